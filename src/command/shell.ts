@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+
+/** What a command may touch of the process it runs in; cli.ts makes the real one, tests another. */
+export interface Shell {
+  /** The environment, for the configuration's ${NAME}s. */
+  env: Record<string, string | undefined>;
+  /** Results: stdout, one line. */
+  print(line: string): void;
+  /** Everything else a person should read: stderr, one line. */
+  note(line: string): void;
+  /** Redraws one line of progress on stderr; does nothing when that is no terminal. */
+  progress(line: string): void;
+  /** Whether stdout (results) is a terminal: then addresses may be shown. */
+  terminal: boolean;
+  /** Aborted, with Interrupted as its reason, when somebody asks the process to stop. */
+  stop: AbortSignal;
+}
+
+/**
+ * One command: a file of this folder exports `options` and `run`, and a line in cli.ts names it.
+ * `run` answers the exit code (README, exit codes); it throws one of model/errors.ts otherwise.
+ */
+export interface CommandModule {
+  options(command: Command): void;
+  run(command: Command, shell: Shell): Promise<number>;
+}

@@ -1,0 +1,124 @@
+/** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
+import type { z } from 'zod';
+import type { CsvOptions } from '../source/csv/options.ts';
+import type { DirectoryOptions } from '../source/directory/options.ts';
+import type { fileSchema, policy } from './schema.ts';
+
+/** Paths are absolute, defaults filled in; nothing in it ever changes. */
+export interface Config {
+  /** The file it was read from. */
+  readonly file: string;
+  readonly mirror: string;
+  /** File of the snapshot. */
+  readonly snapshot: string;
+  readonly platform: PlatformConfig;
+  /** At least one of contacts and templates is there. */
+  readonly contacts?: ContactsConfig | undefined;
+  readonly templates?: TemplatesConfig | undefined;
+  readonly policy: Readonly<z.output<typeof policy>>;
+  /** How long runs and changes are kept. */
+  readonly keepMs: number;
+}
+
+interface PlatformConfig {
+  /** Without a trailing slash; a base path is part of it. */
+  readonly url: string;
+  readonly apiKey: string;
+  /** The file the key was read from, when it was. */
+  readonly apiKeyFile?: string | undefined;
+  /** Longest wait for one request. */
+  readonly timeoutMs: number;
+  /** Share of each route's budget that is left to other programs, 0 to 0.9. */
+  readonly reserve: number;
+}
+
+/** Fields are columns or dotted paths of a CRM record. */
+interface ContactsConfig {
+  readonly source: Readonly<CsvOptions>;
+  readonly id: string;
+  readonly email: string;
+  readonly deleted?: string | undefined;
+  readonly unsubscribed?: string | undefined;
+  readonly consentAt?: string | undefined;
+  /** At least one, each id once. */
+  readonly channels: readonly ChannelConfig[];
+}
+
+interface ChannelConfig {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly subscription: string;
+}
+
+interface TemplatesConfig {
+  readonly source: Readonly<DirectoryOptions>;
+}
+
+interface Surroundings {
+  file: string;
+  /** The key as it was found, in the file or in the one that apiKeyFile names. */
+  apiKey: string;
+  /** Makes a path of the file absolute. */
+  absolute(path: string): string;
+}
+
+/** The configuration that a valid file stands for. */
+export function settle(
+  valid: z.output<typeof fileSchema>,
+  { file, apiKey, absolute }: Surroundings,
+): Config {
+  const { mirror, platform, contacts, templates, policy } = valid;
+  const { url, apiKeyFile, timeoutMs, reserve } = platform;
+  return freeze({
+    file,
+    mirror,
+    snapshot: absolute(valid.snapshot),
+    platform: {
+      url,
+      apiKey,
+      apiKeyFile: apiKeyFile === undefined ? undefined : absolute(apiKeyFile),
+      timeoutMs,
+      reserve,
+    },
+    contacts: contacts && settleContacts(contacts, absolute),
+    templates: templates && { source: placed(templates.source, absolute) },
+    policy,
+    keepMs: milliseconds(valid.keep),
+  });
+}
+
+function settleContacts(
+  contacts: NonNullable<z.output<typeof fileSchema>['contacts']>,
+  absolute: Surroundings['absolute'],
+): ContactsConfig {
+  const { source, id, email, deleted, unsubscribed, consentAt, channels } = contacts;
+  return {
+    source: placed(source, absolute),
+    id,
+    email,
+    deleted,
+    unsubscribed,
+    consentAt,
+    channels: channels.map((channel) => ({
+      id: channel.id,
+      name: channel.name,
+      subscription: channel.subscription,
+    })),
+  };
+}
+
+function placed<T extends { path: string }>(source: T, absolute: Surroundings['absolute']): T {
+  return { ...source, path: absolute(source.path) };
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function milliseconds(duration: string): number {
+  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null)
+    Object.values(Object.freeze(value)).forEach(freeze);
+  return value;
+}

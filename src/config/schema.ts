@@ -1,0 +1,222 @@
+/**
+ * The configuration file as a schema: what may stand where, in words an editor shows (README,
+ * configuration). Own messages read "what is wrong → how to mend it".
+ *
+ * It knows more than this version does: unsupported.ts refuses the rest.
+ */
+import { z } from 'zod';
+import { csvOptions } from '../source/csv/options.ts';
+import { directoryOptions } from '../source/directory/options.ts';
+import { address, isLoopback } from './address.ts';
+
+/** Whatever their origin, numbers may come as text: an environment variable is never anything else. */
+const numeric = (value: unknown) =>
+  typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+const boolean = (value: unknown) => (value === 'true' ? true : value === 'false' ? false : value);
+
+/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
+export function isHeaderText(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
+
+const text = (what: string) => z.string().min(1).describe(what);
+const number = (of: z.ZodNumber, what: string) => z.preprocess(numeric, of).describe(what);
+const whole = (min: number, max: number) => z.number().int().min(min).max(max);
+const flag = (what: string) => z.preprocess(boolean, z.boolean()).describe(what);
+const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
+const duration = (what: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,5}[smhd]$/, 'is not a duration → write a number and s, m, h or d: 90d')
+    .describe(what);
+const secret = (what: string) =>
+  z
+    .string()
+    .refine(isHeaderText, 'is empty or holds what a header cannot carry → write the key alone')
+    .describe(what);
+
+/** A check across fields runs even when one of them is wrong, so that all mistakes come at once. */
+const onMapping = {
+  when: ({ value }: { value: unknown }) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value),
+};
+const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
+
+const platform = z
+  .strictObject({
+    url: address.describe('Address of the platform: https, with its base path if it has one'),
+    apiKey: secret('Key of the organization; better ${NAME} than in the file').optional(),
+    apiKeyFile: text('File that holds the key, instead of apiKey').optional(),
+    timeoutMs: number(whole(1, 600_000), 'Longest wait for one request, in milliseconds').prefault(
+      10_000,
+    ),
+    reserve: number(
+      z.number().min(0).max(0.9),
+      "Share of each route's budget left to other programs of the organization",
+    ).prefault(0.1),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+  })
+  .superRefine((value, context) => {
+    const wrong = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (value.apiKey === undefined && value.apiKeyFile === undefined)
+      wrong('apiKey', 'is missing → add it, or apiKeyFile');
+    if (value.apiKey !== undefined && value.apiKeyFile !== undefined)
+      wrong('apiKeyFile', 'stands beside apiKey → keep one of the two');
+    if (/^http:/i.test(value.url) && !isLoopback(value.url) && value.allowHttp !== true)
+      wrong('url', 'would send the key unencrypted → use https, or add allowHttp: true');
+  }, onMapping)
+  .describe('The email platform: where it is and how to get in');
+
+const channel = z
+  .strictObject({
+    id: text('Id of the channel on the platform'),
+    name: text('What people call it, in messages').optional(),
+    subscription: field('what this person wants of the channel'),
+    replaces: text('Id of a channel this one took over from').optional(),
+  })
+  .describe('id and subscription of one channel');
+
+/** Of an entry that may be no channel at all. */
+function idOf(entry: unknown): unknown {
+  return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
+}
+
+const channels = z
+  .array(channel)
+  .min(1)
+  .superRefine((list, context) => {
+    const ids = list.map(idOf);
+    for (const [index, id] of ids.entries()) {
+      if (id === undefined || ids.indexOf(id) === index) continue;
+      const message = 'is the id of an earlier channel too → keep one of the two';
+      context.addIssue({ code: 'custom', path: [index, 'id'], message });
+    }
+  }, onList)
+  .describe('The channels to keep equal, at least one');
+
+const contacts = z
+  .strictObject({
+    source: z.discriminatedUnion('type', [csvOptions]).describe('Where the CRM records come from'),
+    id: field('its stable id'),
+    email: field('the email address'),
+    deleted: field('truthy when the CRM says this person is gone').optional(),
+    unsubscribed: field('truthy when this person wants no mail at all').optional(),
+    consentAt: field('when this person last stated their will (ISO 8601)').optional(),
+    include: text('Condition (CEL); false takes a record out of scope').optional(),
+    channels,
+    webhook: z
+      .strictObject({
+        format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
+        secret: secret('The secret it signs with'),
+        id: text('Dotted path at which the event names the CRM record').optional(),
+      })
+      .describe('Events from the CRM')
+      .optional(),
+  })
+  .describe('The people to keep equal');
+
+const templates = z
+  .strictObject({
+    source: z
+      .discriminatedUnion('type', [directoryOptions])
+      .describe('Where the templates come from'),
+  })
+  .describe('The templates to keep equal');
+
+export const policy = z
+  .strictObject({
+    absent: z
+      .enum(['keep', 'opt_out'])
+      .default('keep')
+      .describe('People we own who left the CRM: keep writing to them, or opt them out'),
+    deletes: z
+      .enum(['off', 'created', 'owned'])
+      .default('off')
+      .describe('Whether people who left the CRM are deleted on the platform'),
+    resubscribe: z
+      .enum(['never', 'newer'])
+      .default('never')
+      .describe('Whether a newer consent in the CRM outweighs an opt-out on the platform'),
+    missing: z
+      .enum(['respect', 'recreate'])
+      .default('respect')
+      .describe('A person we own who vanished on the platform'),
+    templates: z
+      .enum(['keep', 'overwrite'])
+      .default('keep')
+      .describe('A template that was edited on the platform'),
+    absentTemplates: z
+      .enum(['keep', 'archive'])
+      .default('keep')
+      .describe('A template we own that its source no longer has'),
+  })
+  .describe('What to do where both sides disagree');
+
+const limit = (what: string, standard: { percent: number; floor: number }) =>
+  z
+    .strictObject({
+      percent: number(z.number().min(0).max(100), 'Percent of the owned people').prefault(
+        standard.percent,
+      ),
+      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(standard.floor),
+    })
+    .prefault({})
+    .describe(what);
+
+const guards = z
+  .strictObject({
+    deletes: limit('Deletes and opt-outs for absence', { percent: 10, floor: 10 }),
+    optIns: limit('Opt-ins and creations', { percent: 20, floor: 100 }),
+    absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
+    absentFor: duration('Least time between the first and the last of them').default('20h'),
+  })
+  .describe('What is held until a person approves it');
+
+const cron = (what: string) => text(`${what}: a cron pattern`).optional();
+const schedule = z
+  .strictObject({
+    full: cron('Full runs'),
+    fast: cron('Fast runs'),
+    templates: cron('Templates'),
+    sentinel: cron('The sentinel'),
+    timezone: text('Time zone of the patterns').default('UTC'),
+  })
+  .describe('When the worker runs');
+
+const server = z
+  .strictObject({
+    host: text('Address to listen on').default('127.0.0.1'),
+    port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
+    token: secret('Token that the status page asks for').optional(),
+  })
+  .describe("The worker's own server");
+
+/** The whole file. Its output has the defaults filled in; paths and durations are still text. */
+export const fileSchema = z
+  .strictObject({
+    mirror: z
+      .string()
+      .regex(/^[a-z0-9-]{1,40}$/, 'is no mirror name → use 1 to 40 of a-z, 0-9 and -')
+      .describe('Name of the mirror, 1 to 40 of a-z, 0-9 and -'),
+    snapshot: text('File of the snapshot; relative paths are relative to this file'),
+    ledgerKeyFile: text('File that holds the key of the ledger').optional(),
+    platform,
+    contacts: contacts.optional(),
+    templates: templates.optional(),
+    policy: policy.prefault({}),
+    guards: guards.optional(),
+    keep: duration('Runs and changes older than this are dropped from the snapshot').default('90d'),
+    schedule: schedule.optional(),
+    redis: text('Address of the Redis that processes share').optional(),
+    server: server.optional(),
+  })
+  .superRefine((value, context) => {
+    if (value.contacts !== undefined || value.templates !== undefined) return;
+    const message = 'is missing, and so is templates → add at least one of the two';
+    context.addIssue({ code: 'custom', path: ['contacts'], message });
+  }, onMapping)
+  .meta({
+    title: 'Configuration of one crm-mirror',
+    description: 'One mirror: an organization on the email platform, kept equal to its CRM',
+  });

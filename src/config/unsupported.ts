@@ -1,0 +1,81 @@
+/**
+ * What the schema knows and this version does not do yet. It is refused rather than ignored: an
+ * ignored policy would look like one that is kept. A feature is switched on by deleting its row.
+ */
+import type { Mistake, Path } from './mistake.ts';
+import { spotOf, type Tree } from './document.ts';
+
+interface Unsupported {
+  /** `*` stands for every entry of a list. */
+  path: readonly string[];
+  /** The only value that asks for nothing; without it the key has to go. */
+  harmless?: string;
+  /** Where only some values are not supported: which. */
+  refused?: (value: unknown) => boolean;
+  what: string;
+  mend?: string;
+}
+
+export const unsupported: readonly Unsupported[] = [
+  row('policy.deletes', { harmless: 'off', what: 'deleting people is' }),
+  row('policy.absent', { harmless: 'keep', what: 'opting out people who left the CRM is' }),
+  row('policy.resubscribe', { harmless: 'never', what: 'outweighing an opt-out is' }),
+  row('contacts.include', { what: 'a condition is' }),
+  row('contacts.channels.*.subscription', {
+    refused: (value) => typeof value === 'object',
+    what: 'a condition is',
+    mend: 'name a column instead',
+  }),
+  row('contacts.channels.*.replaces', { what: 'carrying opt-outs from another channel is' }),
+  row('contacts.webhook', { what: 'receiving events is' }),
+  row('contacts.source.type', {
+    refused: (type) => type === 'ndjson' || type === 'http',
+    what: 'this source is',
+    mend: 'use csv',
+  }),
+  row('templates.source.type', {
+    refused: (type) => type === 'ndjson' || type === 'http',
+    what: 'this source is',
+    mend: 'use directory',
+  }),
+  row('guards', { what: 'guards are', mend: 'remove the block' }),
+  row('schedule', { what: 'a schedule is', mend: 'remove the block' }),
+  row('redis', { what: 'sharing lease and budget through Redis is' }),
+  row('server', { what: 'a server is', mend: 'remove the block' }),
+  row('ledgerKeyFile', { what: 'a key file for the ledger is' }),
+];
+
+function row(path: string, rest: Omit<Unsupported, 'path'>): Unsupported {
+  return { path: path.split('.'), ...rest };
+}
+
+/** One mistake for each thing asked for that this version does not do. */
+export function findUnsupported(tree: Tree): Mistake[] {
+  return unsupported.flatMap((feature) =>
+    match(tree.value, feature.path).flatMap(({ path, value }) => {
+      if (value === undefined || value === feature.harmless) return [];
+      if (feature.refused && !feature.refused(value)) return [];
+      const wrong = `${feature.what} not supported by this version`;
+      return [{ path, place: spotOf(tree, path).key, wrong, mend: mendOf(feature) }];
+    }),
+  );
+}
+
+/** How to live without the feature, for people and for editors. */
+export function mendOf({ harmless, mend }: Unsupported): string {
+  return mend ?? (harmless === undefined ? 'remove it' : `remove it or set it to ${harmless}`);
+}
+
+/** Every value that stands at the pattern. */
+function match(value: unknown, pattern: readonly string[]): { path: Path; value: unknown }[] {
+  const [step, ...rest] = pattern;
+  if (step === undefined) return [{ path: [], value }];
+  if (typeof value !== 'object' || value === null) return [];
+  const entries: [string | number, unknown][] = Array.isArray(value)
+    ? [...value.entries()]
+    : Object.entries(value);
+  const hits = entries.filter(([key]) => (step === '*' ? typeof key === 'number' : key === step));
+  return hits.flatMap(([key, inner]) =>
+    match(inner, rest).map((hit) => ({ path: [key, ...hit.path], value: hit.value })),
+  );
+}

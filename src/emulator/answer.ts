@@ -1,0 +1,39 @@
+import type { Answer } from '../model/exchange.ts';
+
+/** What an operation says: the status and the JSON of its body. */
+export interface Outcome {
+  status: number;
+  body: object;
+  /** Of whom the request spoke, for the request log. */
+  about?: About;
+}
+
+/** Whom and what a request was about, as far as the request or the answer tells. */
+export interface About {
+  contactId?: string | undefined;
+  email?: string | undefined;
+  channelId?: string;
+  subscription?: 'opt_in' | 'opt_out';
+  templateId?: string;
+  /** The contact was made by this request. */
+  created?: true;
+}
+
+/** The error envelope ("Errors 1"). */
+export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
+  const link = `https://docs.example.com/errors#${status}`;
+  return { status, body: { message, ...detail, link } } satisfies Outcome;
+}
+
+export function toAnswer({ status, body }: Outcome, headers: Record<string, string>): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/** A timestamp as the platform writes it: ISO 8601 in UTC. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString();
+}

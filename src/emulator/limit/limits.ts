@@ -1,0 +1,85 @@
+import { Invalid } from '../../model/errors.ts';
+import type { Algorithm, Limit, Meter, Reading } from './meter.ts';
+
+/** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
+const defaults = {
+  'contacts.list': perMinute(60),
+  'contacts.retrieve': perMinute(60),
+  'contacts.delete': perMinute(30),
+  'contacts.enrol': perMinute(30),
+  'templates.list': perMinute(60),
+  'templates.create': perMinute(60),
+  'templates.update': perMinute(60),
+  'templates.test': perMinute(60),
+} satisfies Record<string, Limit>;
+
+/** The name of an operation, for limits and the request log. */
+export type Route = keyof typeof defaults;
+
+/** One organization's limits: `take` asks for one request. */
+interface Limits {
+  take(route: Route, nowMs: number): { limit: Limit; reading: Reading };
+}
+
+/**
+ * Limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60` stands
+ * for every route that is not named. Throws Invalid when one of them cannot be read.
+ */
+export function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
+  const stated = new Map(texts.map(parseLimit));
+  const meters = new Map<Route, Meter>();
+
+  return {
+    take(route, nowMs) {
+      const limit = stated.get(route) ?? stated.get('*') ?? defaults[route];
+      const meter = meters.get(route) ?? algorithm(limit);
+      meters.set(route, meter);
+      return { limit, reading: meter(nowMs) };
+    },
+  };
+}
+
+/**
+ * The rate-limit headers of one answer ("Limits 4"), at `nowMs` since the epoch: an operation that
+ * sends email names the second its window ends, any other the length of the window.
+ */
+export function limitHeaders(
+  { limit, reading }: { limit: Limit; reading: Reading },
+  { sends, nowMs }: { sends: boolean; nowMs: number },
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    'x-ratelimit-limit': String(limit.requests),
+    'x-ratelimit-remaining': String(reading.remaining),
+  };
+  if (sends) headers['x-ratelimit-reset'] = seconds(nowMs + reading.resetMs);
+  else headers['x-ratelimit-window'] = String(limit.windowSeconds);
+  if (!reading.allowed) headers['retry-after'] = seconds(reading.resetMs);
+  return headers;
+}
+
+/** Whole seconds, rounded up: whoever waits that long is never too early. */
+function seconds(ms: number): string {
+  // A nanosecond less, because 60.000000000000001 is 60.
+  return String(Math.ceil(ms / 1000 - 1e-9));
+}
+
+function parseLimit(text: string): [route: string, limit: Limit] {
+  const [, route = '', requests, windowSeconds] =
+    /^([^=]+)=(\d{1,9})\/(\d{1,6}(?:\.\d+)?)$/.exec(text) ?? [];
+  const limit = { requests: Number(requests), windowSeconds: Number(windowSeconds) };
+  if (!(limit.requests >= 1 && limit.windowSeconds > 0)) {
+    throw new Invalid(
+      `limit "${text}" cannot be read: write route=requests/seconds, both above 0, ` +
+        'for example contacts.enrol=30/60',
+    );
+  }
+  if (route !== '*' && !Object.hasOwn(defaults, route)) {
+    const known = Object.keys(defaults).join(', ');
+    throw new Invalid(`limit "${text}" names no route: use one of ${known}, or * for all`);
+  }
+  return [route, limit];
+}
+
+function perMinute(requests: number): Limit {
+  return { requests, windowSeconds: 60 };
+}

@@ -1,0 +1,63 @@
+import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Answer } from '../model/exchange.ts';
+import { refuse, toAnswer } from './answer.ts';
+import type { Emulator } from './emulator.ts';
+
+/** An emulator that can be reached; only from this machine. */
+interface Served {
+  /** Without a slash at its end. */
+  url: string;
+  /** Stops at once: connections that are open, kept alive or not, are cut. */
+  close(): Promise<void>;
+}
+
+const MOST_BYTES = 1024 * 1024;
+
+/**
+ * Binds the emulator to a port of the loopback address, 0 for a free one. Throws the system's
+ * error when the port cannot be had. A body over 1 MB is refused with 413 before it is read.
+ */
+export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number): Promise<Served> {
+  const app = Fastify({
+    bodyLimit: MOST_BYTES,
+    forceCloseConnections: true,
+    // Which path exists is the emulator's to say: to fastify all of them are one.
+    rewriteUrl: () => '/',
+  });
+  // The platform reads JSON whatever the content type says, even where that makes no sense.
+  app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply) =>
+    send(reply, handle(toRequest(request)));
+  app.all('/', answer);
+  app.setNotFoundHandler(answer);
+  app.setErrorHandler((error: FastifyError, _request, reply) => send(reply, toRefusal(error)));
+
+  const url = await app.listen({ host: '127.0.0.1', port });
+  return { url, close: () => app.close() };
+}
+
+function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
+  const single = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return {
+    method,
+    path: originalUrl,
+    headers: Object.fromEntries(single),
+    body: typeof body === 'string' ? body : '',
+  };
+}
+
+function send(reply: FastifyReply, { status, headers, body }: Answer) {
+  return reply.code(status).headers(headers).send(body);
+}
+
+/** What is refused before the emulator sees it: above all a body that is too large. */
+function toRefusal({ statusCode = 500, message }: FastifyError): Answer {
+  const outcome = refuse(statusCode, statusCode === 413 ? 'Request body too large' : message, {
+    why: `The body could not be read; it may hold at most ${MOST_BYTES} bytes.`,
+    fix: 'Send a smaller body, complete and with its true length.',
+  });
+  return toAnswer(outcome, {});
+}

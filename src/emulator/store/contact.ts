@@ -1,0 +1,83 @@
+import type { ContactListQuery, Subscription } from '../../platform/request.ts';
+
+export type ContactStatus = NonNullable<ContactListQuery['status']>;
+
+export interface Channel {
+  id: string;
+  name: string;
+}
+
+/** That a contact has a row of its own in a channel. */
+export interface Membership {
+  /** The `subscriptionId` of the enrolment. */
+  id: string;
+  channel: Channel;
+  subscription: Subscription;
+}
+
+/** A contact as it is kept; times in milliseconds since the epoch. */
+export interface ContactRow {
+  readonly id: string;
+  readonly serial: number;
+  readonly email: string;
+  /** The email as it is looked up and searched: trimmed, lower-cased. */
+  readonly key: string;
+  firstName: string;
+  lastName: string;
+  /** Changed by `setStatus` only, which keeps the listings right. */
+  status: ContactStatus;
+  properties: Record<string, unknown>;
+  groups: { id: string; name: string }[];
+  memberships: Membership[];
+  suppressionReason: string | null;
+  suppressedAt: number | null;
+  readonly createdAt: number;
+  updatedAt: number;
+}
+
+/** A contact to be added; what is left out is a fresh contact's. `createdAt` in milliseconds. */
+export interface NewContact {
+  email: string;
+  id?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  status?: ContactStatus | undefined;
+  properties?: Record<string, unknown> | undefined;
+  groups?: { id: string; name: string }[] | undefined;
+  suppressionReason?: string | undefined;
+  createdAt?: number | undefined;
+}
+
+/** How an email is compared: trimmed and lower-cased. */
+export function emailKey(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
+  return contact.memberships.find(({ channel }) => channel.id === channelId);
+}
+
+/** The row of a new contact. */
+export function toRow(
+  contact: NewContact,
+  { id, serial, now }: { id: string; serial: number; now: number },
+): ContactRow {
+  const createdAt = contact.createdAt ?? now;
+  const suppressionReason = contact.suppressionReason ?? null;
+  return {
+    id,
+    serial,
+    email: contact.email,
+    key: emailKey(contact.email),
+    firstName: contact.firstName ?? '',
+    lastName: contact.lastName ?? '',
+    status: contact.status ?? 'subscribed',
+    properties: contact.properties ?? {},
+    groups: contact.groups ?? [],
+    memberships: [],
+    suppressionReason,
+    suppressedAt: suppressionReason === null ? null : createdAt,
+    createdAt,
+    updatedAt: createdAt,
+  };
+}

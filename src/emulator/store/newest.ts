@@ -1,0 +1,69 @@
+/** What a row needs to stand in a listing: when it was made, and as the how-manieth. */
+export interface Dated {
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  /** Decides between rows of the same millisecond; never shown to anybody. */
+  readonly serial: number;
+}
+
+/** Rows by createdAt, the newest first. */
+export interface Newest<T> extends Iterable<T> {
+  readonly size: number;
+  add(row: T): void;
+  remove(row: T): void;
+  /** Page `page` (from 1) of `limit` rows; empty past the end. */
+  page(page: number, limit: number): T[];
+}
+
+/**
+ * A listing that is always in order, so that a page costs no more than its own rows. The rows lie
+ * oldest first in one array: a new one is pushed on its end, and pages are read from there.
+ * Only a row dated back, or a removal, has to move others (one memmove).
+ */
+export function newestFirst<T extends Dated>(): Newest<T> {
+  const rows: T[] = [];
+
+  /** How many rows are older than `row`: its place, if it is here. */
+  function place(row: T): number {
+    let low = 0;
+    let high = rows.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = rows[middle];
+      if (other !== undefined && isOlder(other, row)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  return {
+    get size() {
+      return rows.length;
+    },
+    add(row) {
+      const last = rows.at(-1);
+      if (last === undefined || isOlder(last, row)) rows.push(row);
+      else rows.splice(place(row), 0, row);
+    },
+    remove(row) {
+      const index = place(row);
+      if (rows[index] === row) rows.splice(index, 1);
+    },
+    page(page, limit) {
+      const end = rows.length - (page - 1) * limit;
+      return end > 0 ? rows.slice(Math.max(0, end - limit), end).reverse() : [];
+    },
+    *[Symbol.iterator]() {
+      for (let index = rows.length - 1; index >= 0; index -= 1) {
+        const row = rows[index];
+        if (row !== undefined) yield row;
+      }
+    },
+  };
+}
+
+function isOlder(one: Dated, other: Dated): boolean {
+  return one.createdAt === other.createdAt
+    ? one.serial < other.serial
+    : one.createdAt < other.createdAt;
+}

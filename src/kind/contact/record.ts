@@ -1,0 +1,68 @@
+/** The forms of a contact: desired, observed, recorded; what the staging and the snapshot hold of it. */
+import { z } from 'zod';
+import type { Subscription } from '../../platform/request.ts';
+import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
+import type { Contact } from '../../platform/answer.ts';
+
+const subscription = z.enum(['opt_in', 'opt_out']);
+
+/** What one CRM record wants. `gone`: the CRM says this person is no longer there. */
+export const desiredBody = z.object({
+  gone: z.boolean(),
+  channels: z.record(z.string(), subscription.nullable()),
+});
+export type DesiredContact = z.infer<typeof desiredBody>;
+
+/** What the platform shows, of the configured channels only. */
+export const observedBody = z.object({
+  id: z.string(),
+  /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
+  left: z.boolean(),
+  channels: z.record(z.string(), subscription),
+});
+export type ObservedContact = z.infer<typeof observedBody>;
+
+/** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
+const membership = z.object({ is: subscription, by: z.enum(['us', 'platform']) });
+export type Membership = z.infer<typeof membership>;
+
+export const recordedBody = z.object({
+  /** What the platform showed last; kept when the contact vanishes (the row then has no id). */
+  observed: observedBody,
+  channels: z.record(z.string(), membership),
+});
+export type RecordedContact = z.infer<typeof recordedBody>;
+
+/** The key of a contact: one spelling of an address for both sides. */
+export function contactKey(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+/** Canonical form of a platform contact; channels that are not configured do not concern us. */
+export function observe(contact: Contact, channels: ReadonlySet<string>): ObservedRow {
+  const mine = contact.channels.filter((channel) => channels.has(channel.id));
+  const seen: ObservedContact = {
+    id: contact.id,
+    left: contact.status !== 'subscribed' || Boolean(contact.suppressionReason ?? contact.suppressedAt),
+    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
+  };
+  const body = canonicalJson(seen);
+  return {
+    kind: 'contact',
+    id: contact.id,
+    alias: contactKey(contact.email),
+    body,
+    fingerprint: fingerprint(body),
+    createdAt: time(contact.createdAt),
+  };
+}
+
+/** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */
+function strict(word: string): Subscription {
+  return word === 'opt_in' ? 'opt_in' : 'opt_out';
+}
+
+function time(text: string | null | undefined): number | undefined {
+  const ms = text ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}

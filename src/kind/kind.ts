@@ -1,0 +1,113 @@
+/**
+ * A kind of record: contact, template. One folder here per kind.
+ *
+ * The contract:
+ * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
+ * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
+ * - `decide` is pure: what to do with one record, from the three things known about it. Called twice
+ *   on an unchanged world the second decision holds no changes.
+ * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
+ * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
+ *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
+ *   reading, never by sending again.
+ * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined = gone.
+ */
+import type { Change, Op } from '../model/change.ts';
+import type { Problem } from '../model/problem.ts';
+import type { DesiredRow, Key, KindName, ObservedRow, Ownership, RecordedRow } from '../model/record.ts';
+
+export interface Kind {
+  readonly name: KindName;
+  /** The source fields it needs to find. */
+  readonly fields: readonly string[];
+  /** Phases of its changes, in the order they are sent. */
+  readonly phases: readonly number[];
+  /** Whether recorded records that the source no longer names are decided upon one by one. */
+  readonly decidesAbsent: boolean;
+  desire(value: Record<string, unknown>, place: string): DesiredRow;
+  list(page: PageQuery, signal: AbortSignal): Promise<Page>;
+  decide(states: States): Decision;
+  /** Which of the platform's routes an operation uses; a refused route stops alone. */
+  route(op: Op): string;
+  look(change: Change, known: Known): Promise<Outcome | undefined>;
+  send(change: Change, signal: AbortSignal): Promise<Outcome>;
+  recover(change: Change, signal: AbortSignal): Promise<Outcome>;
+  acknowledge(before: RecordedRow | undefined, change: Change, ack: Acked & { at: number }): RecordedRow | undefined;
+}
+
+export interface PageQuery {
+  page: number;
+  limit: number;
+}
+
+export interface Page {
+  rows: ObservedRow[];
+  /** What the platform says there are; never trusted alone. */
+  total: number;
+  /** When the platform answered, by its own clock, in milliseconds since the epoch. */
+  date: number | undefined;
+}
+
+/** What is known about one record when it is decided upon. */
+export interface States {
+  key: Key;
+  /** Every source record of this key, broken ones too. */
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  /** The recorded row of a key the source no longer names, whose platform record is the observed one. */
+  former: RecordedRow | undefined;
+  /** Every platform record of this key. */
+  observed: readonly ObservedRow[];
+  /** listed: `observed` was read, empty means absent. assumed: nothing was read, take what is recorded. */
+  sight: 'listed' | 'assumed';
+  /** Whether the reading of the source was certified complete. */
+  certified: boolean;
+  /** Now, by our clock. */
+  at: number;
+}
+
+export interface Decision {
+  changes: Change[];
+  /** What is known already, before anything is sent. */
+  note: RecordedRow | undefined;
+  adopts: boolean;
+  /** Recorded rows to drop. */
+  forgets: Key[];
+  problems: Problem[];
+}
+
+/** How fresh our knowledge is when a change is about to be sent. */
+export interface Known {
+  recorded: RecordedRow | undefined;
+  /** Whether the platform was read recently enough to prove what the plan assumed of this record. */
+  fresh: boolean;
+  signal: AbortSignal;
+}
+
+export interface Acked {
+  is: 'acked';
+  /** The platform's id of the record. */
+  id: string | undefined;
+  /** What the platform's answer showed, when it showed the whole record. */
+  observed: ObservedRow | undefined;
+  /** Found there already, rather than made by this request. */
+  found: boolean;
+}
+
+/**
+ * What came of a change. stale: it was planned on something that no longer holds, `observed` is
+ * what holds now. unsent: certainly nothing happened. unknown: something may have. stopped: nothing
+ * more of that scope may be sent, `scope: 'run'` for a refused key.
+ */
+export type Outcome =
+  | Acked
+  | { is: 'stale'; observed: ObservedRow[]; why: string }
+  | { is: 'rejected'; status: number; reason: string; fix: string }
+  | { is: 'unsent'; why: string }
+  | { is: 'unknown'; why: string }
+  | { is: 'stopped'; scope: 'run' | 'route' | 'part'; why: string };
+
+/** The acknowledgement of a request whose answer says no more than that it was done. */
+export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
+  return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
+}

@@ -1,0 +1,38 @@
+import { Interrupted, RateLimited, Rejected, Unavailable } from '../model/errors.ts';
+import type { ObservedRow } from '../model/record.ts';
+import type { Outcome } from './kind.ts';
+
+/** Asks the platform, and turns what it threw into the outcome it means. */
+export async function settled<T>(ask: () => Promise<T | Outcome>): Promise<T | Outcome> {
+  try {
+    return await ask();
+  } catch (error) {
+    return outcomeOf(error);
+  }
+}
+
+/** What a change was planned on no longer holds; `observed` does. */
+export function stale(observed: ObservedRow[], why: string): Outcome {
+  return { is: 'stale', observed, why };
+}
+
+/** What a request that threw means for its change, where the kind has no rule of its own (README, outcomes). */
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof Rejected) return ofRefusal(error);
+  if (error instanceof Unavailable) {
+    return error.acted === 'no'
+      ? { is: 'unsent', why: error.message }
+      : { is: 'unknown', why: error.message };
+  }
+  if (error instanceof RateLimited || error instanceof Interrupted) {
+    return { is: 'unsent', why: error.message };
+  }
+  throw error;
+}
+
+function ofRefusal(error: Rejected): Outcome {
+  if (error.status === 401) return { is: 'stopped', scope: 'run', why: error.message };
+  if (error.status === 403) return { is: 'stopped', scope: 'route', why: error.message };
+  const reason = error.why ? `${error.message}: ${error.why}` : error.message;
+  return { is: 'rejected', status: error.status, reason, fix: error.fix };
+}

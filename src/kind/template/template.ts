@@ -1,0 +1,134 @@
+/** Templates: how they are listed, how a change of one is sent, and how its outcome is found. */
+import type { Change } from '../../model/change.ts';
+import { Rejected } from '../../model/errors.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
+import type { Platform } from '../../platform/platform.ts';
+import { templateCreateBody } from '../../platform/request.ts';
+import { acked, type Acked, type Kind, type Known, type Outcome } from '../kind.ts';
+import { settled, stale } from '../outcome.ts';
+import { decideTemplate, phases, type TemplatePolicy } from './decide.ts';
+import { desireTemplate } from './desire.ts';
+import { changeBody, difference, observedBody, observeTemplate, recordedBody } from './record.ts';
+
+export interface TemplateOptions {
+  policy: TemplatePolicy;
+  platform: Platform['templates'];
+}
+
+export function templateKind({ policy, platform }: TemplateOptions): Kind {
+  return {
+    name: 'template',
+    fields: [],
+    phases,
+    decidesAbsent: true,
+    desire: desireTemplate,
+    list: async (query, signal) => {
+      const page = await platform.list(query, { signal });
+      return { rows: page.templates.map(observeTemplate), total: page.total, date: page.date };
+    },
+    decide: (states) => decideTemplate(states, policy),
+    route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
+    look: (change, known) => settled(() => look(platform, change, known)),
+    send: (change, signal) => settled(() => send(platform, change, signal)),
+    recover: (change, signal) => settled(() => recover(platform, change, signal)),
+    acknowledge,
+  };
+}
+
+/** A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh look. */
+async function look(
+  platform: Platform['templates'],
+  change: Change,
+  known: Known,
+): Promise<Outcome | undefined> {
+  if (known.fresh) return undefined;
+  const rows = await find(platform, change, known.signal);
+  if (change.op === 'create') return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
+  const unchanged = rows[0] && rows[0].fingerprint === known.recorded?.shown;
+  return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
+}
+
+async function send(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  if (change.op === 'create') {
+    const template = await platform.create(templateCreateBody.parse(fields), { signal });
+    return acked({ id: template.id, observed: observeTemplate(template) });
+  }
+  const id = change.target ?? '';
+  try {
+    const template = await platform.update(id, fields, { signal });
+    return acked({ id, observed: observeTemplate(template) });
+  } catch (error) {
+    if (!(error instanceof Rejected) || error.status !== 404) throw error;
+    const rows = await find(platform, change, signal);
+    if (rows.length > 0) throw error;
+    return stale([], 'gone from the platform');
+  }
+}
+
+/** A creation is found by its exact name, anything else by its id. */
+async function recover(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const rows = await find(platform, change, signal);
+  const [row] = rows;
+  if (!row) return stale([], 'did not happen');
+  if (rows.length > 1) {
+    const ids = rows.map(({ id }) => id).join(', ');
+    return {
+      is: 'rejected',
+      status: 200,
+      reason: `${rows.length} templates on the platform have this name: ${ids}`,
+      fix: 'remove all but one of them on the platform',
+    };
+  }
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const { fields: shown } = observedBody.parse(JSON.parse(row.body));
+  const done = change.op === 'create' || Object.keys(difference(fields, shown)).length === 0;
+  return done ? acked({ id: row.id, observed: row }) : stale(rows, 'did not happen');
+}
+
+async function find(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<ObservedRow[]> {
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const found = new Map<string, ObservedRow>();
+  for (let page = 1; ; page += 1) {
+    const { templates } = await platform.list({ page, limit: 100 }, { signal });
+    for (const template of templates) {
+      const matches = change.target ? template.id === change.target : template.name === fields.name;
+      if (matches) found.set(template.id, observeTemplate(template));
+    }
+    if (templates.length < 100) return [...found.values()];
+  }
+}
+
+function acknowledge(
+  before: RecordedRow | undefined,
+  change: Change,
+  ack: Acked & { at: number },
+): RecordedRow | undefined {
+  const { wanted } = changeBody.parse(JSON.parse(change.body));
+  const recorded = before && recordedBody.parse(JSON.parse(before.body));
+  const shown = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
+  if (!shown) return before;
+  const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
+  return {
+    kind: 'template',
+    key: change.key,
+    id: ack.id ?? before?.id,
+    ownership: change.op === 'create' ? 'created' : (before?.ownership ?? 'created'),
+    body: canonicalJson(body),
+    shown: ack.observed?.fingerprint,
+    desired: undefined,
+    seenAt: ack.at,
+  };
+}

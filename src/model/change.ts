@@ -1,0 +1,37 @@
+import type { Key, KindName } from './record.ts';
+
+/**
+ * What can be done to a record on the platform. `complete` is the second step of a template's
+ * creation: the fields that only an update can set.
+ */
+export type Op = 'create' | 'complete' | 'opt_in' | 'opt_out' | 'update' | 'archive' | 'delete';
+
+/** One request the plan wants to send, about one record. */
+export interface Change {
+  kind: KindName;
+  key: Key;
+  op: Op;
+  /** What of the record it concerns: a contact's channel; '' for the whole. */
+  part: string;
+  /** The platform's id it is sent to; undefined = whatever id the record has by then. */
+  target: string | undefined;
+  /** What is sent, as the kind understands it: JSON. */
+  body: string;
+  /** Changes of a lower phase are sent first. */
+  phase: number;
+}
+
+/**
+ * The states of a journaled change. planned: may be dropped. sent: committed before the request
+ * leaves. acked, rejected and stale are final (stale: what it was planned on no longer holds).
+ * unknown: sent, outcome not known; resolved by reading.
+ */
+export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 'unknown';
+
+/** A change in the journal. */
+export interface JournaledChange extends Change {
+  seq: number;
+  run: string;
+  state: ChangeState;
+  sentAt: number | undefined;
+}

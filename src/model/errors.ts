@@ -1,0 +1,58 @@
+/**
+ * The six ways a run can go wrong. Each carries data and is decided upon once, at the edge
+ * (cli.ts); whatever is not one of them is a bug. Messages are one line: what, where, how to mend.
+ */
+
+/** Input, configuration or a plan that cannot be used as it is: exit code 2, never retried. */
+export class Invalid extends Error {
+  override readonly name = 'Invalid';
+}
+
+/** The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named. */
+export class RateLimited extends Error {
+  override readonly name = 'RateLimited';
+  readonly retryAfterMs: number;
+  constructor(message: string, retryAfterMs: number) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * No usable answer: network, time-out, 5xx or an unreadable body. `acted` says whether the request
+ * may have had its effect: 'no' is a proof (it never left), 'maybe' has to be resolved by reading.
+ */
+export class Unavailable extends Error {
+  override readonly name = 'Unavailable';
+  readonly acted: 'no' | 'maybe';
+  readonly status: number | undefined;
+  constructor(message: string, detail: { acted: 'no' | 'maybe'; status?: number; cause?: unknown }) {
+    super(message, { cause: detail.cause });
+    this.acted = detail.acted;
+    this.status = detail.status;
+  }
+}
+
+/** A request the platform understood and refused (4xx, never 429), in its own words. */
+export class Rejected extends Error {
+  override readonly name = 'Rejected';
+  readonly status: number;
+  readonly why: string;
+  readonly fix: string;
+  constructor(message: string, detail: { status: number; why: string; fix: string }) {
+    super(message);
+    this.status = detail.status;
+    this.why = detail.why;
+    this.fix = detail.fix;
+  }
+}
+
+/** Somebody asked this process to stop. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+  readonly signal: 'SIGINT' | 'SIGTERM';
+  constructor(signal: 'SIGINT' | 'SIGTERM') {
+    super(`interrupted by ${signal}; everything done so far is recorded`);
+    this.signal = signal;
+  }
+}

@@ -1,0 +1,16 @@
+import type { Key, KindName } from './record.ts';
+
+/** invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides disagree and people come first. */
+export type ProblemClass = 'invalid' | 'rejected' | 'conflict';
+
+/** Something about one record that a person should know: one line each, no address in them. */
+export interface Problem {
+  kind: KindName;
+  /** The record's key, or its place in the source when it has none. */
+  key: Key;
+  class: ProblemClass;
+  /** What of the record it concerns: a channel, an operation; '' for the whole. */
+  part: string;
+  reason: string;
+  fix: string;
+}

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+
+/** The kinds of record a mirror keeps equal. */
+export type KindName = 'contact' | 'template';
+
+/** What names a record on both sides: a contact's trimmed lower-cased email, a template's source key. */
+export type Key = string;
+
+/** How a record came to be ours; a foreign record is not recorded at all. */
+export type Ownership = 'created' | 'adopted';
+
+/** One record of the source, in the canonical form of its kind, as it is staged. */
+export interface DesiredRow {
+  kind: KindName;
+  /** The source's own stable id of the record; '' when it has none. */
+  id: string;
+  /** Undefined when the record is too broken to tell whom it is about. */
+  key: Key | undefined;
+  /** The name under which the platform would list it: the key of a contact, the name of a template. */
+  alias: string;
+  /** Where in the source it stands ("line 17"), for messages. */
+  place: string;
+  body: string;
+  fingerprint: string;
+  /** Whether it asks for something to exist that may not: without it an absent record needs no look. */
+  wants: boolean;
+  invalid: Fault | undefined;
+}
+
+/** Why something is not right and how to mend it; one line each, free of personal data. */
+export interface Fault {
+  reason: string;
+  fix: string;
+}
+
+/** One record of the platform, in canonical form, as it was listed or read. */
+export interface ObservedRow {
+  kind: KindName;
+  id: string;
+  alias: string;
+  body: string;
+  fingerprint: string;
+  /** Milliseconds since the epoch by the platform's clock, when it says so. */
+  createdAt: number | undefined;
+}
+
+/** One record of the snapshot: what was last seen acknowledged. */
+export interface RecordedRow {
+  kind: KindName;
+  key: Key;
+  /** The platform's id; undefined once it vanished there. */
+  id: string | undefined;
+  ownership: Ownership;
+  body: string;
+  /** Fingerprint of the observed state that `body` knows; undefined = look again. */
+  shown: string | undefined;
+  /** Fingerprint of the desired state for which nothing was left to do; undefined = decide again. */
+  desired: string | undefined;
+  /** When the platform last showed it to us, by our clock. */
+  seenAt: number;
+}
+
+/** JSON text with the keys of every object sorted, so that equal values are equal texts. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (inner === null || typeof inner !== 'object' || Array.isArray(inner)) return inner;
+    return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+/** Names a canonical form: equal forms have equal fingerprints. 128 bits, hexadecimal. */
+export function fingerprint(canonical: string): string {
+  return createHash('sha256').update(canonical).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,121 @@
+/** One call of one operation: request out, answer read, sent again where its row allows it. */
+import type { z } from 'zod';
+import type { Gate, Priority } from '../http/gate.ts';
+import { createRetry } from '../http/retry.ts';
+import type { Clock, Random } from '../model/clock.ts';
+import { Invalid } from '../model/errors.ts';
+import type { Answer, Request, Send } from '../model/exchange.ts';
+import type { Operation } from './operations.ts';
+import { parseJson, refusal, unreadable } from './refusal.ts';
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** Default 'other'. */
+  priority?: Priority | undefined;
+}
+
+export interface Call<T> {
+  operation: Operation;
+  /** The one parameter of the path. */
+  id?: string;
+  query?: Record<string, string | number | undefined>;
+  body?: object;
+  /** Addresses in this request, which no message may show. */
+  addresses?: readonly string[];
+  schema: z.ZodType<T>;
+  /** What the body should be, for people. */
+  expected: string;
+}
+
+export interface Called<T> {
+  value: T;
+  answer: Answer;
+}
+
+export interface Caller {
+  /** Any 2xx with a body of the schema; throws Rejected, Unavailable, RateLimited or Invalid. */
+  call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
+  /** The same, but undefined when the platform says, in its own form, that there is none (404). */
+  find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
+}
+
+export interface CallerOptions {
+  send: Send;
+  gate: Gate;
+  clock: Clock;
+  random: Random;
+  apiKey: string;
+  maxAttempts?: number | undefined;
+}
+
+export function createCaller(options: CallerOptions): Caller {
+  const { send, gate, apiKey, clock, random, maxAttempts } = options;
+  const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
+
+  async function perform<R>(
+    call: Call<unknown>,
+    { signal, priority }: CallOptions,
+    read: (answer: Answer) => R,
+  ): Promise<R> {
+    const { route, resend } = call.operation;
+    const request = build(call, apiKey);
+    const attempt = async () =>
+      read(await gate.through(route, (stop) => send(request, stop), { signal, priority }));
+    return retry(resend, attempt, signal);
+  }
+  return {
+    call: (call, passage = {}) =>
+      perform(call, passage, (answer) => interpret(answer, call, apiKey)),
+    find: (call, passage = {}) =>
+      perform(call, passage, (answer) =>
+        answer.status === 404 ? absent(answer, call) : interpret(answer, call, apiKey),
+      ),
+  };
+}
+
+function build(call: Call<unknown>, apiKey: string): Request {
+  const { operation, id, query = {}, body } = call;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  const path = operation.path.replace(/\{\w+\}/, () => segment(id));
+  const request: Request = {
+    method: operation.method,
+    path: search.size > 0 ? `${path}?${search}` : path,
+    headers: { accept: 'application/json', 'x-api-key': apiKey },
+  };
+  if (body === undefined) return request;
+  request.headers['content-type'] = 'application/json';
+  return { ...request, body: JSON.stringify(body) };
+}
+
+/** An empty or dotted id would make the path that of another operation. */
+function segment(id: string | undefined): string {
+  if (id === undefined || /^\.{0,2}$/.test(id)) {
+    throw new Invalid('an id that is empty or consists of dots names nothing on the platform');
+  }
+  return encodeURIComponent(id);
+}
+
+function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {
+  const { operation, expected, schema, addresses = [] } = call;
+  if (answer.status < 200 || answer.status > 299) {
+    throw refusal(answer, operation.route, { apiKey, addresses });
+  }
+  const parsed = schema.safeParse(parseJson(answer.body));
+  if (parsed.success) return { value: parsed.data, answer };
+  const [issue] = parsed.error.issues;
+  const detail = issue === undefined || issue.path.length === 0 ? '' : issue.path.join('.');
+  throw unreadable(answer, operation.route, { expected, detail });
+}
+
+/**
+ * A 404 is the platform's word only in the platform's form: a proxy or a wrong address answers 404
+ * as well, and people must not count as gone for it.
+ */
+function absent(answer: Answer, { operation }: Call<unknown>): undefined {
+  const body = parseJson(answer.body);
+  if (typeof body === 'object' && body !== null) return undefined;
+  throw unreadable(answer, operation.route, { expected: 'an error of the platform', detail: '' });
+}

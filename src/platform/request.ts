@@ -1,0 +1,72 @@
+/**
+ * What the platform accepts: the query and body of every operation, with the bounds its
+ * specification states ("Endpoints", "Limits"). The client sends these, the emulator demands them.
+ */
+import { z } from 'zod';
+
+export const subscription = z.enum(['opt_in', 'opt_out']);
+export type Subscription = z.infer<typeof subscription>;
+
+export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
+
+/** local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
+export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
+
+const page = z.coerce.number().int().min(1);
+const limit = z.coerce.number().int().min(1).max(100);
+
+/** GET /api/contacts/list */
+export const contactListQuery = z.object({
+  page: page.optional(),
+  limit: limit.optional(),
+  search: z.string().optional(),
+  status: contactStatus.optional(),
+});
+export type ContactListQuery = z.infer<typeof contactListQuery>;
+
+/** POST /api/contacts/channel/{channel_id} */
+export const enrolBody = z.object({
+  contact_id: z.string().optional(),
+  email: email.optional(),
+  subscription: subscription.optional(),
+});
+export type EnrolBody = z.infer<typeof enrolBody>;
+
+export const templateStatus = z.enum(['draft', 'published', 'archived']);
+
+export const templateVariable = z.object({
+  name: z.string(),
+  type: z.enum(['string', 'number']),
+  defaultValue: z.string().nullable(),
+});
+
+const templateName = z.string().min(1).max(255);
+const templateSubject = z.string().max(500);
+const content = z.array(z.unknown());
+
+/** POST /api/template/v1/create */
+export const templateCreateBody = z.object({
+  name: templateName,
+  description: z.string().optional(),
+  subject: templateSubject.optional(),
+  content: content.optional(),
+});
+export type TemplateCreateBody = z.infer<typeof templateCreateBody>;
+
+/** PUT /api/template/v1/{id}: partial; only the fields given change. */
+export const templateUpdateBody = z.object({
+  name: templateName.optional(),
+  description: z.string().optional(),
+  subject: templateSubject.optional(),
+  fromEmail: z.string().max(255).optional(),
+  replyTo: z.string().max(255).optional(),
+  previewText: z.string().optional(),
+  content: content.optional(),
+  variables: z.array(templateVariable).optional(),
+  status: templateStatus.optional(),
+});
+export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
+
+/** GET /api/template/v1/list */
+export const templateListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export type TemplateListQuery = z.infer<typeof templateListQuery>;

@@ -1,0 +1,107 @@
+import type { Database } from 'better-sqlite3';
+import type { ChangeState, JournaledChange } from '../model/change.ts';
+import type { Key, KindName } from '../model/record.ts';
+
+/**
+ * The journal: every change from plan to outcome.
+ *
+ *   planned → sent → acked | rejected | stale | unknown
+ *
+ * `sent` is on disk before the request leaves. `unknown` and, after a crash, `sent` are resolved by
+ * reading. A change that certainly did not happen goes back to planned.
+ */
+export interface Journal {
+  /** Takes the plan over from staging. */
+  adopt(run: string, at: number): void;
+  add(run: string, change: Omit<JournaledChange, 'seq' | 'run' | 'state' | 'sentAt'>, at: number): void;
+  /** The next keys of a phase that still have planned changes, after `after`. */
+  plannedKeys(part: PlanPart, after: Key, count: number): Key[];
+  planned(part: PlanPart, key: Key): JournaledChange[];
+  move(seq: number, to: ChangeState, at: number, fault?: { reason: string; fix: string }): void;
+  /** Everything sent whose outcome is not known, oldest first; of every run. */
+  open(kind: KindName): JournaledChange[];
+  /** What is still planned will not be sent any more. */
+  abandon(kind: KindName, at: number): void;
+  /** How many changes of a run are in which state, by kind and operation. */
+  tally(run: string): Tally[];
+  /** Forgets the changes of runs that are no longer known. */
+  prune(before: number): void;
+}
+
+export interface PlanPart {
+  run: string;
+  kind: KindName;
+  phase: number;
+}
+
+export interface Tally {
+  kind: KindName;
+  op: JournaledChange['op'];
+  state: ChangeState;
+  n: number;
+}
+
+interface StoredChange extends Omit<JournaledChange, 'target' | 'sentAt'> {
+  target: string | null;
+  sent_at: number | null;
+}
+
+const columns = 'seq, run, kind, key, op, part, target, body, phase, state, sent_at';
+
+export function changesIn(db: Database): Journal {
+  const adopt = db.prepare(
+    `insert into change (run, kind, key, op, part, target, body, phase, state, planned_at)
+     select @run, kind, key, op, part, target, body, phase, 'planned', @at
+     from temp.planned order by phase, kind, key, seq`,
+  );
+  const add = db.prepare(
+    `insert into change (run, kind, key, op, part, target, body, phase, state, planned_at)
+     values (@run, @kind, @key, @op, @part, @target, @body, @phase, 'planned', @at)`,
+  );
+  const keys = db.prepare<PlanPart & { after: Key; count: number }, { key: Key }>(
+    `select distinct key from change indexed by change_by_run
+     where run = @run and kind = @kind and phase = @phase and state = 'planned' and key > @after
+     order by key limit @count`,
+  );
+  const planned = db.prepare<PlanPart & { key: Key }, StoredChange>(
+    `select ${columns} from change indexed by change_by_run
+     where run = @run and kind = @kind and key = @key and phase = @phase and state = 'planned'
+     order by seq`,
+  );
+  const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
+  const move = db.prepare(
+    `update change set state = @to, ended_at = @at, reason = @reason, fix = @fix where seq = @seq`,
+  );
+  const open = db.prepare<[string], StoredChange>(
+    `select ${columns} from change indexed by change_open
+     where state in ('sent', 'unknown') and kind = ? order by seq`,
+  );
+  const abandon = db.prepare(
+    `update change indexed by change_open set state = 'stale', ended_at = ?
+     where state = 'planned' and kind = ?`,
+  );
+  const tally = db.prepare<[string], Tally>(
+    `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,
+  );
+  const prune = db.prepare(
+    `delete from change where planned_at < ? and state not in ('sent', 'unknown')`,
+  );
+  return {
+    adopt: (run, at) => void adopt.run({ run, at }),
+    add: (run, change, at) => void add.run({ ...change, target: change.target ?? null, run, at }),
+    plannedKeys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
+    planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
+    move: (seq, to, at, fault) => {
+      if (to === 'sent') sent.run(at, seq);
+      else move.run({ seq, to, at, reason: fault?.reason ?? null, fix: fault?.fix ?? null });
+    },
+    open: (kind) => open.all(kind).map(fromStored),
+    abandon: (kind, at) => void abandon.run(at, kind),
+    tally: (run) => tally.all(run),
+    prune: (before) => void prune.run(before),
+  };
+}
+
+function fromStored({ target, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
+  return { ...row, target: target ?? undefined, sentAt: sentAt ?? undefined };
+}

@@ -1,0 +1,96 @@
+/**
+ * The snapshot's tables, as numbered steps: the position in this list is the version a file is at
+ * (`pragma user_version`). A step that has been released is never edited, only followed by another.
+ */
+export const migrations: readonly string[] = [
+  `create table meta (name text primary key, value text not null) without rowid;
+
+   create table recorded (
+     kind text not null, key text not null,
+     id text, ownership text not null, body text not null,
+     shown text, desired text, seen_at integer not null,
+     primary key (kind, key)
+   ) without rowid;
+   create index recorded_by_id on recorded (kind, id);
+
+   create table run (
+     id text primary key, mode text not null, status text not null, plan text,
+     started_at integer not null, ended_at integer, summary text
+   ) without rowid;
+
+   create table change (
+     seq integer primary key, run text not null,
+     kind text not null, key text not null, op text not null, part text not null,
+     target text, body text not null, phase integer not null,
+     state text not null, reason text, fix text,
+     planned_at integer not null, sent_at integer, ended_at integer
+   );
+   create index change_by_run on change (run, kind, phase, key, state);
+   create index change_by_key on change (kind, key);
+   create index change_open on change (state) where state in ('sent', 'unknown', 'planned');
+
+   create table problem (
+     kind text not null, key text not null, class text not null, part text not null,
+     reason text not null, fix text not null,
+     desired text, attempts integer not null default 1, retry_at integer,
+     since integer not null, run text not null,
+     primary key (kind, key, class, part)
+   ) without rowid;`,
+];
+
+/**
+ * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
+ * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
+ */
+export const stagingTables = `
+  create temp table desired (
+    kind text not null, id text not null, key text, alias text not null, place text not null,
+    body text not null, fingerprint text not null, wants integer not null,
+    reason text, fix text
+  );
+  create index temp.desired_by_key on desired (kind, key);
+  create index temp.desired_by_id on desired (kind, id);
+  create index temp.desired_by_alias on desired (kind, alias) where kind = 'template';
+  create temp table observed (
+    kind text not null, id text not null, key text not null, alias text not null,
+    body text not null, fingerprint text not null, created_at integer,
+    primary key (kind, id)
+  ) without rowid;
+  create index temp.observed_by_key on observed (kind, key);
+  create temp table looked (
+    kind text not null, key text not null, at integer, primary key (kind, key)
+  ) without rowid;
+  create temp table candidate (
+    kind text not null, key text not null, primary key (kind, key)
+  ) without rowid;
+  create temp table planned (
+    seq integer primary key,
+    kind text not null, key text not null, op text not null, part text not null,
+    target text, body text not null, phase integer not null
+  );
+  create temp table noted (
+    kind text not null, key text not null,
+    id text, ownership text not null, body text not null,
+    shown text, desired text, seen_at integer not null,
+    primary key (kind, key)
+  ) without rowid;
+  create temp table noticed (
+    kind text not null, key text not null, class text not null, part text not null,
+    reason text not null, fix text not null,
+    primary key (kind, key, class, part)
+  ) without rowid;
+  create temp table forgotten (
+    kind text not null, key text not null, primary key (kind, key)
+  ) without rowid;`;
+
+/** Every table of staging, for clearing. */
+export const stagingNames = [
+  'desired',
+  'observed',
+  'looked',
+  'candidate',
+  'planned',
+  'noted',
+  'noticed',
+  'forgotten',
+] as const;

@@ -1,0 +1,66 @@
+import type { Database } from 'better-sqlite3';
+import type { Key, KindName } from '../model/record.ts';
+
+/**
+ * Narrows all that was read to the records that need a decision: SQL compares fingerprints, so that
+ * only the few that differ from what is recorded and settled reach the planner.
+ */
+export interface Narrowing {
+  /** After the platform was listed. `absent`: recorded records without a desired one count too. */
+  full(kind: KindName, absent: boolean): void;
+  /** What is recorded stands in for the platform. */
+  fast(kind: KindName, absent: boolean): void;
+  /** Only records that were read by themselves since they were decided upon last. */
+  add(kind: KindName, key: Key): void;
+  /** The next candidates after `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): Key[];
+  clear(): void;
+}
+
+/** One row per key of the source, whatever the number of its records. */
+const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
+  max(fingerprint) fingerprint from temp.desired where kind = @kind and key is not null group by key`;
+
+/** One row per key of the platform. */
+const shown = `select key, count(*) n, max(fingerprint) fingerprint
+  from temp.observed where kind = @kind group by key`;
+
+const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
+  or (r.key is not null and r.desired is not d.fingerprint)`;
+
+export function narrowingIn(db: Database): Narrowing {
+  const full = db.prepare(
+    `insert or ignore into temp.candidate (kind, key)
+     select @kind, d.key from (${wanted}) d
+       left join recorded r on r.kind = @kind and r.key = d.key
+       left join (${shown}) o on o.key = d.key
+     where ${differsFromSource}
+       or (r.key is null and o.key is not null)
+       or (r.key is not null and (r.shown is not o.fingerprint or o.n > 1))
+     union all
+     select @kind, r.key from recorded r
+       left join (${shown}) o on o.key = r.key
+     where r.kind = @kind and (@absent or r.shown is not o.fingerprint or o.n > 1)
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)`,
+  );
+  const fast = db.prepare(
+    `insert or ignore into temp.candidate (kind, key)
+     select @kind, d.key from (${wanted}) d
+       left join recorded r on r.kind = @kind and r.key = d.key
+     where ${differsFromSource}
+     union all
+     select @kind, r.key from recorded r where r.kind = @kind and @absent
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)`,
+  );
+  const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
+  const next = db.prepare<[string, string, number], { key: Key }>(
+    'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
+  );
+  return {
+    full: (kind, absent) => void full.run({ kind, absent: Number(absent) }),
+    fast: (kind, absent) => void fast.run({ kind, absent: Number(absent) }),
+    add: (kind, key) => void add.run(kind, key),
+    next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
+    clear: () => db.exec('delete from temp.candidate') && undefined,
+  };
+}

@@ -1,0 +1,91 @@
+import type { Database } from 'better-sqlite3';
+import type { Problem } from '../model/problem.ts';
+import type { Key, KindName } from '../model/record.ts';
+
+/**
+ * Problems that are known, so that each is listed once and counted always. One that the platform
+ * refused is parked: `desired` names what was wanted when it did, and the change is not tried again
+ * until that changes; only an opt-out is, from `retryAt` on. All others have no `desired`, and are
+ * forgotten by the first run that does not notice them any more.
+ */
+export interface Problems {
+  get(problem: Pick<Problem, 'kind' | 'key' | 'class' | 'part'>): Known | undefined;
+  put(problem: Problem & Known & { run: string }): void;
+  /** Takes over what this run noticed (invalid records and conflicts) and forgets what it did not. */
+  adopt(kind: KindName, run: string, at: number): void;
+  forgetUnnoticed(kind: KindName, run: string): void;
+  parked(kind: KindName, key: Key): Parked[];
+  countParked(kind: KindName): number;
+  drop(kind: KindName, key: Key, part: string): void;
+}
+
+export interface Known {
+  reason: string;
+  desired: string | undefined;
+  attempts: number;
+  /** Milliseconds since the epoch. */
+  retryAt: number | undefined;
+  since: number;
+}
+
+export interface Parked extends Known, Problem {
+  desired: string;
+}
+
+interface Stored {
+  reason: string;
+  desired: string | null;
+  attempts: number;
+  retry_at: number | null;
+  since: number;
+}
+
+export function problemsIn(db: Database): Problems {
+  const get = db.prepare<Pick<Problem, 'kind' | 'key' | 'class' | 'part'>, Stored>(
+    `select reason, desired, attempts, retry_at, since from problem
+     where kind = @kind and key = @key and class = @class and part = @part`,
+  );
+  const put = db.prepare(
+    `insert or replace into problem
+       (kind, key, class, part, reason, fix, desired, attempts, retry_at, since, run)
+     values (@kind, @key, @class, @part, @reason, @fix, @desired, @attempts, @retryAt, @since, @run)`,
+  );
+  const adopt = db.prepare(
+    `insert into problem (kind, key, class, part, reason, fix, since, run)
+     select kind, key, class, part, reason, fix, @at, @run from temp.noticed where kind = @kind
+     on conflict (kind, key, class, part)
+     do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
+  );
+  const forget = db.prepare(
+    `delete from problem where kind = ? and run <> ? and desired is null`,
+  );
+  const drop = db.prepare(`delete from problem where kind = ? and key = ? and part = ?`);
+  const parked = db.prepare<[string, string], Problem & Stored & { desired: string }>(
+    'select * from problem where kind = ? and key = ? and desired is not null',
+  );
+  const countParked = db.prepare<[string], { n: number }>(
+    'select count(distinct key) n from problem where kind = ? and desired is not null',
+  );
+  return {
+    get: ({ kind, key, class: name, part }) => {
+      const row = get.get({ kind, key, class: name, part });
+      if (!row) return undefined;
+      const { retry_at: retryAt, desired, ...rest } = row;
+      return { ...rest, desired: desired ?? undefined, retryAt: retryAt ?? undefined };
+    },
+    put: (problem) =>
+      void put.run({
+        ...problem,
+        desired: problem.desired ?? null,
+        retryAt: problem.retryAt ?? null,
+      }),
+    adopt: (kind, run, at) => void adopt.run({ kind, run, at }),
+    forgetUnnoticed: (kind, run) => void forget.run(kind, run),
+    parked: (kind, key) =>
+      parked
+        .all(kind, key)
+        .map(({ retry_at: retryAt, ...row }) => ({ ...row, retryAt: retryAt ?? undefined })),
+    countParked: (kind) => countParked.get(kind)?.n ?? 0,
+    drop: (kind, key, part) => void drop.run(kind, key, part),
+  };
+}

@@ -1,0 +1,68 @@
+import type { Database } from 'better-sqlite3';
+import type { Key, KindName, Ownership, RecordedRow } from '../model/record.ts';
+
+/** What was last seen acknowledged, one row per record that is ours. */
+export interface Recorded {
+  get(kind: KindName, key: Key): RecordedRow | undefined;
+  /** The row of another key that has the same platform id. */
+  ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  put(row: RecordedRow): void;
+  drop(kind: KindName, key: Key): void;
+  count(kind: KindName): number;
+}
+
+/** A row of the table `recorded`; `noted`, its staging, has the same columns. */
+export interface StoredRecord {
+  kind: KindName;
+  key: string;
+  id: string | null;
+  ownership: Ownership;
+  body: string;
+  shown: string | null;
+  desired: string | null;
+  seen_at: number;
+}
+
+export function recordedIn(db: Database): Recorded {
+  const get = db.prepare<[string, string], StoredRecord>(
+    'select * from recorded where kind = ? and key = ?',
+  );
+  const ofId = db.prepare<[string, string, string], StoredRecord>(
+    'select * from recorded where kind = ? and id = ? and key <> ? limit 1',
+  );
+  const put = db.prepare<StoredRecord>(
+    `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
+  );
+  const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  const count = db.prepare<[string], { n: number }>('select count(*) n from recorded where kind = ?');
+  return {
+    get: (kind, key) => fromStored(get.get(kind, key)),
+    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    put: (row) => void put.run(toStored(row)),
+    drop: (kind, key) => void drop.run(kind, key),
+    count: (kind) => count.get(kind)?.n ?? 0,
+  };
+}
+
+export function toStored({ seenAt, id, shown, desired, ...row }: RecordedRow): StoredRecord {
+  return {
+    ...row,
+    id: id ?? null,
+    shown: shown ?? null,
+    desired: desired ?? null,
+    seen_at: seenAt,
+  };
+}
+
+function fromStored(row: StoredRecord | undefined): RecordedRow | undefined {
+  if (!row) return undefined;
+  const { seen_at: seenAt, id, shown, desired, ...rest } = row;
+  return {
+    ...rest,
+    id: id ?? undefined,
+    shown: shown ?? undefined,
+    desired: desired ?? undefined,
+    seenAt,
+  };
+}

@@ -1,0 +1,237 @@
+import type { Database } from 'better-sqlite3';
+import type { Change } from '../model/change.ts';
+import type { Problem } from '../model/problem.ts';
+import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
+import { stagingNames } from './migrations.ts';
+import { toStored } from './recorded.ts';
+
+/**
+ * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so
+ * that neither memory nor the snapshot grows with the readings.
+ */
+export interface Staging {
+  clear(): void;
+  addDesired(row: DesiredRow): void;
+  /** Several addresses under one id of the source: all those records are invalid. */
+  invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
+  desired(kind: KindName, key: Key): DesiredRow[];
+  countDesired(kind: KindName): { records: number; valid: number; invalid: number };
+  /** Invalid records, in the order they were read, after row `after`. */
+  invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
+  addObserved(row: ObservedRow, key: Key): void;
+  /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
+  resolveKeys(kind: KindName): void;
+  forgetObserved(kind: KindName, key: Key): void;
+  observed(kind: KindName, key: Key): ObservedRow[];
+  countObserved(kind: KindName): number;
+  /** Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time. */
+  countCreatedBy(kind: KindName, at: number): number;
+  /** Notes that this key was read by itself just now: its observed rows are all there are. */
+  addLooked(kind: KindName, key: Key, at: number): void;
+  /** What is recorded of this key is newer than what was listed. */
+  assume(kind: KindName, key: Key): void;
+  lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
+  addPlanned(change: Change): void;
+  /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
+  planned(): IterableIterator<Change>;
+  addNoted(row: RecordedRow): void;
+  /** Takes what was noted, and what is forgotten, into `recorded`. */
+  adoptNoted(): void;
+  adoptForgotten(): void;
+  addNoticed(problem: Problem): void;
+  forgetNoticed(kind: KindName, key: Key): void;
+  /** Records noticed so far, by class. */
+  countNoticed(kind: KindName, name: Problem['class']): number;
+  addForgotten(kind: KindName, key: Key): void;
+  /** Empties what one round of decisions produced, keeping what was read and noticed. */
+  clearDecisions(): void;
+}
+
+interface StoredDesired extends Omit<DesiredRow, 'key' | 'wants' | 'invalid'> {
+  key: string | null;
+  wants: number;
+  reason: string | null;
+  fix: string | null;
+}
+
+interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
+  created_at: number | null;
+}
+
+export function stagingIn(db: Database): Staging {
+  return {
+    ...desiredIn(db),
+    ...observedIn(db),
+    ...decidedIn(db),
+    clear: () => {
+      for (const name of stagingNames) db.exec(`delete from temp.${name}`);
+    },
+  };
+}
+
+type DesiredPart = Pick<
+  Staging,
+  'addDesired' | 'invalidateSharedIds' | 'desired' | 'countDesired' | 'invalid'
+>;
+
+function desiredIn(db: Database): DesiredPart {
+  const add = db.prepare<StoredDesired>(
+    `insert into temp.desired (kind, id, key, alias, place, body, fingerprint, wants, reason, fix)
+     values (@kind, @id, @key, @alias, @place, @body, @fingerprint, @wants, @reason, @fix)`,
+  );
+  const invalidate = db.prepare(
+    `update temp.desired set reason = @reason, fix = @fix
+     where kind = @kind and id <> '' and id in (
+       select id from temp.desired where kind = @kind and id <> ''
+       group by id having count(distinct key) > 1)`,
+  );
+  const ofKey = db.prepare<[string, string], StoredDesired>(
+    'select * from temp.desired where kind = ? and key = ? order by rowid',
+  );
+  const count = db.prepare<[string], { records: number; valid: number; invalid: number }>(
+    `select count(*) records, count(distinct iif(reason is null, key, null)) valid,
+       coalesce(sum(reason is not null), 0) invalid
+     from temp.desired where kind = ?`,
+  );
+  const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
+    `select rowid row, * from temp.desired
+     where kind = ? and rowid > ? and reason is not null order by rowid limit ?`,
+  );
+  return {
+    addDesired: ({ invalid: fault, ...row }) =>
+      void add.run({
+        ...row,
+        key: row.key ?? null,
+        wants: Number(row.wants),
+        reason: fault?.reason ?? null,
+        fix: fault?.fix ?? null,
+      }),
+    invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
+    desired: (kind, key) => ofKey.all(kind, key).map(desiredFrom),
+    countDesired: (kind) => count.get(kind) ?? { records: 0, valid: 0, invalid: 0 },
+    invalid: (kind, after, most) =>
+      invalid.all(kind, after, most).map((row) => ({ ...desiredFrom(row), row: row.row })),
+  };
+}
+
+function desiredFrom({ reason, fix, key, wants, ...row }: StoredDesired): DesiredRow {
+  return {
+    ...row,
+    key: key ?? undefined,
+    wants: wants === 1,
+    invalid: reason === null ? undefined : { reason, fix: fix ?? '' },
+  };
+}
+
+type ObservedPart = Pick<
+  Staging,
+  | 'addObserved'
+  | 'resolveKeys'
+  | 'forgetObserved'
+  | 'observed'
+  | 'countObserved'
+  | 'countCreatedBy'
+  | 'addLooked'
+  | 'assume'
+  | 'lookedAt'
+>;
+
+function observedIn(db: Database): ObservedPart {
+  const add = db.prepare<StoredObserved & { key: string }>(
+    `insert or replace into temp.observed (kind, id, key, alias, body, fingerprint, created_at)
+     values (@kind, @id, @key, @alias, @body, @fingerprint, @created_at)`,
+  );
+  const resolve = db.prepare(
+    `update temp.observed set key = coalesce(
+       (select r.key from recorded r join temp.desired d on d.kind = r.kind and d.key = r.key
+        where r.kind = @kind and r.id = observed.id limit 1),
+       (select d.key from temp.desired d where d.kind = @kind and d.alias = observed.alias limit 1),
+       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
+       alias) where kind = @kind`,
+  );
+  const forget = db.prepare('delete from temp.observed where kind = ? and key = ?');
+  const ofKey = db.prepare<[string, string], StoredObserved>(
+    `select kind, id, alias, body, fingerprint, created_at
+     from temp.observed where kind = ? and key = ? order by id`,
+  );
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from temp.observed where kind = ?',
+  );
+  const createdBy = db.prepare<[string, number], { n: number }>(
+    `select count(*) n from temp.observed
+     where kind = ? and (created_at is null or created_at <= ?)`,
+  );
+  const look = db.prepare('insert or replace into temp.looked (kind, key, at) values (?, ?, ?)');
+  const lookedAt = db.prepare<[string, string], { at: number | null }>(
+    'select at from temp.looked where kind = ? and key = ?',
+  );
+  return {
+    addObserved: ({ createdAt, ...row }, key) =>
+      void add.run({ ...row, key, created_at: createdAt ?? null }),
+    resolveKeys: (kind) => void resolve.run({ kind }),
+    forgetObserved: (kind, key) => void forget.run(kind, key),
+    observed: (kind, key) =>
+      ofKey
+        .all(kind, key)
+        .map(({ created_at: at, ...row }) => ({ ...row, createdAt: at ?? undefined })),
+    countObserved: (kind) => count.get(kind)?.n ?? 0,
+    countCreatedBy: (kind, at) => createdBy.get(kind, at)?.n ?? 0,
+    addLooked: (kind, key, at) => void look.run(kind, key, at),
+    assume: (kind, key) => {
+      forget.run(kind, key);
+      look.run(kind, key, null);
+    },
+    lookedAt: (kind, key) => {
+      const row = lookedAt.get(kind, key);
+      return row && (row.at ?? 'assumed');
+    },
+  };
+}
+
+type DecidedPart = Omit<Staging, keyof DesiredPart | keyof ObservedPart | 'clear'>;
+
+function decidedIn(db: Database): DecidedPart {
+  const plan = db.prepare(
+    `insert into temp.planned (kind, key, op, part, target, body, phase)
+     values (@kind, @key, @op, @part, @target, @body, @phase)`,
+  );
+  const planned = db.prepare<[], Omit<Change, 'target'> & { target: string | null }>(
+    `select kind, key, op, part, target, body, phase from temp.planned
+     order by phase, kind, key, seq`,
+  );
+  const note = db.prepare(
+    `insert or replace into temp.noted (kind, key, id, ownership, body, shown, desired, seen_at)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
+  );
+  const adopt = db.prepare('insert or replace into recorded select * from temp.noted');
+  const adoptForgotten = db.prepare(
+    'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
+  );
+  const notice = db.prepare<Problem>(
+    `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
+     values (@kind, @key, @class, @part, @reason, @fix)`,
+  );
+  const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
+  const countNoticed = db.prepare<[string, string], { n: number }>(
+    'select count(distinct key) n from temp.noticed where kind = ? and class = ?',
+  );
+  const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
+  return {
+    addPlanned: (change) => void plan.run({ ...change, target: change.target ?? null }),
+    *planned() {
+      for (const row of planned.iterate()) yield { ...row, target: row.target ?? undefined };
+    },
+    addNoted: (row) => void note.run(toStored(row)),
+    adoptNoted: () => void adopt.run(),
+    adoptForgotten: () => void adoptForgotten.run(),
+    addNoticed: (problem) => void notice.run(problem),
+    forgetNoticed: (kind, key) => void unnotice.run(kind, key),
+    countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
+    addForgotten: (kind, key) => void forget.run(kind, key),
+    clearDecisions: () => {
+      for (const name of ['planned', 'noted', 'forgotten']) {
+        db.exec(`delete from temp.${name}`);
+      }
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** The header row: which column is which field, and what to say when one is not there. */
+import { Invalid } from '../../model/errors.ts';
+
+const LISTED_COLUMNS = 30;
+
+export interface Columns {
+  width: number;
+  /** The record of a row of this width. */
+  valueOf(fields: readonly string[]): Record<string, unknown>;
+}
+
+/**
+ * Every requested field must be exactly one column; throws Invalid otherwise. All other columns
+ * are passed on too, for conditions may name them, save those without a name and those whose name
+ * occurs twice: which one is meant could only be guessed.
+ */
+export function columnsOf(
+  header: readonly string[],
+  { path, fields }: { path: string; fields: readonly string[] },
+): Columns {
+  const names = header.map((name) => name.trim());
+  if (names.some((name) => name.includes('\0'))) {
+    throw new Invalid(`${path}: the header row holds a NUL byte; save the file as UTF-8 text`);
+  }
+  const places = Map.groupBy(names.keys(), (at) => names[at] ?? '');
+  const missing = fields.filter((field) => !places.has(field));
+  if (missing.length > 0) throw new Invalid(`${path}: ${missingMessage(missing, names)}`);
+  for (const field of fields) {
+    const columns = (places.get(field) ?? []).map((at) => at + 1);
+    if (columns.length === 1) continue;
+    throw new Invalid(
+      `${path}: ${columns.length} columns are named ${quoted(field)} ` +
+        `(columns ${columns.join(', ')}); rename or remove all but one`,
+    );
+  }
+  const named = [...places].flatMap(([name, [at = 0, ...more]]): [string, number][] =>
+    name === '' || more.length > 0 ? [] : [[name, at]],
+  );
+  return {
+    width: header.length,
+    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
+  };
+}
+
+function missingMessage(missing: readonly string[], names: readonly string[]): string {
+  const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
+  const found = names.slice(0, LISTED_COLUMNS).map(quoted).join(', ');
+  const more = names.length > LISTED_COLUMNS ? ` and ${names.length - LISTED_COLUMNS} more` : '';
+  const hints = missing.flatMap((name) => {
+    const near = nearest(name, names);
+    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
+  });
+  return [
+    `${what} ${missing.map(quoted).join(', ')}`,
+    `columns found: ${found}${more}`,
+    ...hints,
+    'correct the configuration or the export',
+  ].join('; ');
+}
+
+/** On one line and of bearable length, whatever a header may hold. */
+function quoted(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+}
+
+/** The name that differs least, when that is little enough to be a slip. */
+function nearest(wanted: string, names: readonly string[]): string | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const name of names) {
+    if (name === '' || name.length > 100) continue;
+    const distance = distanceOf(plain(wanted), plain(name));
+    if (distance < (best?.distance ?? Infinity)) best = { name, distance };
+  }
+  return best && best.distance <= Math.max(1, wanted.length / 3) ? best.name : undefined;
+}
+
+/** Without case, spaces and punctuation: "E-Mail" is a near miss of "email". */
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
+}
+
+/** Levenshtein's distance, one row of the matrix at a time. */
+function distanceOf(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const [left = 0, above = 0, corner = 0] = [next[j - 1], row[j], row[j - 1]];
+      next.push(Math.min(left + 1, above + 1, corner + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

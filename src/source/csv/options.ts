@@ -1,0 +1,8 @@
+import { z } from 'zod';
+
+/** The YAML of this source; a relative path has been resolved by the time it is read. */
+export const csvOptions = z.strictObject({
+  type: z.literal('csv').describe('A CSV file with a header row, in UTF-8'),
+  path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+});
+export type CsvOptions = z.infer<typeof csvOptions>;

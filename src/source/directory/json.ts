@@ -1,0 +1,86 @@
+/** Where a text stops being JSON: JSON.parse does not always tell. */
+
+/** The offset of what cannot stand where it stands; the text's length when it merely ends early. */
+export function faultAt(text: string): number {
+  const open: Bracket[] = [];
+  let expected: Expected = 'value';
+  let end = 0;
+  for (;;) {
+    const start = spaceEnd(text, end);
+    const token = tokenAt(text, start);
+    if (token === undefined) return start;
+    if ('fault' in token) return token.fault;
+    const next = step(expected, token, open);
+    if (next === undefined) return start;
+    expected = next;
+    end = token.end;
+  }
+}
+
+type Bracket = '{' | '[';
+type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end';
+
+/** A string, another scalar, or one of the six marks. */
+interface Token {
+  kind: string;
+  end: number;
+}
+
+const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const SPACE = /[ \t\n\r]*/y;
+/** A bounded stretch of a string: without the bound a long one exhausts the regex engine. */
+const STRETCH = /[^"\\\u0000-\u001f]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+
+function tokenAt(text: string, start: number): Token | { fault: number } | undefined {
+  const first = text[start];
+  if (first === undefined) return undefined;
+  if ('{}[],:'.includes(first)) return { kind: first, end: start + 1 };
+  if (first !== '"') {
+    const end = matchEnd(SCALAR, text, start);
+    return end === undefined ? undefined : { kind: 'scalar', end };
+  }
+  let at = start + 1;
+  for (
+    let end = matchEnd(STRETCH, text, at);
+    end !== undefined;
+    end = matchEnd(STRETCH, text, at)
+  ) {
+    at = end;
+  }
+  if (text[at] === '"') return { kind: 'string', end: at + 1 };
+  // A quote that is never closed is best looked for where it was opened.
+  return { fault: at === text.length ? start : at };
+}
+
+function spaceEnd(text: string, from: number): number {
+  return matchEnd(SPACE, text, from) ?? from;
+}
+
+function matchEnd(sticky: RegExp, text: string, from: number): number | undefined {
+  sticky.lastIndex = from;
+  return sticky.test(text) ? sticky.lastIndex : undefined;
+}
+
+/** What may follow a token; undefined when it may not stand there. Opens and closes brackets. */
+function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
+  const inside = open.at(-1);
+  if (kind === '}' || kind === ']') {
+    const empty = kind === '}' ? 'key or }' : 'value or ]';
+    const fits = inside === (kind === '}' ? '{' : '[');
+    if (!fits || (expected !== 'comma or end' && expected !== empty)) return undefined;
+    open.pop();
+    return 'comma or end';
+  }
+  if (expected === 'value' || expected === 'value or ]') {
+    if (kind === 'string' || kind === 'scalar') return 'comma or end';
+    if (kind !== '{' && kind !== '[') return undefined;
+    open.push(kind);
+    return kind === '{' ? 'key or }' : 'value or ]';
+  }
+  if (expected === 'colon') return kind === ':' ? 'value' : undefined;
+  if (expected === 'comma or end') {
+    if (kind !== ',' || inside === undefined) return undefined;
+    return inside === '{' ? 'key' : 'value';
+  }
+  return kind === 'string' ? 'colon' : undefined;
+}

@@ -1,0 +1,31 @@
+/**
+ * A source is where the truth lives: a CRM, a file, a folder. One folder here per kind of source.
+ *
+ * The contract:
+ * - `read` goes through everything once, in batches, holding no more than one batch in memory.
+ * - A record that cannot be read (a ragged row, a broken file) is yielded as `broken`, with where
+ *   it stands and why; it never silently disappears, and it never stops the reading.
+ * - What makes the whole unreadable (no file, wrong encoding, a missing column) throws Invalid.
+ * - Values are passed on as found; what they mean is the business of kind/.
+ * - The last thing a reading gives is its certificate: the proof that it was complete, or why not.
+ *   Without one nobody is concluded to have left, and nobody is opted in.
+ * - `reading` names the state of the source that was read. The same name twice is the same reading.
+ * - Records and reasons may hold personal data: they go to staging and never to a log.
+ */
+export interface Source {
+  read(request: ReadRequest): AsyncGenerator<SourceRecord[], Certificate>;
+}
+
+export interface ReadRequest {
+  /** The fields the configuration names; one that the source as a whole lacks throws Invalid. */
+  fields: readonly string[];
+  signal: AbortSignal;
+}
+
+export type SourceRecord =
+  | { where: string; value: Record<string, unknown> }
+  | { where: string; broken: string; fix: string };
+
+export type Certificate =
+  | { complete: true; reading: string }
+  | { complete: false; reading: string; why: string; fix: string };

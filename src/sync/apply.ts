@@ -1,0 +1,166 @@
+/**
+ * Sends what is planned, journaled: `sent` is on disk before the request leaves, and the recorded
+ * state moves in the same transaction as `acked`.
+ */
+import type { JournaledChange } from '../model/change.ts';
+import type { Key } from '../model/record.ts';
+import type { Kind, Known, Outcome } from '../kind/kind.ts';
+import type { Brake } from './brake.ts';
+import { wishOf, type Knowledge } from './decide.ts';
+import { each } from './each.ts';
+import type { Run } from './mirror.ts';
+import type { Tally } from './tally.ts';
+
+export interface Applying {
+  run: Run;
+  kind: Kind;
+  known: Knowledge;
+  brake: Brake;
+  tally: Tally;
+}
+
+const peopleAtOnce = 32;
+const pageOfKeys = 500;
+/** Knowledge older than this is looked at again before a person is created or opted in. */
+const freshMs = 15 * 60_000;
+const day = 86_400_000;
+
+export async function apply(applying: Applying): Promise<void> {
+  for (const phase of applying.kind.phases) {
+    await each(plannedKeys(applying, phase), peopleAtOnce, (key) => applyTo(applying, phase, key));
+  }
+}
+
+function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<Key> {
+  const part = { run: run.id, kind: kind.name, phase };
+  let after = '';
+  for (;;) {
+    const keys = run.snapshot.journal.plannedKeys(part, after, pageOfKeys);
+    for (const key of keys) {
+      if (run.stop.aborted || brake.stopped()) return;
+      yield key;
+    }
+    if (keys.length === 0) return;
+    after = keys.at(-1) ?? after;
+  }
+}
+
+/** The changes of one record, one after the other; what one of them learns ends the plan of the rest. */
+async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
+  const { run, kind, brake } = applying;
+  const { journal } = run.snapshot;
+  const changes = journal.planned({ run: run.id, kind: kind.name, phase }, key);
+  for (const [at, planned] of changes.entries()) {
+    if (run.stop.aborted || brake.holds(kind, planned)) return;
+    const recorded = run.snapshot.recorded.get(kind.name, key);
+    const target = planned.op === 'create' ? undefined : (planned.target ?? recorded?.id);
+    const change = { ...planned, target };
+    const outcome: Outcome =
+      target === undefined && planned.op !== 'create'
+        ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
+        : await attempt(applying, change);
+    settle(applying, change, outcome);
+    if (outcome.is === 'stale' || outcome.is === 'unknown') {
+      for (const rest of changes.slice(at + 1)) journal.move(rest.seq, 'stale', run.clock.now());
+      return;
+    }
+  }
+}
+
+async function attempt(applying: Applying, change: JournaledChange): Promise<Outcome> {
+  const { run, kind } = applying;
+  const known = knownOf(applying, change);
+  const looked = await kind.look(change, known);
+  if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
+  run.snapshot.journal.move(change.seq, 'sent', run.clock.now());
+  return kind.send(change, run.abort);
+}
+
+function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known {
+  const recorded = run.snapshot.recorded.get(kind.name, change.key);
+  const listed = known.listing?.complete ? known.listing.at : 0;
+  const looked = run.snapshot.staging.lookedAt(kind.name, change.key);
+  const alone = typeof looked === 'number' ? looked : 0;
+  const seen = change.op === 'create' ? 0 : (recorded?.seenAt ?? 0);
+  const fresh = run.clock.now() - Math.max(listed, alone, seen) < freshMs;
+  return { recorded, fresh, signal: run.abort };
+}
+
+/** What an outcome means for the journal, the recorded state, the problems and the rest of the run. */
+export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
+  const { run, kind, brake } = applying;
+  const { journal } = run.snapshot;
+  const at = run.clock.now();
+  brake.note(kind, change, outcome);
+  run.snapshot.transaction(() => {
+    if (outcome.is === 'acked') acknowledge(applying, change, outcome);
+    else if (outcome.is === 'rejected') reject(applying, change, outcome);
+    else if (outcome.is === 'stale') {
+      journal.move(change.seq, 'stale', at, { reason: outcome.why, fix: '' });
+      relearn(applying, change, outcome.observed);
+    } else if (outcome.is === 'unknown') {
+      journal.move(change.seq, 'unknown', at, { reason: outcome.why, fix: '' });
+    } else journal.move(change.seq, 'planned', at);
+  });
+  applying.tally.settled(kind, change, outcome);
+}
+
+function acknowledge(
+  applying: Applying,
+  change: JournaledChange,
+  outcome: Extract<Outcome, { is: 'acked' }>,
+): void {
+  const { run, kind } = applying;
+  const { journal, recorded, problems, staging, narrowing } = run.snapshot;
+  const at = run.clock.now();
+  const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
+  journal.move(change.seq, 'acked', at);
+  if (row) recorded.put(row);
+  else recorded.drop(kind.name, change.key);
+  problems.drop(kind.name, change.key, change.part);
+  if (change.op === 'create' && outcome.observed) {
+    // A creation may have brought more than was asked for: it is decided upon once more.
+    staging.assume(kind.name, change.key);
+    narrowing.add(kind.name, change.key);
+  }
+}
+
+/** Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily. */
+function reject(
+  applying: Applying,
+  change: JournaledChange,
+  outcome: Extract<Outcome, { is: 'rejected' }>,
+): void {
+  const { run, kind } = applying;
+  const { journal, problems, staging } = run.snapshot;
+  const at = run.clock.now();
+  const { reason, fix } = outcome;
+  const problem = { kind: kind.name, key: change.key, class: 'rejected' as const, part: change.part };
+  const before = problems.get(problem);
+  const attempts = (before?.attempts ?? 0) + 1;
+  const delay = Math.min(day, 3_600_000 * 2 ** (attempts - 1));
+  journal.move(change.seq, 'rejected', at, { reason, fix });
+  problems.put({
+    ...problem,
+    reason,
+    fix,
+    attempts,
+    retryAt: change.op === 'opt_out' ? at + delay : undefined,
+    desired: wishOf(staging.desired(kind.name, change.key)),
+    since: before?.since ?? at,
+    run: run.id,
+  });
+}
+
+/** What was read just now replaces what was listed, and the record is decided upon again. */
+function relearn(
+  { run, kind }: Applying,
+  { key }: JournaledChange,
+  observed: Extract<Outcome, { is: 'stale' }>['observed'],
+): void {
+  const { staging, narrowing } = run.snapshot;
+  staging.forgetObserved(kind.name, key);
+  for (const row of observed) staging.addObserved(row, key);
+  staging.addLooked(kind.name, key, run.clock.now());
+  narrowing.add(kind.name, key);
+}

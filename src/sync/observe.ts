@@ -1,0 +1,68 @@
+/**
+ * Lists the platform wholly into staging, with a certificate.
+ *
+ * Offset pages shift while others write: one pass proves nothing. The proof is a count: the distinct
+ * ids that were created before the listing began are at least as many as the first page said there
+ * were. "Before" is by the platform's own clock: its answer's Date, or the newest record of page one.
+ * Short of it, the list is read again with other page borders and united with the first.
+ */
+import type { Kind, Page } from '../kind/kind.ts';
+import { each } from './each.ts';
+import type { Run } from './mirror.ts';
+import { reasonOf } from './read.ts';
+
+export interface Listing {
+  /** Whether what it does not show is proven absent. */
+  complete: boolean;
+  /** When it began, by our clock; milliseconds since the epoch. */
+  at: number;
+}
+
+const pageSizes = [100, 83];
+const pagesAtOnce = 16;
+
+export async function observe(run: Run, kind: Kind): Promise<Listing> {
+  const at = run.clock.now();
+  for (const limit of pageSizes) {
+    const first = await pass(run, kind, limit);
+    const counted = run.snapshot.staging.countCreatedBy(kind.name, first.began);
+    if (counted >= first.total) return { complete: true, at };
+  }
+  return { complete: false, at };
+}
+
+/** One pass over all pages: side by side as far as the total reaches, then on to the first short one. */
+async function pass(run: Run, kind: Kind, limit: number): Promise<{ total: number; began: number }> {
+  let seen = 0;
+  let last: Page = { rows: [], total: 0, date: undefined };
+  const page = async (number: number): Promise<void> => {
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    const found = await kind.list({ page: number, limit }, run.stop);
+    const { staging } = run.snapshot;
+    run.snapshot.transaction(() => {
+      for (const row of found.rows) staging.addObserved(row, row.alias);
+    });
+    seen += found.rows.length;
+    last = found;
+    run.progress({ stage: 'listing', kind: kind.name, done: seen, of: Math.max(found.total, seen) });
+  };
+  await page(1);
+  const first = last;
+  const pages = Math.ceil(first.total / limit);
+  await each(range(2, pages - 1), pagesAtOnce, page);
+  for (let number = Math.max(2, pages); last.rows.length >= limit || number === pages; number += 1) {
+    await page(number);
+  }
+  return { total: first.total, began: beginning(first) };
+}
+
+function beginning(first: Page): number {
+  const created = first.rows.map((row) => row.createdAt ?? 0);
+  const newest = Math.max(0, ...created);
+  const began = Math.max(first.date ?? 0, newest);
+  return began === 0 ? Number.MAX_SAFE_INTEGER : began;
+}
+
+function* range(from: number, to: number): Generator<number> {
+  for (let number = from; number <= to; number += 1) yield number;
+}

@@ -1,0 +1,148 @@
+/** How a run begins and ends in the snapshot, and the summary it leaves. */
+import { Interrupted } from '../model/errors.ts';
+import type { KindName } from '../model/record.ts';
+import type { Counts } from '../plan/plan.ts';
+import { createBrake } from './brake.ts';
+import type { Mirror, Run, RunOptions } from './mirror.ts';
+import type { Course } from './run.ts';
+import { shownCounts, type KindSummary, type Status, type Summary } from './summary.ts';
+import { createTally } from './tally.ts';
+
+export function begin(mirror: Mirror, options: RunOptions): Course {
+  const { snapshot, clock, random } = mirror;
+  const at = clock.now();
+  const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
+  const id = `${stamp}-${Math.floor(random() * 0x10000).toString(16).padStart(4, '0')}`;
+  const run: Run = { ...mirror, ...options, id, startedAt: at };
+  const parts = mirror.parts.filter(({ kind }) => !options.only || options.only === `${kind.name}s`);
+  snapshot.staging.clear();
+  snapshot.narrowing.clear();
+  if (options.writes) {
+    snapshot.transaction(() => {
+      for (const { kind } of parts) snapshot.journal.abandon(kind.name, at);
+      snapshot.runs.start({ id, mode: options.mode, at });
+    });
+  }
+  return {
+    run,
+    parts,
+    tally: createTally(snapshot),
+    brake: createBrake(),
+    known: new Map(),
+    reasons: [],
+    plan: undefined,
+    failure: undefined,
+  };
+}
+
+export function conclude(course: Course): Summary {
+  const { run } = course;
+  const summary = summaryOf(course);
+  if (run.writes) {
+    const at = run.clock.now();
+    const { runs, journal, problems } = run.snapshot;
+    run.snapshot.transaction(() => {
+      for (const { kind } of course.parts) {
+        problems.adopt(kind.name, run.id, at);
+        if (course.plan) problems.forgetUnnoticed(kind.name, run.id);
+      }
+      const { problems: _, ...kept } = summary;
+      runs.finish({ id: run.id, status: summary.status, plan: summary.plan, summary: JSON.stringify(kept), at });
+      runs.prune(at - run.keepMs);
+      journal.prune(at - run.keepMs);
+    });
+  }
+  return summary;
+}
+
+function summaryOf(course: Course): Summary {
+  const { run, tally } = course;
+  const { staging } = run.snapshot;
+  const contact = kindSummary(course, 'contact');
+  const template = kindSummary(course, 'template');
+  const reasons = reasonsOf(course);
+  return {
+    run: run.id,
+    mirror: run.name,
+    status: statusOf(course, reasons),
+    mode: run.mode,
+    plan: course.plan?.hash ?? '',
+    contacts: {
+      ...contact,
+      held: { delete: 0, opt_in: 0 },
+      invalid: staging.countDesired('contact').invalid,
+    },
+    templates: { ...template, invalid: staging.countDesired('template').invalid },
+    requests: run.requests(),
+    certificate: certificateOf(course),
+    problems: tally.problems(),
+    reasons,
+    known: tally.counts().known,
+    ms: run.clock.now() - run.startedAt,
+  };
+}
+
+function kindSummary(course: Course, kind: KindName): KindSummary {
+  const { run, tally, plan } = course;
+  const { staging, recorded, problems } = run.snapshot;
+  const { adopted, forgotten } = tally.counts();
+  const extra = { adopt: adopted[kind], forget: forgotten[kind] };
+  const { planned, acked } = journaled(course, kind);
+  const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
+  const listed = [...course.known].find(([{ name }]) => name === kind)?.[1].listing;
+  return {
+    desired: staging.countDesired(kind).valid,
+    observed: listed ? staging.countObserved(kind) : recorded.count(kind),
+    changes: shownCounts(kind, { ...changes, ...extra }, 'changes'),
+    applied: shownCounts(kind, acked, 'applied'),
+    rejected: problems.countParked(kind) + staging.countNoticed(kind, 'rejected'),
+    conflicts: staging.countNoticed(kind, 'conflict'),
+  };
+}
+
+/** What this run planned (less what turned out stale), and what of it was acknowledged. */
+function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: Counts } {
+  const planned: Counts = {};
+  const acked: Counts = {};
+  for (const { kind: of, op, state, n } of run.snapshot.journal.tally(run.id)) {
+    if (of !== kind) continue;
+    if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
+    if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
+  }
+  return { planned, acked };
+}
+
+function reasonsOf(course: Course): string[] {
+  const { run, brake, failure, parts } = course;
+  const reasons = [...course.reasons, ...brake.reasons()];
+  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
+  if (!run.writes) return reasons;
+  const unknown = parts.flatMap(({ kind }) => run.snapshot.journal.open(kind.name)).length;
+  if (unknown > 0) {
+    reasons.push(`the outcome of ${unknown} changes is not known yet → the next run reads what became of them`);
+  }
+  const unsent = run.snapshot.journal
+    .tally(run.id)
+    .reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
+  if (unsent > 0 && !run.stop.aborted) {
+    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
+  }
+  return reasons;
+}
+
+function statusOf({ run, tally, failure }: Course, reasons: string[]): Status {
+  if (failure instanceof Interrupted) return 'interrupted';
+  if (failure || (reasons.length > 0 && !run.stop.aborted)) return 'failed';
+  if (run.stop.aborted) return 'interrupted';
+  const { news, optOutsFailed } = tally.counts();
+  return news > 0 || optOutsFailed > 0 ? 'rejected' : 'done';
+}
+
+function certificateOf({ known }: Course): Summary['certificate'] {
+  const all = [...known.values()];
+  const listings = all.flatMap(({ listing }) => listing ?? []);
+  return {
+    source: all.length === 0 ? null : all.every(({ certified }) => certified),
+    platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * One run of a mirror: read → observe → decide → apply → record. A plan is the same run that stops
+ * before anything is written.
+ *
+ * What is learnt on the way (somebody is found on the platform, or gone from it) is decided upon in
+ * a further round of the same run, three rounds at most.
+ */
+import { planOf, type Plan } from '../plan/plan.ts';
+import type { Kind } from '../kind/kind.ts';
+import { apply, type Applying } from './apply.ts';
+import { createBrake, type Brake } from './brake.ts';
+import { decide, type Knowledge } from './decide.ts';
+import type { Mirror, MirrorPart, Run, RunOptions } from './mirror.ts';
+import { noticeInvalid } from './notice.ts';
+import { observe } from './observe.ts';
+import { read } from './read.ts';
+import { recover } from './recover.ts';
+import { begin, conclude } from './record.ts';
+import type { Summary } from './summary.ts';
+import { createTally, type Tally } from './tally.ts';
+
+const rounds = 3;
+
+/** Everything the steps of a run share, and what they have found out so far. */
+export interface Course {
+  run: Run;
+  parts: readonly MirrorPart[];
+  tally: Tally;
+  brake: Brake;
+  known: Map<Kind, Knowledge>;
+  /** Why the source's reading, or the run, is not what it should be. */
+  reasons: string[];
+  plan: Plan | undefined;
+  failure: Error | undefined;
+}
+
+/** Runs once. Never throws for what can go wrong with people, sources or the platform: the summary says it. */
+export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
+  const course = begin(mirror, options);
+  try {
+    if (options.writes) await eachPart(course, (applying) => recover(applying));
+    await Promise.all(course.parts.map((part) => learn(course, part)));
+    for (const { kind } of course.parts) narrow(course, kind);
+    for (let round = 1; round <= rounds; round += 1) {
+      plan(course);
+      if (!options.writes) break;
+      commit(course);
+      await eachPart(course, apply);
+      await eachPart(course, recover);
+      if (!again(course)) break;
+    }
+  } catch (error) {
+    course.failure = error instanceof Error ? error : new Error(String(error));
+  }
+  return conclude(course);
+}
+
+/** Reads both sides of one kind. */
+async function learn({ run, reasons, known }: Course, part: MirrorPart): Promise<void> {
+  const [certificate, listing] = await Promise.all([
+    read(run, part),
+    run.mode === 'full' ? observe(run, part.kind) : undefined,
+  ]);
+  if (!certificate.complete) {
+    reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
+  }
+  if (listing) run.snapshot.staging.resolveKeys(part.kind.name);
+  known.set(part.kind, { certified: certificate.complete, listing });
+}
+
+function narrow({ run, known }: Course, kind: Kind): void {
+  const { narrowing } = run.snapshot;
+  if (known.get(kind)?.listing) narrowing.full(kind.name, kind.decidesAbsent);
+  else narrowing.fast(kind.name, kind.decidesAbsent);
+}
+
+function plan(course: Course): void {
+  const { run, tally } = course;
+  for (const { kind } of course.parts) {
+    decide(run, kind, knowledgeOf(course, kind), tally);
+    if (!course.plan) noticeInvalid(run, kind, tally);
+  }
+  course.plan ??= planOf(run.snapshot.staging.planned());
+}
+
+/** What was decided becomes the journal's plan, and what is known already is recorded. */
+function commit({ run }: Course): void {
+  const { snapshot, clock } = run;
+  snapshot.transaction(() => {
+    snapshot.staging.adoptForgotten();
+    snapshot.staging.adoptNoted();
+    snapshot.journal.adopt(run.id, clock.now());
+  });
+  snapshot.staging.clearDecisions();
+  snapshot.narrowing.clear();
+}
+
+async function eachPart(course: Course, step: (applying: Applying) => Promise<void>): Promise<void> {
+  const { run, brake, tally } = course;
+  const steps = course.parts.map(({ kind }) =>
+    step({ run, kind, brake, tally, known: knowledgeOf(course, kind) }),
+  );
+  await Promise.all(steps);
+}
+
+/** Whether something was learnt that calls for another decision. */
+function again({ run, parts, brake }: Course): boolean {
+  if (run.stop.aborted || brake.stopped()) return false;
+  return parts.some(({ kind }) => run.snapshot.narrowing.next(kind.name, '', 1).length > 0);
+}
+
+function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
+  return known.get(kind) ?? { certified: false, listing: undefined };
+}

@@ -1,0 +1,59 @@
+/** What a run answers: the document that --json prints, and that tables are drawn from. */
+import type { Op } from '../model/change.ts';
+import type { KindName } from '../model/record.ts';
+import type { Counts } from '../plan/plan.ts';
+import type { RequestCounts } from './mirror.ts';
+import type { ListedProblem } from './tally.ts';
+
+export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
+
+export interface Summary {
+  run: string;
+  mirror: string;
+  status: Status;
+  mode: 'full' | 'fast';
+  /** The plan's hash; '' when none was made. */
+  plan: string;
+  contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
+  templates: KindSummary & { invalid: number };
+  requests: RequestCounts;
+  /** null: not read in this run. */
+  certificate: { source: boolean | null; platform: boolean | null };
+  problems: ListedProblem[];
+  /** Why a run that did not end as it should did not; one line each. */
+  reasons: string[];
+  /** Rejected or invalid records that earlier runs already listed. */
+  known: number;
+  /** Milliseconds. */
+  ms: number;
+}
+
+export interface KindSummary {
+  desired: number;
+  observed: number;
+  changes: Record<string, number>;
+  applied: Record<string, number>;
+  rejected: number;
+  conflicts: number;
+}
+
+const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> = {
+  contact: {
+    changes: ['create', 'opt_in', 'opt_out', 'delete', 'adopt', 'forget'],
+    applied: ['create', 'opt_in', 'opt_out', 'delete'],
+  },
+  template: {
+    changes: ['create', 'update', 'archive', 'adopt'],
+    applied: ['create', 'update', 'archive'],
+  },
+};
+
+/** Counts in the order of the contract, with zeros; the second step of a creation is no change of its own. */
+export function shownCounts(kind: KindName, counts: Counts, which: 'changes' | 'applied'): Record<string, number> {
+  return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));
+}
+
+export function changeCount(summary: Summary): number {
+  const counts = [summary.contacts.changes, summary.templates.changes];
+  return counts.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
+}

@@ -1,0 +1,98 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { makeFolder, minimal } from './folder.ts';
+
+const { mistakes, remove } = makeFolder();
+afterAll(remove);
+
+/** Whatever a file holds: it is valid, or every line of the complaint says where, what and how. */
+const wellFormed = /^mirror\.yaml:\d+:\d+ {2}.+ {2}→ .+$/;
+function judge(content: string | Uint8Array): void {
+  for (const line of mistakes(content, { A: 'a', B: '' }) ?? []) expect(line).toMatch(wellFormed);
+}
+
+const scrap = fc.constantFrom(
+  ...['mirror', 'platform', 'contacts', 'channels', 'source', 'type', 'policy', 'url', 'csv'],
+  ...[
+    ': ',
+    ':\n',
+    '\n',
+    '\n  ',
+    '\n    ',
+    '- ',
+    '? ',
+    '{',
+    '}',
+    '[',
+    ']',
+    ', ',
+    '#',
+    '\t',
+    '---\n',
+  ],
+  ...[
+    '${A}',
+    '${B}',
+    '${C:-x}',
+    '$${',
+    '${',
+    '*a',
+    '&a ',
+    '!!str ',
+    '!!set ',
+    '!x ',
+    '|',
+    '>',
+    '%',
+  ],
+  ...[
+    "'",
+    '"',
+    '~',
+    '1',
+    'true',
+    '.nan',
+    '<<',
+    '__proto__',
+    '\\x',
+    '\u0000',
+    '\ufdd0',
+    '%YAML 1.1\n',
+  ],
+);
+const yamlish = fc.array(scrap, { maxLength: 40 }).map((scraps) => scraps.join(''));
+
+describe('arbitrary files', () => {
+  it('of scraps of YAML', () => {
+    fc.assert(fc.property(yamlish, judge), { numRuns: 2000 });
+  });
+
+  it('that are broken copies of a valid one', () => {
+    const file = minimal('policy: { missing: respect }\nkeep: 1d');
+    const cut = fc.tuple(fc.nat(file.length), fc.nat(12), yamlish);
+    const edit = ([at, gone, scraps]: [number, number, string]) =>
+      judge(file.slice(0, at) + scraps + file.slice(at + gone));
+    fc.assert(fc.property(cut, edit), { numRuns: 1000 });
+  });
+
+  it('of values of any shape under the known keys', () => {
+    const key = fc.constantFrom('mirror', 'platform', 'contacts', 'templates', 'policy', 'keep');
+    const section = fc.dictionary(
+      fc.constantFrom('source', 'channels', 'url', 'apiKey', 'type', 'id', 'missing'),
+      fc.oneof(fc.jsonValue(), fc.array(fc.dictionary(fc.constantFrom('id', 'x'), fc.jsonValue()))),
+    );
+    const value = fc.dictionary(key, fc.oneof(fc.jsonValue(), section));
+    fc.assert(
+      fc.property(value, (file) => judge(JSON.stringify(file))),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('of bytes', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), judge), { numRuns: 500 });
+  });
+
+  it.each(['[', '{a: ', '- ', '? ', '"', '&a '])('that nest %j without end', (opener) => {
+    judge(opener.repeat(20_000));
+  });
+});

@@ -1,0 +1,320 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { makeFolder, minimal } from './folder.ts';
+
+const { load, mistakes, remove } = makeFolder();
+afterAll(remove);
+
+const contacts = (lines: string) =>
+  minimal(`contacts:\n  source: { type: csv, path: p }\n  id: i\n  email: e\n${lines}`);
+const channels = '  channels: [{ id: a, subscription: s }]';
+
+describe('YAML itself', () => {
+  it.each([
+    ['a tab', 'mirror: a\n\tx: 1\nb: 2', '2:1  a tab is used to indent  → use spaces'],
+    [
+      'indentation',
+      'a:\n  - b\n c: 1',
+      '3:1  the indentation does not fit the lines above  → indent by two spaces a level',
+    ],
+    [
+      'a colon in a value',
+      'a: b: c',
+      '1:4  a key stands where the value above or before it goes on' +
+        '  → indent keys of one level alike, and quote values that hold ": "',
+    ],
+    ['a quote', 'a: "x', '1:6  a quote, bracket or colon is missing  → close what was opened'],
+    [
+      'a reserved sign',
+      'a: @secret',
+      '1:4  a value may not begin with this character  → put the value in quotes',
+    ],
+    [
+      'an escape',
+      'a: "\\q"',
+      '1:5  an unknown escape stands in double quotes  → use single quotes',
+    ],
+    [
+      'two documents',
+      'a: 1\n---\nb: 2',
+      '2:1  a second document begins  → keep one mirror in a file, without ---',
+    ],
+    ['a tag', 'a: !env X', '1:4  a tag (!name) is not known here  → remove it'],
+    ['anything else', 'a: [1]]', '1:7  is no valid YAML here  → see config/mirror.yaml'],
+  ])('%s', (_, content, expected) => {
+    expect(mistakes(content)).toEqual([`mirror.yaml:${expected}`]);
+  });
+
+  it('names every broken line once', () => {
+    const lines = mistakes('a: b: c\nd: @x\ne: [`, @]\n') ?? [];
+    expect(lines.map((line) => line.split('  ')[0])).toEqual([
+      'mirror.yaml:1:4',
+      'mirror.yaml:2:4',
+      'mirror.yaml:3:5',
+    ]);
+  });
+});
+
+describe('one mistake', () => {
+  it.each([
+    ['mirror: b', '6:1  mirror  is already given in line 1  → keep one of the two'],
+    ['keep: &k 90d\nredis: *k', '7:8  redis  is an alias  → write the value out'],
+    ['? [a]\n: 1', '6:3  "?"  is no plain key  → write "name: value"'],
+    ['contact: 1', '6:1  contact  is not known here  → did you mean contacts?'],
+    ['polcy: {}', '6:1  polcy  is not known here  → did you mean policy?'],
+    ['__proto__: { x: 1 }', '6:1  __proto__  is not known here  → KNOWN'],
+    ['constructor: 1', '6:1  constructor  is not known here  → KNOWN'],
+    ['"a → b": 1', '6:1  "a → b"  is not known here  → KNOWN'],
+    [
+      'policy: { mising: respect }',
+      '6:11  policy.mising  is not known here  → did you mean missing?',
+    ],
+    [
+      'policy: keep',
+      '6:9  policy  is not a mapping  → write "name: value" lines' +
+        ' (What to do where both sides disagree)',
+    ],
+    [
+      'policy: { missing: x }',
+      '6:20  policy.missing  is not known here  → use respect or recreate',
+    ],
+    ['policy: { missing: }', undefined],
+    ['keep: 0d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
+    ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
+    ['keep: 1000000d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
+  ])('%s', (extra, expected) => {
+    const known =
+      'known here: mirror, snapshot, ledgerKeyFile, platform, contacts, templates, policy, ' +
+      'guards, keep, schedule, redis, server';
+    const lines = expected && [`mirror.yaml:${expected.replace('KNOWN', known)}`];
+    expect(mistakes(minimal(extra))).toEqual(lines);
+  });
+
+  it.each([
+    ['timeoutMs: 0', 'platform.timeoutMs  is below 1  → write 1 or more'],
+    ['timeoutMs: 600001', 'platform.timeoutMs  is above 600000  → write 600000 or less'],
+    [
+      'timeoutMs: 1.5',
+      'platform.timeoutMs  is not a whole number  → write a whole number' +
+        ' (Longest wait for one request, in milliseconds)',
+    ],
+    [
+      'timeoutMs: .inf',
+      'platform.timeoutMs  is not a number  → write a number' +
+        ' (Longest wait for one request, in milliseconds)',
+    ],
+    ['reserve: 0.91', 'platform.reserve  is above 0.9  → write 0.9 or less'],
+    ['reserve: -0.1', 'platform.reserve  is below 0  → write 0 or more'],
+    [
+      'allowHttp: maybe',
+      'platform.allowHttp  is not true or false  → write true or false' +
+        ' (Allow an address without encryption that is not this machine)',
+    ],
+  ])('platform %s', (line, expected) => {
+    const content = minimal().replace('apiKey: k', `apiKey: k, ${line}`);
+    const col = 54 + line.indexOf(': ') + 2;
+    expect(mistakes(content)).toEqual([`mirror.yaml:3:${col}  ${expected}`]);
+  });
+
+  it.each([
+    [
+      '',
+      '6:1  contacts.channels  is missing  → add "channels: …"' +
+        ' (The channels to keep equal, at least one)',
+    ],
+    [
+      '  channels: []',
+      '10:13  contacts.channels  is empty  → fill it' +
+        ' (The channels to keep equal, at least one)',
+    ],
+    [
+      '  channels: { id: a }',
+      '10:13  contacts.channels  is not a list  → write "- entry" lines' +
+        ' (The channels to keep equal, at least one)',
+    ],
+    [
+      '  channels: [a]',
+      '10:14  contacts.channels[0]  is not a mapping  → write "name: value" lines' +
+        ' (id and subscription of one channel)',
+    ],
+    ['  channels:\n    -', '11:6  contacts.channels[0]  is empty  → fill the entry or remove it'],
+    [
+      '  channels: [{ id: a }]',
+      '10:14  contacts.channels[0].subscription  is missing' +
+        '  → add "subscription: …" (Column or dotted path of the CRM record:' +
+        ' what this person wants of the channel)',
+    ],
+    [
+      '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',
+      '10:48  contacts.channels[1].id  is the id of an earlier channel too  → keep one of the two',
+    ],
+    [
+      `${channels}\n  deleted: ''`,
+      '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
+        ' path of the CRM record: truthy when the CRM says this person is gone)',
+    ],
+  ])('contacts with %j', (lines, expected) => {
+    expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
+  });
+
+  it.each([
+    ['{ type: xml, path: p }', '7:19  contacts.source.type  is not known here  → use csv'],
+    [
+      '{ path: p }',
+      '7:11  contacts.source.type  is missing  → add "type: csv"' +
+        ' (A CSV file with a header row, in UTF-8)',
+    ],
+    [
+      'people.csv',
+      '7:11  contacts.source  is not a mapping  → write "name: value" lines' +
+        ' (Where the CRM records come from)',
+    ],
+    [
+      '{ type: csv }',
+      '7:11  contacts.source.path  is missing  → add "path: …"' +
+        ' (Path of the file, relative to the configuration)',
+    ],
+    [
+      '{ type: csv, path: p, delimiter: x }',
+      '7:33  contacts.source.delimiter  is not known here  → known here: type, path',
+    ],
+  ])('a source %s', (source, expected) => {
+    const content = contacts(channels).replace('{ type: csv, path: p }', source);
+    const at = Number(expected.split(':')[1]?.split(' ')[0]);
+    expect(mistakes(content)?.map((line) => line.replace(/^mirror.yaml:/, ''))).toEqual([expected]);
+    expect(at).toBeGreaterThan(0);
+  });
+
+  it('is a file with neither contacts nor templates', () => {
+    expect(mistakes(minimal().replace(/templates.*/, ''))).toEqual([
+      'mirror.yaml:1:1  contacts  is missing, and so is templates  → add at least one of the two',
+    ]);
+  });
+});
+
+describe('all mistakes', () => {
+  const content = [
+    'mirror: Acme Corp',
+    'mirror: acme',
+    'platform:',
+    '  url: ${URL}',
+    '  apiKey: ${KEY}',
+    '  timeout: 3',
+    'contacts:',
+    '  source: { type: csv, path: [p] }',
+    '  emial: e',
+    '  id: i',
+    '  channels:',
+    '    - { id: 1, subscription: s }',
+    '  webhook: { secret: ${SECRET} }',
+    'policy: { deletes: owned }',
+  ];
+
+  it('come at once, in the order of the file', () => {
+    expect(mistakes(content.join('\n'), { URL: 'http://example.com' })).toEqual([
+      'mirror.yaml:1:1  snapshot  is missing  → add "snapshot: …"' +
+        ' (File of the snapshot; relative paths are relative to this file)',
+      'mirror.yaml:2:1  mirror  is already given in line 1  → keep one of the two',
+      'mirror.yaml:4:8  platform.url  would send the key unencrypted (it comes from ${URL})' +
+        '  → use https, or add allowHttp: true',
+      'mirror.yaml:5:11  platform.apiKey  the environment variable KEY is not set' +
+        '  → set it, or write ${KEY:-default} here',
+      'mirror.yaml:6:3  platform.timeout  is not known here  → did you mean timeoutMs?',
+      'mirror.yaml:7:1  contacts.email  is missing  → add "email: …"' +
+        ' (Column or dotted path of the CRM record: the email address)',
+      'mirror.yaml:8:30  contacts.source.path  is not a text  → write a text' +
+        ' (Path of the file, relative to the configuration)',
+      'mirror.yaml:9:3  contacts.emial  is not known here  → did you mean email?',
+      'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
+      'mirror.yaml:13:3  contacts.webhook  receiving events is not supported by this version' +
+        '  → remove it',
+      'mirror.yaml:14:11  policy.deletes  deleting people is not supported by this version' +
+        '  → remove it or set it to off',
+    ]);
+  });
+});
+
+describe('variables', () => {
+  it.each([
+    ['mirror: ${M}', { M: 'a' }, 'a'],
+    ['mirror: ${M:-b}', {}, 'b'],
+    ['mirror: ${M:-b}', { M: '' }, 'b'],
+    ['mirror: x-${M}-${N:-c}', { M: 'a' }, 'x-a-c'],
+    ['mirror: "${M}"', { M: '12' }, '12'],
+    ["mirror: '${M}'", { M: 'a' }, 'a'],
+  ])('%s with %j', (line, env, expected) => {
+    expect(load(minimal().replace('mirror: acme', line), env).mirror).toBe(expected);
+  });
+
+  it.each([
+    ['$${HOME}', '${HOME}'],
+    ['a$$b', 'a$$b'],
+    ['$HOME', '$HOME'],
+    ['${P}', '${Q}'],
+    ['${R:-{a,b}: #1}', undefined],
+    ['"${R:-a,b: #1}"', 'a,b: #1'],
+    ['${R:-[a], b:# c}', '[a], b:# c'],
+  ])('%s in a path', (path, expected) => {
+    const content = minimal().replace('path: t', () => `path: ${path}`);
+    if (expected === undefined) return expect(mistakes(content, {})).toHaveLength(1);
+    const found = load(content, { P: '${Q}', HOME: 'no' }).templates?.source.path;
+    return expect(found?.endsWith(`/${expected}`)).toBe(true);
+  });
+
+  it('may be numbers and truths where those are wanted', () => {
+    const fields = 'timeoutMs: ${T}, reserve: ${R:-0.5}, allowHttp: ${H:-true}';
+    const content = minimal()
+      .replace('apiKey: k', `apiKey: "\${K}", ${fields}`)
+      .replace('https:', 'http:');
+    const { apiKey, timeoutMs, reserve, url } = load(content, { K: '123', T: '250' }).platform;
+    expect([apiKey, timeoutMs, reserve, url]).toEqual(['123', 250, 0.5, 'http://api.example.com']);
+  });
+
+  it('that are empty count as absent', () => {
+    expect(mistakes(minimal('redis: ${REDIS_URL:-}\nkeep: ${KEEP:-}'))).toBeUndefined();
+    expect(mistakes(minimal('redis: ${REDIS_URL:-}'), { REDIS_URL: '' })).toBeUndefined();
+    expect(mistakes(minimal().replace('mirror: acme', 'mirror: ${M:-}'))).toEqual([
+      'mirror.yaml:1:1  mirror  is missing  → add "mirror: …"' +
+        ' (Name of the mirror, 1 to 40 of a-z, 0-9 and -)',
+    ]);
+  });
+
+  it.each(['${}', '${1A}', '${A-b}', '${A', '${A:-${B}}'])('%s is not understood', (text) => {
+    const content = minimal(`keep: ${JSON.stringify(text)}`);
+    expect(mistakes(content, { A: 'a', B: 'b' })).toEqual([
+      'mirror.yaml:6:7  keep  holds a ${ that is not understood' +
+        '  → write ${NAME} or ${NAME:-default}, or $${ for a plain ${',
+    ]);
+  });
+
+  it.each(['NOT_SET', 'EMPTY', 'constructor', '__proto__'])('%s is missing', (name) => {
+    expect(mistakes(minimal(`keep: a \${${name}}`), { EMPTY: '' })).toEqual([
+      `mirror.yaml:6:7  keep  the environment variable ${name} is not set` +
+        `  → set it, or write \${${name}:-default} here`,
+    ]);
+  });
+});
+
+describe('no value is echoed', () => {
+  const secret = 'sk_live_topsecret';
+  const file = contacts(channels).replace('url: https://api.example.com', 'url: u, timeoutMs: 5');
+  const places = [...file.matchAll(/: ([\w./]+)/g)].map((match) => match.index + 2);
+
+  it.each(places)('at offset %i', (offset) => {
+    const rest = file.slice(offset).replace(/^[\w./]+/, '');
+    const env = { S: `${secret} : {` };
+    const inFile = mistakes(`${file.slice(0, offset)}{ a: ${secret} }${rest}`, env);
+    const inEnv = mistakes(`${file.slice(0, offset)}\${S}${rest}`, env);
+    expect(inFile?.length).toBeGreaterThan(0);
+    expect([...(inFile ?? []), ...(inEnv ?? [])].join('\n')).not.toContain('sk_live');
+  });
+
+  it.each([
+    `apiKey: "${secret}`,
+    `${secret}: a: b`,
+    `a: @${secret}`,
+    `- a\n${secret}: b`,
+    `a: *${secret}`,
+  ])('in broken YAML: %j', (content) =>
+    expect(mistakes(content)?.join('\n')).not.toContain('sk_live'),
+  );
+});

@@ -1,0 +1,113 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { unsupported } from '../../src/config/unsupported.ts';
+import { makeFolder, minimal } from './folder.ts';
+
+const { mistakes, remove } = makeFolder();
+afterAll(remove);
+
+const contacts = (extra: string, { type = 'csv', subscription = 's' } = {}) =>
+  minimal(
+    `contacts:\n  source: { type: ${type}, path: p }\n  id: i\n  email: e\n` +
+      `  channels: [{ id: a, subscription: ${subscription} }]\n${extra}`,
+  );
+const templates = (type: string) => minimal().replace('type: directory', `type: ${type}`);
+const block = '→ remove the block';
+
+/** Of each row of the table: what asks for it, and the one line it is answered with. */
+const rows: Record<string, [content: string, line: string][]> = {
+  'policy.deletes': ['created', 'owned', 'banana', 'true'].map((value) => [
+    minimal(`policy: { deletes: ${value} }`),
+    '6:11  policy.deletes  deleting people is ~  → remove it or set it to off',
+  ]),
+  'policy.absent': [
+    [
+      minimal('policy: { absent: opt_out }'),
+      '6:11  policy.absent  opting out people who left the CRM is ~' +
+        '  → remove it or set it to keep',
+    ],
+  ],
+  'policy.resubscribe': [
+    [
+      minimal('policy: { resubscribe: newer }'),
+      '6:11  policy.resubscribe  outweighing an opt-out is ~  → remove it or set it to never',
+    ],
+  ],
+  'contacts.include': [
+    [contacts('  include: x'), '11:3  contacts.include  a condition is ~  → remove it'],
+  ],
+  'contacts.channels.*.subscription': [
+    [
+      contacts('', { subscription: '{ when: x }' }),
+      '10:23  contacts.channels[0].subscription  a condition is ~  → name a column instead',
+    ],
+  ],
+  'contacts.channels.*.replaces': [
+    [
+      contacts('', { subscription: 's, replaces: b' }),
+      '10:40  contacts.channels[0].replaces  carrying opt-outs from another channel is ~' +
+        '  → remove it',
+    ],
+  ],
+  'contacts.webhook': [
+    [
+      contacts('  webhook: { format: standard, secret: ${NONE} }'),
+      '11:3  contacts.webhook  receiving events is ~  → remove it',
+    ],
+  ],
+  'contacts.source.type': ['ndjson', 'http'].map((type) => [
+    contacts('', { type }),
+    '7:13  contacts.source.type  this source is ~  → use csv',
+  ]),
+  'templates.source.type': ['ndjson', 'http'].map((type) => [
+    templates(type),
+    '4:24  templates.source.type  this source is ~  → use directory',
+  ]),
+  guards: ['{}', '{ deletes: { percent: 5 } }', 'off'].map((value) => [
+    minimal(`guards: ${value}`),
+    `6:1  guards  guards are ~  ${block}`,
+  ]),
+  schedule: [
+    [minimal('schedule: { full: "0 3 * * *" }'), `6:1  schedule  a schedule is ~  ${block}`],
+  ],
+  redis: ['redis://x', '${NONE}', '12'].map((value) => [
+    minimal(`redis: ${value}`),
+    '6:1  redis  sharing lease and budget through Redis is ~  → remove it',
+  ]),
+  server: [
+    [minimal('server: { port: 1, token: ${NONE:-} }'), `6:1  server  a server is ~  ${block}`],
+  ],
+  ledgerKeyFile: [
+    [
+      minimal('ledgerKeyFile: k'),
+      '6:1  ledgerKeyFile  a key file for the ledger is ~  → remove it',
+    ],
+  ],
+};
+
+describe('what this version does not do', () => {
+  const cases = Object.entries(rows).flatMap(([path, found]) =>
+    found.map(([content, line]) => ({ path, content, line })),
+  );
+
+  it.each(cases)('$path is refused, with one line: $line', ({ content, line }) => {
+    const text = line.replace('~', 'not supported by this version');
+    expect(mistakes(content)).toEqual([`mirror.yaml:${text}`]);
+  });
+
+  it('is refused without exception', () => {
+    expect(Object.keys(rows)).toEqual(unsupported.map(({ path }) => path.join('.')));
+  });
+
+  it('may be named as long as nothing is asked for', () => {
+    const harmless = [
+      'policy: { deletes: off, absent: keep, resubscribe: never }',
+      'guards:',
+      'schedule: ~',
+      'redis: ${REDIS_URL:-}',
+      'server: null',
+      'ledgerKeyFile:',
+    ];
+    expect(mistakes(minimal(harmless.join('\n')))).toBeUndefined();
+    expect(mistakes(contacts('  include:\n  webhook:'))).toBeUndefined();
+  });
+});

@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest';
+import { NOON, stage } from './stage.ts';
+
+/** As the specification shows a contact ("Contact"), field by field. */
+const ann = {
+  object: 'contact',
+  id: 'con_ann',
+  email: 'ann@example.org',
+  firstName: 'Ann',
+  lastName: 'Lee',
+  status: 'subscribed',
+  properties: { plan: 'pro' },
+  groups: [{ id: 'grp_1', name: 'Friends' }],
+  channels: [{ id: 'ch_news', name: 'Newsletter', subscription: 'opt_out' }],
+  suppressionReason: null,
+  suppressedAt: null,
+  createdAt: '2026-11-20T12:00:00.000Z',
+  updatedAt: '2026-11-20T12:00:00.000Z',
+};
+
+function withAnn() {
+  const platform = stage();
+  platform.seed.contact({
+    id: 'con_ann',
+    email: 'ann@example.org',
+    firstName: 'Ann',
+    lastName: 'Lee',
+    properties: { plan: 'pro' },
+    groups: [{ id: 'grp_1', name: 'Friends' }],
+    channels: { ch_news: 'opt_out' },
+  });
+  return platform;
+}
+
+/** Contacts p0 to p(count-1), a second apart, so that the last is the newest. */
+function withPeople(count: number) {
+  const platform = stage();
+  for (let index = 0; index < count; index += 1) {
+    platform.seed.contact({ id: `p${index}`, email: `p${index}@example.org` });
+    platform.pass(1000);
+  }
+  return platform;
+}
+
+function ids(json: { contacts: { id: string }[] }): string[] {
+  return json.contacts.map(({ id }) => id);
+}
+
+describe('GET /api/contacts/list', () => {
+  test('answers the envelope, with every field of a contact', () => {
+    const { status, json } = withAnn().ask('GET /api/contacts/list');
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      object: 'contact',
+      contacts: [ann],
+      total: 1,
+      page: 1,
+      limit: 100,
+      totalContacts: 1,
+      subscribedContacts: 1,
+      unsubscribedContacts: 0,
+      event: 'contact.list',
+    });
+  });
+
+  test('is empty for an empty organization', () => {
+    const { status, json } = stage().ask('GET /api/contacts/list');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ contacts: [], total: 0, totalContacts: 0 });
+  });
+
+  test('gives 100 by default, newest first, and pages of what is asked for', () => {
+    const platform = withPeople(120);
+    const first = platform.ask('GET /api/contacts/list').json;
+    expect(first.contacts).toHaveLength(100);
+    expect(first).toMatchObject({ total: 120, page: 1, limit: 100 });
+    expect(ids(first).slice(0, 2)).toEqual(['p119', 'p118']);
+    const third = platform.ask('GET /api/contacts/list?page=3&limit=50').json;
+    expect(third).toMatchObject({ total: 120, page: 3, limit: 50 });
+    expect(ids(third)).toHaveLength(20);
+    expect(ids(third).at(-1)).toBe('p0');
+  });
+
+  test('answers a page past the end with an empty array', () => {
+    const { status, json } = withPeople(3).ask('GET /api/contacts/list?page=2');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ contacts: [], total: 3, page: 2 });
+    const far = withPeople(3).ask('GET /api/contacts/list?page=9007199254740991&limit=100');
+    expect(far.json.contacts).toEqual([]);
+  });
+
+  test('sorts by createdAt, not by when a row was added', () => {
+    const platform = withPeople(2);
+    platform.seed.contact({ id: 'old', email: 'old@example.org', createdAt: NOON - 1 });
+    platform.seed.contact({ id: 'between', email: 'between@example.org', createdAt: NOON + 500 });
+    expect(ids(platform.ask('GET /api/contacts/list').json)).toEqual(['p1', 'between', 'p0', 'old']);
+  });
+
+  test('shifts later pages when somebody is added or removed between two requests', () => {
+    const platform = withPeople(4);
+    expect(ids(platform.ask('GET /api/contacts/list?limit=2').json)).toEqual(['p3', 'p2']);
+    platform.ask('POST /api/contacts/channel/ch_news', { email: 'new@example.org' });
+    expect(ids(platform.ask('GET /api/contacts/list?limit=2&page=2').json)).toEqual(['p2', 'p1']);
+    platform.ask('DELETE /api/contacts/p3');
+    platform.ask('DELETE /api/contacts/p2');
+    expect(ids(platform.ask('GET /api/contacts/list?limit=2&page=2').json)).toEqual(['p0']);
+  });
+
+  test('searches a part of the email whatever the case, and nothing but the email', () => {
+    const platform = stage();
+    platform.seed.contact({ id: 'a', email: 'Ann.Lee@Example.org' });
+    platform.seed.contact({ id: 'b', email: 'bob@example.org', firstName: 'Ann' });
+    expect(ids(platform.ask('GET /api/contacts/list?search=ANN').json)).toEqual(['a']);
+    expect(ids(platform.ask('GET /api/contacts/list?search=lee%40ex').json)).toEqual(['a']);
+    expect(ids(platform.ask('GET /api/contacts/list?search=example').json)).toEqual(['b', 'a']);
+    expect(ids(platform.ask('GET /api/contacts/list?search=').json)).toEqual(['b', 'a']);
+  });
+
+  test.each(['%25', '_', 'a%25n'])('knows no wildcards: %s', (search) => {
+    const { json } = withAnn().ask(`GET /api/contacts/list?search=${search}`);
+    expect(json).toMatchObject({ contacts: [], total: 0 });
+  });
+
+  test('counts what matches in total, and everybody in the counters', () => {
+    const platform = stage();
+    platform.seed.contact({ email: 'a@example.org' });
+    platform.seed.contact({ id: 'b', email: 'b@example.org', status: 'unsubscribed' });
+    platform.seed.contact({ email: 'c@example.org', status: 'blocked' });
+    const counters = { totalContacts: 3, subscribedContacts: 1, unsubscribedContacts: 1 };
+    const left = platform.ask('GET /api/contacts/list?status=unsubscribed').json;
+    expect(left).toMatchObject({ total: 1, contacts: [{ id: 'b' }], ...counters });
+    const both = platform.ask('GET /api/contacts/list?status=unsubscribed&search=a').json;
+    expect(both).toMatchObject({ total: 1, contacts: [{ id: 'b' }], ...counters });
+    const none = platform.ask('GET /api/contacts/list?status=blocked&search=a@').json;
+    expect(none).toMatchObject({ total: 0, contacts: [], ...counters });
+  });
+
+  test('pages through what a search finds', () => {
+    const platform = withPeople(25);
+    const { json } = platform.ask('GET /api/contacts/list?search=p1&limit=4&page=3');
+    expect(json).toMatchObject({ total: 11, page: 3, limit: 4 });
+    expect(ids(json)).toEqual(['p11', 'p10', 'p1']);
+  });
+
+  test.each(['limit=101', 'limit=0', 'limit=-1', 'limit=ten', 'limit=1.5', 'limit=', 'page=0'])(
+    'refuses ?%s',
+    (query) => {
+      expect(stage().ask(`GET /api/contacts/list?${query}`).status).toBe(400);
+    },
+  );
+
+  test.each(['Subscribed', 'active', ''])('refuses status "%s"', (status) => {
+    expect(stage().ask(`GET /api/contacts/list?status=${status}`).status).toBe(400);
+  });
+
+  test('accepts the bounds', () => {
+    expect(stage().ask('GET /api/contacts/list?page=1&limit=1').json.limit).toBe(1);
+    expect(stage().ask('GET /api/contacts/list?limit=100').json.limit).toBe(100);
+  });
+});
+
+describe('GET /api/contacts/retrieve/{contact_id}', () => {
+  test('answers the contact, without an event', () => {
+    const { status, json } = withAnn().ask('GET /api/contacts/retrieve/con_ann');
+    expect(status).toBe(200);
+    expect(json).toEqual(ann);
+  });
+
+  test('answers 404 for an unknown id', () => {
+    const { status, json } = withAnn().ask('GET /api/contacts/retrieve/ann@example.org');
+    expect(status).toBe(404);
+    expect(json.message).toBe('Contact not found');
+  });
+
+  test('decodes the id', () => {
+    const platform = stage();
+    platform.seed.contact({ id: 'a/b c', email: 'odd@example.org' });
+    expect(platform.ask('GET /api/contacts/retrieve/a%2Fb%20c').json.id).toBe('a/b c');
+  });
+});
+
+describe('DELETE /api/contacts/{contact_id}', () => {
+  test('removes the contact', () => {
+    const platform = withAnn();
+    const { status, json } = platform.ask('DELETE /api/contacts/con_ann');
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      success: true,
+      object: 'contact',
+      id: 'con_ann',
+      event: 'contact.delete',
+    });
+    expect(platform.ask('GET /api/contacts/retrieve/con_ann').status).toBe(404);
+    expect(platform.ask('GET /api/contacts/list').json.totalContacts).toBe(0);
+  });
+
+  test('answers 404 the second time', () => {
+    const platform = withAnn();
+    platform.ask('DELETE /api/contacts/con_ann');
+    const { status, json } = platform.ask('DELETE /api/contacts/con_ann');
+    expect(status).toBe(404);
+    expect(json.message).toBe('Contact not found');
+  });
+
+  test('forgets the person: who is made again is new, subscribed and elsewhere unenrolled', () => {
+    const platform = withAnn();
+    platform.dashboard.unsubscribe('con_ann');
+    platform.ask('DELETE /api/contacts/con_ann');
+    const { json } = platform.ask('POST /api/contacts/channel/ch_product', {
+      email: 'ann@example.org',
+    });
+    expect(json.contact.id).not.toBe('con_ann');
+    expect(json.contact).toMatchObject({
+      status: 'subscribed',
+      firstName: '',
+      channels: [{ id: 'ch_product', name: 'Product updates', subscription: 'opt_in' }],
+    });
+  });
+});

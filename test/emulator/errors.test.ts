@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { KEY, stage } from './stage.ts';
+
+const everyOperation = [
+  'GET /api/contacts/list',
+  'GET /api/contacts/retrieve/x',
+  'DELETE /api/contacts/x',
+  'POST /api/contacts/channel/x',
+  'GET /api/template/v1/list',
+  'POST /api/template/v1/create',
+  'PUT /api/template/v1/x',
+  'POST /api/template/v1/x/test',
+];
+
+describe('errors', () => {
+  test.each([
+    ['GET /api/contacts/list?limit=0', 400],
+    ['GET /api/contacts/retrieve/x', 404],
+    ['POST /api/contacts/channel/ch_news', 400],
+    ['GET /nowhere', 404],
+    ['PUT /api/contacts/list', 405],
+  ])('%s: message, why, fix and link', (line, status) => {
+    const answer = stage().ask(line);
+    expect(answer.status).toBe(status);
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(answer.json).toEqual({
+      message: expect.stringMatching(/./),
+      why: expect.stringMatching(/./),
+      fix: expect.stringMatching(/./),
+      link: expect.stringMatching(/^https:\/\//),
+    });
+  });
+
+  test.each(everyOperation)('%s: 401 without the key, and with a wrong one', (line) => {
+    const platform = stage();
+    for (const headers of [{ 'x-api-key': '' }, { 'x-api-key': `${KEY}x` }]) {
+      expect(platform.ask(line, undefined, headers).status).toBe(401);
+    }
+    const [method = '', path = ''] = line.split(' ');
+    const headers = { authorization: `Bearer ${KEY}` };
+    expect(platform.handle({ method, path, headers }).status).toBe(401);
+  });
+
+  test('the key is asked for before anything is looked at', () => {
+    const headers = { 'x-api-key': 'wrong' };
+    expect(stage().ask('POST /api/template/v1/create', '{', headers).status).toBe(401);
+  });
+
+  test.each([
+    '/',
+    '/api',
+    '/api/contacts/list/',
+    '/api/contacts/v1/list',
+    '/api/contacts/channel/',
+    '/api/contacts/retrieve/a/b',
+    '/api/contacts/retrieve/%zz',
+    '/template/v1/create',
+    '//api/contacts/list',
+    'http://other/api/contacts/list',
+    '/_emulator',
+  ])('%s is no path', (path) => {
+    expect(stage().ask(`GET ${path}`).status).toBe(404);
+  });
+
+  test('a wrong method is named, with the right one', () => {
+    const { status, headers } = stage().ask('PATCH /api/template/v1/create');
+    expect(status).toBe(405);
+    expect(headers['allow']).toBe('POST');
+    expect(stage().ask('HEAD /api/template/v1/list').status).toBe(405);
+    expect(stage().ask('get /api/template/v1/list').status).toBe(405);
+  });
+
+  test.each(['', '{', 'name=x', '{"name":"a"', '\u0000'])('malformed JSON %j: 400', (body) => {
+    const { status, json } = stage().ask('POST /api/template/v1/create', body);
+    expect(status).toBe(400);
+    expect(json.message).toBe('Malformed JSON');
+  });
+
+  test('a body nested too deep to be answered: 400', () => {
+    const content = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    const create = (levels: number) =>
+      stage().ask('POST /api/template/v1/create', `{"name":"a","content":${content(levels)}}`);
+    expect(create(99).status).toBe(200);
+    expect(create(101).status).toBe(400);
+    expect(create(400_000).status).toBe(400);
+  });
+
+  test('names every field that is wrong', () => {
+    const body = { name: '', subject: 7 };
+    const { why } = stage().ask('POST /api/template/v1/create', body).json;
+    expect(why).toContain('body.name');
+    expect(why).toContain('body.subject');
+  });
+
+  test('no content type is asked for, and any is accepted', () => {
+    const headers = { 'content-type': 'text/plain' };
+    const { status } = stage().ask('POST /api/template/v1/create', { name: 'a' }, headers);
+    expect(status).toBe(200);
+  });
+
+  test('every answer carries the date of the platform', () => {
+    const platform = stage();
+    platform.pass(1500);
+    for (const line of [...everyOperation, 'GET /nowhere', 'GET /_emulator/state']) {
+      expect(platform.ask(line).headers['date']).toBe('Fri, 20 Nov 2026 12:00:01 GMT');
+    }
+  });
+});
