@@ -42,9 +42,10 @@ try {
       step = await reading.next();
     }
     const seconds = (performance.now() - started) / 1000;
+    const megabytes = Math.round((await stat(path)).size / 1e6);
     console.log(
-      `${quoted ? 'quoted' : 'simple'}: ${records} rows, ` +
-        `${Math.round((await stat(path)).size / 1e6)} MB, ${Math.round(records / seconds)} rows/s, ` +
+      `${quoted ? 'quoted' : 'simple'}: ${records} rows, ${megabytes} MB, ` +
+        `${Math.round(records / seconds)} rows/s, ` +
         `peak ${Math.round(peak / 1e6)} MB, complete: ${step.value.complete}`,
     );
   }

@@ -21,69 +21,73 @@ interface Sleeper {
 const PATIENCE = 5000;
 
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
-  let elapsedMs = 0;
-  const sleepers = new Set<Sleeper>();
-
-  const sleep: Clock['sleep'] = (ms, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const leave = () => {
-        sleepers.delete(sleeper);
-        reject(signal?.reason);
-      };
-      const sleeper: Sleeper = {
-        atMs: elapsedMs + Math.max(0, ms),
-        wake() {
-          sleepers.delete(sleeper);
-          signal?.removeEventListener('abort', leave);
-          resolve();
-        },
-      };
-      sleepers.add(sleeper);
-      signal?.addEventListener('abort', leave, { once: true });
-    });
-
-  /** The earliest, of equals the one that lay down first. */
-  const next = () => {
-    let first: Sleeper | undefined;
-    for (const sleeper of sleepers) if (!first || sleeper.atMs < first.atMs) first = sleeper;
-    return first;
-  };
-  const wake = (sleeper: Sleeper) => {
-    elapsedMs = Math.max(elapsedMs, sleeper.atMs);
-    sleeper.wake();
-  };
+  const time = { elapsedMs: 0, sleepers: new Set<Sleeper>() };
 
   async function advance(ms: number): Promise<void> {
-    const untilMs = elapsedMs + ms;
+    const untilMs = time.elapsedMs + ms;
     await turn();
-    for (let first = next(); first && first.atMs <= untilMs; first = next()) {
-      wake(first);
+    for (let first = next(time); first && first.atMs <= untilMs; first = next(time)) {
+      wake(time, first);
       await turn();
     }
-    elapsedMs = untilMs;
+    time.elapsedMs = untilMs;
   }
 
   async function run<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const end = () => (settled = true);
     promise.then(end, end);
-    for (let idle = 0; ;) {
+    for (let idle = 0; idle < PATIENCE;) {
       await turn();
       if (settled) return promise;
-      const first = next();
-      if (first) wake(first);
-      else if ((idle += 1) > PATIENCE) throw new Error('nothing sleeps and nothing settles');
+      const first = next(time);
+      if (first) wake(time, first);
       else if (idle > 100) await pause(1);
-      if (first) idle = 0;
+      idle = first ? 0 : idle + 1;
     }
+    throw new Error('nothing sleeps, and the promise does not settle');
   }
 
   return {
-    now: () => startMs + elapsedMs,
-    monotonic: () => elapsedMs,
-    sleep,
+    now: () => startMs + time.elapsedMs,
+    monotonic: () => time.elapsedMs,
+    sleep: (ms, signal) => lie(time, time.elapsedMs + Math.max(0, ms), signal),
     advance,
     run,
   };
+}
+
+interface Time {
+  elapsedMs: number;
+  sleepers: Set<Sleeper>;
+}
+
+function lie(time: Time, atMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const leave = () => {
+      time.sleepers.delete(sleeper);
+      reject(signal?.reason);
+    };
+    const rise = () => {
+      signal?.removeEventListener('abort', leave);
+      resolve();
+    };
+    const sleeper = { atMs, wake: rise };
+    time.sleepers.add(sleeper);
+    signal?.addEventListener('abort', leave, { once: true });
+  });
+}
+
+/** The earliest; of equals the one that lay down first. */
+function next({ sleepers }: Time): Sleeper | undefined {
+  let first: Sleeper | undefined;
+  for (const sleeper of sleepers) if (!first || sleeper.atMs < first.atMs) first = sleeper;
+  return first;
+}
+
+function wake(time: Time, sleeper: Sleeper): void {
+  time.elapsedMs = Math.max(time.elapsedMs, sleeper.atMs);
+  time.sleepers.delete(sleeper);
+  sleeper.wake();
 }

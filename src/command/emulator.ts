@@ -20,7 +20,6 @@ const defaultChannels = ['ch_news=Newsletter', 'ch_product=Product updates'];
 
 export function options(command: Command): void {
   command
-    .description('run the email platform locally, in memory, on 127.0.0.1')
     .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
     .option('--limit <route=limit/window...>', 'such as contacts.enrol=30/60 (30 in 60 seconds)')
     .option('--seed <n>', 'the same seed gives the same ids and API key', '1')
@@ -69,7 +68,8 @@ function printText({ apiKey, world }: Emulator, url: string, shell: Shell): void
     `export PLATFORM_API_KEY=${apiKey}`,
     'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
     '',
-    `What happened so far: ${url}/_emulator/state`,
+    `What happened so far:  curl ${url}/_emulator/state`,
+    `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
   ];
   for (const line of lines) shell.print(line);
 }

@@ -12,8 +12,12 @@ export interface Shell {
   progress(line: string): void;
   /** Whether stdout (results) is a terminal: then addresses may be shown. */
   terminal: boolean;
+  /** Whether stderr (logs, progress) is a terminal. */
+  interactive: boolean;
   /** Aborted, with Interrupted as its reason, when somebody asks the process to stop. */
   stop: AbortSignal;
+  /** Aborted when what is in flight must be given up: 8 s after that, or when asked once more. */
+  abort: AbortSignal;
 }
 
 /**

@@ -2,7 +2,9 @@
 import type { z } from 'zod';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
-import type { fileSchema, policy } from './schema.ts';
+import type { fileSchema } from './schema.ts';
+
+type File = z.output<typeof fileSchema>;
 
 /** Paths are absolute, defaults filled in; nothing in it ever changes. */
 export interface Config {
@@ -15,7 +17,7 @@ export interface Config {
   /** At least one of contacts and templates is there. */
   readonly contacts?: ContactsConfig | undefined;
   readonly templates?: TemplatesConfig | undefined;
-  readonly policy: Readonly<z.output<typeof policy>>;
+  readonly policy: Readonly<File['policy']>;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
 }
@@ -63,10 +65,7 @@ interface Surroundings {
 }
 
 /** The configuration that a valid file stands for. */
-export function settle(
-  valid: z.output<typeof fileSchema>,
-  { file, apiKey, absolute }: Surroundings,
-): Config {
+export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
   const { mirror, platform, contacts, templates, policy } = valid;
   const { url, apiKeyFile, timeoutMs, reserve } = platform;
   return freeze({
@@ -88,7 +87,7 @@ export function settle(
 }
 
 function settleContacts(
-  contacts: NonNullable<z.output<typeof fileSchema>['contacts']>,
+  contacts: NonNullable<File['contacts']>,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
   const { source, id, email, deleted, unsubscribed, consentAt, channels } = contacts;

@@ -91,7 +91,7 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
   return { value: undefined, spots: new Map(), mistakes, readable: false };
 }
 
-/** One mistake a line: what follows on it follows from it. The parser's own words may quote values. */
+/** One a line, the rest follows from it; in our words, as the parser's own may quote values. */
 function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
   const byLine = new Map<number, Mistake>();
   for (const fault of faults) {
@@ -168,7 +168,7 @@ function offsetOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
 }
 
-/** A variable without a value leaves an empty text behind, so that its key still counts as there. */
+/** A variable without a value leaves an empty text, so that its key still counts as there. */
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   if (typeof node.value !== 'string') return node.value ?? undefined;
   const { text, variables, missing, malformed } = interpolate(unmask(node.value), walk.env);

@@ -33,7 +33,7 @@ function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
   Object.assign(schema, rest, { anyOf: [plain, { type: 'string', pattern: '\\$\\{' }] });
 }
 
-/** What the schema says about a path: nothing if it does not know it, several where it has a choice. */
+/** What the schema says about a path: nothing when it knows none, several where it has a choice. */
 export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
   const [step, ...rest] = path;
   if (step === undefined) return [schema];

@@ -12,7 +12,7 @@ import { findUnsupported } from './unsupported.ts';
 
 /**
  * Reads the file at `path`, with its ${NAME}s taken from `env`. Throws Invalid with every mistake
- * in it, a line each (README, configuration); no value, of the file or of `env`, is ever in a message.
+ * in it, a line each (README, configuration); no value of the file or of `env` is in a message.
  */
 export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
   const tree = readTree(bytesOf(path), env);
@@ -48,7 +48,7 @@ function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistak
   return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
 }
 
-/** What the file behind apiKeyFile holds, if one is named; read here so that its faults are seen too. */
+/** What the file behind apiKeyFile holds, if one is named; its faults are mistakes like others. */
 function readKey(
   tree: Tree,
   absolute: (path: string) => string,

@@ -9,7 +9,7 @@ import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { address, isLoopback } from './address.ts';
 
-/** Whatever their origin, numbers may come as text: an environment variable is never anything else. */
+/** Numbers may come as text: an environment variable is never anything else. */
 const numeric = (value: unknown) =>
   typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 const boolean = (value: unknown) => (value === 'true' ? true : value === 'false' ? false : value);
@@ -124,7 +124,7 @@ const templates = z
   })
   .describe('The templates to keep equal');
 
-export const policy = z
+const policy = z
   .strictObject({
     absent: z
       .enum(['keep', 'opt_out'])

@@ -5,7 +5,7 @@ import { refuse, type Outcome } from './answer.ts';
 import type { Dashboard } from './dashboard.ts';
 import { json, query } from './operation/read.ts';
 
-/** Everything under this path is the emulator's own, for whoever plays with it: no key, no limit. */
+/** What lies under this path is the emulator's own, for whoever plays with it: no key, no limit. */
 export const CONSOLE = '/_emulator/';
 
 /**

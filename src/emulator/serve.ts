@@ -53,8 +53,12 @@ function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
 }
 
-/** What is refused before the emulator sees it: above all a body that is too large. */
-function toRefusal({ statusCode = 500, message }: FastifyError): Answer {
+/** What is refused before the emulator sees it, above all a body too large; else it is a bug. */
+function toRefusal({ statusCode, message }: FastifyError): Answer {
+  if (statusCode === undefined) {
+    const fix = 'Report it, with the request that led to it.';
+    return toAnswer(refuse(500, 'Internal error', { why: message, fix }), {});
+  }
   const outcome = refuse(statusCode, statusCode === 413 ? 'Request body too large' : message, {
     why: `The body could not be read; it may hold at most ${MOST_BYTES} bytes.`,
     fix: 'Send a smaller body, complete and with its true length.',

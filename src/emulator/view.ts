@@ -57,16 +57,24 @@ export interface TemplateView extends TemplateFields {
 }
 
 export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
-  const { serial, createdAt, updatedAt, ...fields } = template;
   return {
-    ...fields,
+    id: template.id,
+    name: template.name,
+    description: template.description,
+    subject: template.subject,
+    fromEmail: template.fromEmail,
+    replyTo: template.replyTo,
+    previewText: template.previewText,
     organizationId: organization.id,
     createdByUserId: `user_of_${organization.id}`,
+    status: template.status,
+    content: template.content,
+    variables: template.variables,
     currentVersion: 1,
     thumbnailUrl: '',
     isDefault: false,
     deletedAt: null,
-    createdAt: timestamp(createdAt),
-    updatedAt: timestamp(updatedAt),
+    createdAt: timestamp(template.createdAt),
+    updatedAt: timestamp(template.updatedAt),
   };
 }

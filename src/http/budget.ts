@@ -41,13 +41,13 @@ const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 
 /** What may happen now: nothing for `waitMs`, then at most `inFlight` requests at the same time. */
-export interface Decision {
+interface Decision {
   inFlight: number;
   waitMs: number;
 }
 
 /** Taken when a request leaves, given back with its answer: how many answers had come by then. */
-export interface Ticket {
+interface Ticket {
   after: number;
 }
 

@@ -20,7 +20,7 @@ const MOST_REFUSALS = 20;
 const URGENCY = ['event', 'opt_out', 'other'] as const;
 export type Priority = (typeof URGENCY)[number];
 
-export interface Passage {
+interface Passage {
   priority?: Priority | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -50,7 +50,7 @@ export interface Gate {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface GateOptions {
+interface GateOptions {
   clock: Clock;
   random: Random;
   signal?: AbortSignal | undefined;
@@ -92,6 +92,7 @@ interface Route {
   budget: Budget;
   limit: LimitFunction;
   lanes: Lanes;
+  came: number;
   /** In flight. */
   flying: number;
   sent: number;
@@ -103,6 +104,8 @@ interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
   signal: AbortSignal | undefined;
   priority: Priority;
+  /** When it came, among those of its route. */
+  order: number;
   refusals: number;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
@@ -111,7 +114,17 @@ interface Entry {
 function createRoute(name: string, { clock, random, reserve = 0 }: GateOptions): Route {
   const budget = createBudget({ random, reserve });
   const limit = pLimit(budget.decide(clock.monotonic()).inFlight);
-  return { name, clock, budget, limit, lanes: createLanes(), flying: 0, sent: 0, refused: 0 };
+  return {
+    name,
+    clock,
+    budget,
+    limit,
+    lanes: createLanes(),
+    came: 0,
+    flying: 0,
+    sent: 0,
+    refused: 0,
+  };
 }
 
 function enter(
@@ -121,7 +134,7 @@ function enter(
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { signal } = passage;
-  const entry: Entry = { ...passage, send, refusals: 0, resolve, reject };
+  const entry: Entry = { ...passage, send, order: (route.came += 1), refusals: 0, resolve, reject };
   const leave = () => {
     if (route.lanes.remove(entry)) reject(signal?.reason);
   };
@@ -210,12 +223,8 @@ function createLanes(): Lanes {
     },
     take(): Entry | undefined {
       for (const { front, back } of lanes) {
-        for (const lane of [front, back]) {
-          for (const entry of lane) {
-            lane.delete(entry);
-            return entry;
-          }
-        }
+        const entry = earliest(front) ?? back.values().next().value;
+        if (entry && (front.delete(entry) || back.delete(entry))) return entry;
       }
       return undefined;
     },
@@ -223,4 +232,11 @@ function createLanes(): Lanes {
       return lanes.some(({ front, back }) => front.delete(entry) || back.delete(entry));
     },
   };
+}
+
+/** No more stand in front than were in flight at the same time. */
+function earliest(front: ReadonlySet<Entry>): Entry | undefined {
+  let first: Entry | undefined;
+  for (const entry of front) if (!first || entry.order < first.order) first = entry;
+  return first;
 }

@@ -1,6 +1,6 @@
 /**
- * Sends again what may be sent again, a bounded number of times, with full jitter (design, 8). What
- * an operation allows is data; 429 is no business of this file: the gate waits it out.
+ * Sends again what may be sent again, a bounded number of times, with full jitter. What an
+ * operation allows is data; 429 is no business of this file: the gate waits it out.
  */
 import type { Clock, Random } from '../model/clock.ts';
 import { RateLimited, Unavailable } from '../model/errors.ts';
@@ -26,13 +26,13 @@ export const resend = {
   freely: { changes: false, after: 'every 5xx', unanswered: true },
   /** Twice is the same as once: PUT, DELETE, an enrolment of a contact named by its id. */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
-  /** A 500 is the platform's own refusal; from 502 on a proxy speaks, who cannot know. */
+  /** A 500 is the platform's own; 502 and above may be a proxy's, which cannot know. */
   afterOwnFailure: { changes: true, after: [500], unanswered: false },
   /** Twice makes two. */
   never: { changes: true, after: [], unanswered: false },
 } as const satisfies Record<string, Resend>;
 
-export interface RetryOptions {
+interface RetryOptions {
   clock: Clock;
   random: Random;
   /** The first one included. */
@@ -48,11 +48,7 @@ export interface RetryOptions {
  * Throws Unavailable with `acted` 'maybe' if any attempt may have had its effect, else 'no'; the
  * signal's reason when aborted and nothing may have acted; everything else as the attempt threw it.
  */
-export type Retry = <T>(
-  rule: Resend,
-  attempt: () => Promise<T>,
-  signal?: AbortSignal,
-) => Promise<T>;
+type Retry = <T>(rule: Resend, attempt: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
 export function createRetry({ clock, random, maxAttempts, signal: stop }: RetryOptions): Retry {
   const most = maxAttempts ?? MOST_ATTEMPTS;

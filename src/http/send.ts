@@ -95,7 +95,7 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   });
 }
 
-function listener(flight: Flight): Dispatcher.DispatchHandler {
+function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
   const answer: Omit<Answer, 'body'> = { status: 0, headers: {} };
   const chunks: Buffer[] = [];
   return {
@@ -129,6 +129,7 @@ function end(flight: Flight, settle: () => void): void {
 }
 
 function abandon(flight: Flight, what: string): void {
+  if (flight.stage === 'over') return;
   const acted = flight.stage === 'waiting' ? 'no' : 'maybe';
   end(flight, () => flight.reject(new Unavailable(`${flight.host} ${what}`, { acted })));
   flight.controller?.abort(new Error(what));

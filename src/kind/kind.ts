@@ -14,7 +14,7 @@
  */
 import type { Change, Op } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
-import type { DesiredRow, Key, KindName, ObservedRow, Ownership, RecordedRow } from '../model/record.ts';
+import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 
 export interface Kind {
   readonly name: KindName;
@@ -32,7 +32,11 @@ export interface Kind {
   look(change: Change, known: Known): Promise<Outcome | undefined>;
   send(change: Change, signal: AbortSignal): Promise<Outcome>;
   recover(change: Change, signal: AbortSignal): Promise<Outcome>;
-  acknowledge(before: RecordedRow | undefined, change: Change, ack: Acked & { at: number }): RecordedRow | undefined;
+  acknowledge(
+    before: RecordedRow | undefined,
+    change: Change,
+    ack: Acked & { at: number },
+  ): RecordedRow | undefined;
 }
 
 export interface PageQuery {

@@ -24,9 +24,8 @@ function outcomeOf(error: unknown): Outcome {
       ? { is: 'unsent', why: error.message }
       : { is: 'unknown', why: error.message };
   }
-  if (error instanceof RateLimited || error instanceof Interrupted) {
-    return { is: 'unsent', why: error.message };
-  }
+  if (error instanceof RateLimited) return { is: 'stopped', scope: 'route', why: error.message };
+  if (error instanceof Interrupted) return { is: 'unsent', why: error.message };
   throw error;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The six ways a run can go wrong. Each carries data and is decided upon once, at the edge
+ * The ways a run can go wrong. Each carries data and is decided upon once, at the edge
  * (cli.ts); whatever is not one of them is a bug. Messages are one line: what, where, how to mend.
  */
 
@@ -26,7 +26,10 @@ export class Unavailable extends Error {
   override readonly name = 'Unavailable';
   readonly acted: 'no' | 'maybe';
   readonly status: number | undefined;
-  constructor(message: string, detail: { acted: 'no' | 'maybe'; status?: number; cause?: unknown }) {
+  constructor(
+    message: string,
+    detail: { acted: 'no' | 'maybe'; status?: number; cause?: unknown },
+  ) {
     super(message, { cause: detail.cause });
     this.acted = detail.acted;
     this.status = detail.status;
@@ -47,6 +50,11 @@ export class Rejected extends Error {
   }
 }
 
+/** Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later. */
+export class Busy extends Error {
+  override readonly name = 'Busy';
+}
+
 /** Somebody asked this process to stop. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
@@ -55,4 +63,13 @@ export class Interrupted extends Error {
     super(`interrupted by ${signal}; everything done so far is recorded`);
     this.signal = signal;
   }
+}
+
+export type Expected = Invalid | RateLimited | Unavailable | Rejected | Busy | Interrupted;
+
+/** Whether an error is one of these; anything else is a bug and goes up as it is. */
+export function isExpected(error: unknown): error is Expected {
+  return [Invalid, RateLimited, Unavailable, Rejected, Busy, Interrupted].some(
+    (known) => error instanceof known,
+  );
 }

@@ -49,7 +49,7 @@ export const contactList = z.object({
 export type ContactList = z.infer<typeof contactList>;
 
 /** DELETE /api/contacts/{contact_id}; a success is only what says so. */
-export const deletion = z.object({ success: z.unknown() });
+export const deletion = z.object({ success: z.unknown().optional() });
 
 /** POST /api/contacts/channel/{channel_id}: the contact may be a bare row, without channels. */
 export const enrolment = z.object({

@@ -14,7 +14,7 @@ export interface CallOptions {
   priority?: Priority | undefined;
 }
 
-export interface Call<T> {
+interface Call<T> {
   operation: Operation;
   /** The one parameter of the path. */
   id?: string;
@@ -27,7 +27,7 @@ export interface Call<T> {
   expected: string;
 }
 
-export interface Called<T> {
+interface Called<T> {
   value: T;
   answer: Answer;
 }

@@ -32,14 +32,14 @@ import type {
 } from './request.ts';
 
 /** Both always sent: the defaults of the specification contradict each other (Limits 2). */
-export interface Page {
+interface Page {
   /** From 1. */
   page: number;
   /** 1 to 100. */
   limit: number;
 }
 
-export interface ContactPage extends Page {
+interface ContactPage extends Page {
   /** A part of the address; `%` and `_` may be wildcards, so compare what comes back. */
   search?: string | undefined;
   status?: z.infer<typeof contactStatus> | undefined;
@@ -49,7 +49,7 @@ export interface ContactPage extends Page {
 export type Enrol =
   { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
 
-export interface Contacts {
+interface Contacts {
   /** GET /api/contacts/list. `date`: the platform's clock at this answer, epoch milliseconds. */
   list(page: ContactPage, options?: CallOptions): Promise<ContactList & { date?: number }>;
   /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */
@@ -60,7 +60,7 @@ export interface Contacts {
   enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolment>;
 }
 
-export interface Templates {
+interface Templates {
   /** GET /api/template/v1/list; `total` may count this page only. */
   list(page: Page, options?: CallOptions): Promise<TemplateList>;
   /** POST /api/template/v1/create; never sent twice: any failure but a refusal is unknown. */
@@ -74,9 +74,7 @@ export interface Platform {
   templates: Templates;
 }
 
-export type PlatformOptions = CallerOptions;
-
-export function createPlatform(options: PlatformOptions): Platform {
+export function createPlatform(options: CallerOptions): Platform {
   const caller = createCaller(options);
   return { contacts: createContacts(caller), templates: createTemplates(caller) };
 }

@@ -13,7 +13,11 @@ import type { Key, KindName } from '../model/record.ts';
 export interface Journal {
   /** Takes the plan over from staging. */
   adopt(run: string, at: number): void;
-  add(run: string, change: Omit<JournaledChange, 'seq' | 'run' | 'state' | 'sentAt'>, at: number): void;
+  add(
+    run: string,
+    change: Omit<JournaledChange, 'seq' | 'run' | 'state' | 'sentAt'>,
+    at: number,
+  ): void;
   /** The next keys of a phase that still have planned changes, after `after`. */
   plannedKeys(part: PlanPart, after: Key, count: number): Key[];
   planned(part: PlanPart, key: Key): JournaledChange[];
@@ -70,15 +74,16 @@ export function changesIn(db: Database): Journal {
   );
   const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
   const move = db.prepare(
-    `update change set state = @to, ended_at = @at, reason = @reason, fix = @fix where seq = @seq`,
+    `update change set state = @to, ended_at = iif(@to in ('planned', 'unknown'), null, @at),
+       reason = @reason, fix = @fix where seq = @seq`,
   );
   const open = db.prepare<[string], StoredChange>(
     `select ${columns} from change indexed by change_open
-     where state in ('sent', 'unknown') and kind = ? order by seq`,
+     where ended_at is null and state in ('sent', 'unknown') and kind = ? order by seq`,
   );
   const abandon = db.prepare(
     `update change indexed by change_open set state = 'stale', ended_at = ?
-     where state = 'planned' and kind = ?`,
+     where ended_at is null and state = 'planned' and kind = ?`,
   );
   const tally = db.prepare<[string], Tally>(
     `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,

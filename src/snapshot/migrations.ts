@@ -27,7 +27,7 @@ export const migrations: readonly string[] = [
    );
    create index change_by_run on change (run, kind, phase, key, state);
    create index change_by_key on change (kind, key);
-   create index change_open on change (state) where state in ('sent', 'unknown', 'planned');
+   create index change_open on change (kind) where ended_at is null;
 
    create table problem (
      kind text not null, key text not null, class text not null, part text not null,

@@ -56,9 +56,7 @@ export function problemsIn(db: Database): Problems {
      on conflict (kind, key, class, part)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
-  const forget = db.prepare(
-    `delete from problem where kind = ? and run <> ? and desired is null`,
-  );
+  const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
   const drop = db.prepare(`delete from problem where kind = ? and key = ? and part = ?`);
   const parked = db.prepare<[string, string], Problem & Stored & { desired: string }>(
     'select * from problem where kind = ? and key = ? and desired is not null',

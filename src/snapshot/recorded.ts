@@ -35,7 +35,9 @@ export function recordedIn(db: Database): Recorded {
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
   );
   const drop = db.prepare('delete from recorded where kind = ? and key = ?');
-  const count = db.prepare<[string], { n: number }>('select count(*) n from recorded where kind = ?');
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from recorded where kind = ?',
+  );
   return {
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),

@@ -135,7 +135,12 @@ function reject(
   const { journal, problems, staging } = run.snapshot;
   const at = run.clock.now();
   const { reason, fix } = outcome;
-  const problem = { kind: kind.name, key: change.key, class: 'rejected' as const, part: change.part };
+  const problem = {
+    kind: kind.name,
+    key: change.key,
+    class: 'rejected' as const,
+    part: change.part,
+  };
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;
   const delay = Math.min(day, 3_600_000 * 2 ** (attempts - 1));

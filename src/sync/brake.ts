@@ -46,11 +46,17 @@ export function createBrake(): Brake {
     if (status === 404 && change.op === 'create' && change.part !== '') {
       strangers.set(scope, (strangers.get(scope) ?? 0) + 1);
       if (!proven.has(scope) && strangers.get(scope) === strangersAtMost) {
-        stop(scope, `the platform answered 404 to ${strangersAtMost} people in channel ${change.part} → check that the channel exists`);
+        stop(
+          scope,
+          `the platform answered 404 to ${strangersAtMost} people in channel ${change.part} → check that the channel exists`,
+        );
       }
     }
     if (attempted >= attemptsAtLeast && rejected / attempted > rejectedAtMost) {
-      stop('quarantine', `the platform refused ${rejected} of ${attempted} changes; only opt-outs go on → see the problems listed`);
+      stop(
+        'quarantine',
+        `the platform refused ${rejected} of ${attempted} changes; only opt-outs go on → see the problems listed`,
+      );
     }
   }
 
@@ -63,7 +69,10 @@ export function createBrake(): Brake {
     note(kind, change, outcome) {
       silence = outcome.is === 'unsent' || outcome.is === 'unknown' ? silence + 1 : 0;
       if (silence >= unanswered && 'why' in outcome) {
-        stop('run', `${unanswered} requests in a row had no usable answer, the last: ${outcome.why} → run again when the platform is well`);
+        stop(
+          'run',
+          `${unanswered} requests in a row had no usable answer, the last: ${outcome.why} → run again when the platform is well`,
+        );
       }
       if (outcome.is === 'acked') {
         attempted += 1;

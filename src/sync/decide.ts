@@ -23,7 +23,9 @@ export function decide(run: Run, kind: Kind, known: Knowledge, tally: Tally): vo
   for (;;) {
     const keys = narrowing.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    run.snapshot.transaction(() => keys.forEach((key) => decideOne(run, kind, { key, known, tally })));
+    run.snapshot.transaction(() =>
+      keys.forEach((key) => decideOne(run, kind, { key, known, tally })),
+    );
     after = keys.at(-1) ?? after;
     done += keys.length;
     run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
@@ -43,14 +45,11 @@ function decideOne(
   if (decision.note && differs(decision.note, states.recorded)) staging.addNoted(decision.note);
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
-  for (const change of withoutParked(run, states, decision.changes, tally)) staging.addPlanned(change);
+  for (const change of withoutParked(run, states, decision.changes, tally))
+    staging.addPlanned(change);
 }
 
-function statesOf(
-  run: Run,
-  kind: Kind,
-  { key, known }: { key: Key; known: Knowledge },
-): States {
+function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowledge }): States {
   const { staging, recorded } = run.snapshot;
   const observed = staging.observed(kind.name, key);
   const looked = staging.lookedAt(kind.name, key);

@@ -1,5 +1,6 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
+import type { RequestCounts } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
 
@@ -23,20 +24,12 @@ export interface MirrorPart {
   source: Source;
 }
 
-export interface RequestCounts {
-  total: number;
-  byRoute: Record<string, number>;
-  rateLimited: number;
-}
-
 export interface RunOptions {
   mode: 'full' | 'fast';
   /** false = a plan: nothing is written on the platform, and nothing is recorded. */
   writes: boolean;
   /** Undefined: every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
-  /** Show addresses in problems rather than short keyed hashes. */
-  addresses: boolean;
   /** Aborted: take nothing new, finish what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: give up what is in flight. */

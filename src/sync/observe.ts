@@ -32,7 +32,11 @@ export async function observe(run: Run, kind: Kind): Promise<Listing> {
 }
 
 /** One pass over all pages: side by side as far as the total reaches, then on to the first short one. */
-async function pass(run: Run, kind: Kind, limit: number): Promise<{ total: number; began: number }> {
+async function pass(
+  run: Run,
+  kind: Kind,
+  limit: number,
+): Promise<{ total: number; began: number }> {
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined };
   const page = async (number: number): Promise<void> => {
@@ -44,13 +48,22 @@ async function pass(run: Run, kind: Kind, limit: number): Promise<{ total: numbe
     });
     seen += found.rows.length;
     last = found;
-    run.progress({ stage: 'listing', kind: kind.name, done: seen, of: Math.max(found.total, seen) });
+    run.progress({
+      stage: 'listing',
+      kind: kind.name,
+      done: seen,
+      of: Math.max(found.total, seen),
+    });
   };
   await page(1);
   const first = last;
   const pages = Math.ceil(first.total / limit);
   await each(range(2, pages - 1), pagesAtOnce, page);
-  for (let number = Math.max(2, pages); last.rows.length >= limit || number === pages; number += 1) {
+  for (
+    let number = Math.max(2, pages);
+    last.rows.length >= limit || number === pages;
+    number += 1
+  ) {
     await page(number);
   }
   return { total: first.total, began: beginning(first) };

@@ -3,18 +3,22 @@ import { Interrupted } from '../model/errors.ts';
 import type { KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
+import type { Course } from './course.ts';
 import type { Mirror, Run, RunOptions } from './mirror.ts';
-import type { Course } from './run.ts';
-import { shownCounts, type KindSummary, type Status, type Summary } from './summary.ts';
+import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { createTally } from './tally.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
   const { snapshot, clock, random } = mirror;
   const at = clock.now();
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  const id = `${stamp}-${Math.floor(random() * 0x10000).toString(16).padStart(4, '0')}`;
+  const id = `${stamp}-${Math.floor(random() * 0x10000)
+    .toString(16)
+    .padStart(4, '0')}`;
   const run: Run = { ...mirror, ...options, id, startedAt: at };
-  const parts = mirror.parts.filter(({ kind }) => !options.only || options.only === `${kind.name}s`);
+  const parts = mirror.parts.filter(
+    ({ kind }) => !options.only || options.only === `${kind.name}s`,
+  );
   snapshot.staging.clear();
   snapshot.narrowing.clear();
   if (options.writes) {
@@ -47,7 +51,13 @@ export function conclude(course: Course): Summary {
         if (course.plan) problems.forgetUnnoticed(kind.name, run.id);
       }
       const { problems: _, ...kept } = summary;
-      runs.finish({ id: run.id, status: summary.status, plan: summary.plan, summary: JSON.stringify(kept), at });
+      runs.finish({
+        id: run.id,
+        status: summary.status,
+        plan: summary.plan,
+        summary: JSON.stringify(kept),
+        at,
+      });
       runs.prune(at - run.keepMs);
       journal.prune(at - run.keepMs);
     });
@@ -119,7 +129,9 @@ function reasonsOf(course: Course): string[] {
   if (!run.writes) return reasons;
   const unknown = parts.flatMap(({ kind }) => run.snapshot.journal.open(kind.name)).length;
   if (unknown > 0) {
-    reasons.push(`the outcome of ${unknown} changes is not known yet → the next run reads what became of them`);
+    reasons.push(
+      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
+    );
   }
   const unsent = run.snapshot.journal
     .tally(run.id)

@@ -5,36 +5,26 @@
  * What is learnt on the way (somebody is found on the platform, or gone from it) is decided upon in
  * a further round of the same run, three rounds at most.
  */
-import { planOf, type Plan } from '../plan/plan.ts';
+import { Busy, Invalid, isExpected } from '../model/errors.ts';
+import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { apply, type Applying } from './apply.ts';
-import { createBrake, type Brake } from './brake.ts';
+import type { Course } from './course.ts';
 import { decide, type Knowledge } from './decide.ts';
-import type { Mirror, MirrorPart, Run, RunOptions } from './mirror.ts';
+import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
 import { observe } from './observe.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
-import type { Summary } from './summary.ts';
-import { createTally, type Tally } from './tally.ts';
+import type { Summary } from '../plan/summary.ts';
 
 const rounds = 3;
 
-/** Everything the steps of a run share, and what they have found out so far. */
-export interface Course {
-  run: Run;
-  parts: readonly MirrorPart[];
-  tally: Tally;
-  brake: Brake;
-  known: Map<Kind, Knowledge>;
-  /** Why the source's reading, or the run, is not what it should be. */
-  reasons: string[];
-  plan: Plan | undefined;
-  failure: Error | undefined;
-}
-
-/** Runs once. Never throws for what can go wrong with people, sources or the platform: the summary says it. */
+/**
+ * Runs once. What can go wrong with people, the source or the platform is said by the summary;
+ * throws Invalid for input that cannot be used at all, Busy for input that is not ready, and bugs.
+ */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const course = begin(mirror, options);
   try {
@@ -50,9 +40,12 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
       if (!again(course)) break;
     }
   } catch (error) {
-    course.failure = error instanceof Error ? error : new Error(String(error));
+    if (!isExpected(error)) throw error;
+    course.failure = error;
   }
-  return conclude(course);
+  const summary = conclude(course);
+  if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
+  return summary;
 }
 
 /** Reads both sides of one kind. */
@@ -95,7 +88,10 @@ function commit({ run }: Course): void {
   snapshot.narrowing.clear();
 }
 
-async function eachPart(course: Course, step: (applying: Applying) => Promise<void>): Promise<void> {
+async function eachPart(
+  course: Course,
+  step: (applying: Applying) => Promise<void>,
+): Promise<void> {
   const { run, brake, tally } = course;
   const steps = course.parts.map(({ kind }) =>
     step({ run, kind, brake, tally, known: knowledgeOf(course, kind) }),

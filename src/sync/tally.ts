@@ -3,6 +3,7 @@ import type { Change } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { KindName } from '../model/record.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
+import type { ListedProblem } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export interface Tally {
@@ -26,11 +27,6 @@ export interface TallyCounts {
   /** Rejected or invalid before, and still. */
   known: number;
   optOutsFailed: number;
-}
-
-export interface ListedProblem extends Problem {
-  /** Not listed by an earlier run. */
-  isNew: boolean;
 }
 
 const most = 100;

@@ -93,7 +93,12 @@ describe('GET /api/contacts/list', () => {
     const platform = withPeople(2);
     platform.seed.contact({ id: 'old', email: 'old@example.org', createdAt: NOON - 1 });
     platform.seed.contact({ id: 'between', email: 'between@example.org', createdAt: NOON + 500 });
-    expect(ids(platform.ask('GET /api/contacts/list').json)).toEqual(['p1', 'between', 'p0', 'old']);
+    expect(ids(platform.ask('GET /api/contacts/list').json)).toEqual([
+      'p1',
+      'between',
+      'p0',
+      'old',
+    ]);
   });
 
   test('shifts later pages when somebody is added or removed between two requests', () => {

@@ -63,7 +63,7 @@ describe('errors', () => {
   });
 
   test('a wrong method is named, with the right one', () => {
-    const { status, headers } = stage().ask('PATCH /api/template/v1/create');
+    const { status, headers } = stage().ask('PATCH /api/contacts/channel/ch_news');
     expect(status).toBe(405);
     expect(headers['allow']).toBe('POST');
     expect(stage().ask('HEAD /api/template/v1/list').status).toBe(405);

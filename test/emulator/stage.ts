@@ -34,7 +34,9 @@ export function stage(options: Partial<EmulatorOptions> = {}) {
       method,
       path,
       headers: { 'x-api-key': KEY, ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     return { status: answer.status, headers: answer.headers, json: JSON.parse(answer.body) };
   }

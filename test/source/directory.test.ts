@@ -1,10 +1,8 @@
 import { mkdir, mkdtemp, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Invalid } from '../../src/model/errors.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
-import { faultAt } from '../../src/source/directory/json.ts';
 import { directoryOptions } from '../../src/source/directory/options.ts';
 import { errorOf, readAll, scratch, write, WRITTEN } from './reading.ts';
 
@@ -36,6 +34,7 @@ describe('templates', () => {
     const { records, certificate } = await readFiles({
       'welcome.json': '\uFEFF{ "name": "Welcome!", "subject": "Hi", "content": [] }',
       'Zeta.yml': 'subject: Last\n',
+      'bye-2.json': '{}',
       'bye.yaml': 'subject: Bye\nstatus: draft\nunknown: 7\n',
       'news/template.yaml': 'subject: News\nname: The news\n',
       'news/content.json': '[{ "type": "text" }]',
@@ -47,6 +46,7 @@ describe('templates', () => {
         where: 'bye.yaml',
         value: { key: 'bye', name: 'bye', subject: 'Bye', status: 'draft', unknown: 7 },
       },
+      { where: 'bye-2.json', value: { key: 'bye-2', name: 'bye-2' } },
       {
         where: 'news',
         value: { key: 'news', name: 'The news', subject: 'News', content: [{ type: 'text' }] },
@@ -286,58 +286,5 @@ describe('the reading', () => {
       complete: false,
       why: expect.stringContaining('the directory changed while it was read'),
     });
-  });
-});
-
-describe('where JSON ends', () => {
-  const isJson = (text: string) => {
-    try {
-      JSON.parse(text);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-
-  test('no fault in what is JSON, and one in what is not', () => {
-    const text = fc.oneof(
-      fc.json().map((json) => JSON.stringify(JSON.parse(json), undefined, 2)),
-      fc.string({ unit: fc.constantFrom(...'{}[],:"\\au10.-e \n', 'true', 'null') }),
-    );
-    fc.assert(
-      fc.property(text, fc.nat(), (json, cut) => {
-        const part = json.slice(0, cut % (json.length + 1));
-        for (const sample of [json, part]) {
-          const fault = faultAt(sample);
-          if (isJson(sample)) expect(fault).toBe(sample.length);
-          else {
-            // What comes before is the beginning of some JSON: at most, a quote is still open.
-            const before = faultAt(sample.slice(0, fault));
-            expect(before === fault || sample[before] === '"').toBe(true);
-          }
-        }
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  test.each([
-    ['{"a": x}', 6],
-    ['{"a":1,}', 7],
-    ['{"a":"x', 5],
-    ['{"a":1 "b":2}', 7],
-    ['[1]]', 3],
-    ['{"a":[}', 6],
-    ['["\\x"]', 2],
-    ['["a\nb"]', 3],
-    ['01', 1],
-    ['[1,2', 4],
-  ])('%j at %i', (text, offset) => {
-    expect(faultAt(text)).toBe(offset);
-  });
-
-  test('in a long string', () => {
-    const text = `["${'a\\n<p>'.repeat(200_000)}", x]`;
-    expect(faultAt(text)).toBe(text.length - 2);
   });
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import type { Clock } from '../../src/model/clock.ts';
+import { csvSource } from '../../src/source/csv/csv.ts';
 import type { Certificate, Source, SourceRecord } from '../../src/source/source.ts';
 
 export interface Reading {
@@ -81,4 +82,10 @@ export async function scratch(): Promise<string> {
 export async function write(path: string, content: string | Buffer, mtimeMs = WRITTEN) {
   await writeFile(path, content);
   await utimes(path, mtimeMs / 1000, mtimeMs / 1000);
+}
+
+/** Reads `content` as a CSV file at `path`. */
+export async function readCsv(path: string, content: string | Buffer, fields: readonly string[]) {
+  await write(path, content);
+  return readAll(csvSource({ type: 'csv', path }, { clock: virtualClock() }), fields);
 }

@@ -71,7 +71,7 @@ function channelNotFound(id: string): Outcome {
 
 function alreadySubscribed(contact: ContactRow, channel: Channel, subscription: Subscription) {
   return refuse(409, 'Contact is already subscribed to this channel', {
-    why: `The subscription of ${contact.email} to channel "${channel.id}" is ${subscription} already.`,
+    why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
     fix: 'Nothing has to be done; send the other subscription to change it.',
   });
 }

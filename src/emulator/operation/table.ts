@@ -11,7 +11,7 @@ import { json, nothing, query } from './read.ts';
 import { createTemplate, listTemplates, updateTemplate } from './templates.ts';
 import { testSendBody, testTemplate } from './test-send.ts';
 
-/** Every operation of the API ("Endpoints"). Where two paths fit a request, the first row has it. */
+/** Every operation of the API ("Endpoints"). The first row that fits has it. */
 export const operations: readonly Operation[] = [
   operation({
     method: 'GET',

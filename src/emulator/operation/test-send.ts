@@ -41,7 +41,7 @@ export function testTemplate(
  */
 function resolver(template: TemplateRow, given: Record<string, unknown>): (text: string) => string {
   const values = new Map<string, unknown>([
-    ...template.variables.map(({ name, defaultValue }) => [name, defaultValue] as const),
+    ...template.variables.map(({ name, defaultValue }): [string, unknown] => [name, defaultValue]),
     ...Object.entries(given).filter(([, value]) => value !== null),
   ]);
   return (text) =>
@@ -51,7 +51,7 @@ function resolver(template: TemplateRow, given: Record<string, unknown>): (text:
     });
 }
 
-/** The same value with every text in it changed; the shape of a content element is not specified. */
+/** The same value with every text in it changed: what a content element is, nobody says. */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (Array.isArray(value)) return value.map((inner) => mapTexts(inner, change));

@@ -1,4 +1,4 @@
-/** What happened last: an append-only record that forgets the oldest, so that memory ends somewhere. */
+/** What happened last: it forgets the oldest, so that memory ends somewhere. */
 export interface Recent<T> {
   add(entry: T): void;
   /** Oldest first: all of them, or the last `count`. */

@@ -4,7 +4,7 @@ import { newestFirst, type Newest } from './newest.ts';
 
 /** The fields of a template that somebody writes ("Templates": update). */
 export type TemplateFields = {
-  -readonly [Field in keyof TemplateUpdateBody]-?: NonNullable<TemplateUpdateBody[Field]>;
+  [Field in keyof TemplateUpdateBody]-?: NonNullable<TemplateUpdateBody[Field]>;
 };
 
 /** A template as it is kept; times in milliseconds since the epoch. */

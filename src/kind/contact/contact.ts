@@ -1,14 +1,27 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import { canonicalJson, fingerprint, type ObservedRow, type RecordedRow } from '../../model/record.ts';
-import type { Platform } from '../../platform/platform.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../model/record.ts';
+import type { Enrolment } from '../../platform/answer.ts';
+import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
 import { acked, type Acked, type Kind, type Known, type Outcome } from '../kind.ts';
 import { settled, stale } from '../outcome.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
-import { contactKey, observe, observedBody, recordedBody, type ObservedContact, type RecordedContact } from './record.ts';
+import {
+  contactKey,
+  observe,
+  observedBody,
+  recordedBody,
+  type ObservedContact,
+  type RecordedContact,
+} from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -81,12 +94,18 @@ async function send(access: Access, change: Change, signal: AbortSignal): Promis
 /** The answer to a creation may be a raw row: the id is what matters, the rest is learnt by reading. */
 async function made(
   access: Access,
-  { change, answer }: { change: Change; answer: { id?: string | undefined } | undefined },
+  { change, answer }: { change: Change; answer: Enrolment['contact'] },
   signal: AbortSignal,
 ): Promise<Outcome> {
-  if (answer?.id !== undefined) return acked({ id: answer.id });
+  if (answer) {
+    const { id, status, channels } = answer;
+    const whole = status && channels && { ...answer, email: change.key, status, channels };
+    return acked({ id, observed: whole ? observe(whole, access.channels) : undefined });
+  }
   const [found] = await search(access, change.key, signal);
-  return found ? acked({ id: found.id, observed: found }) : { is: 'unknown', why: 'the answer names no contact' };
+  return found
+    ? acked({ id: found.id, observed: found })
+    : { is: 'unknown', why: 'the answer names no contact' };
 }
 
 /** 409: equal to what we want is done; anything else the platform does not change. */
@@ -126,7 +145,8 @@ async function remove(access: Access, change: Change, signal: AbortSignal): Prom
 async function recover(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (change.op === 'delete') return row ? stale(rows, 'still there') : acked({ id: change.target });
+  if (change.op === 'delete')
+    return row ? stale(rows, 'still there') : acked({ id: change.target });
   const done = rows.length === 1 && row && holds(row, change);
   return done ? acked({ id: row.id, observed: row }) : stale(rows, 'did not happen');
 }
@@ -137,7 +157,11 @@ async function read(access: Access, change: Change, signal: AbortSignal): Promis
   return row ? [row] : [];
 }
 
-async function retrieve(access: Access, id: string, signal: AbortSignal): Promise<ObservedRow | undefined> {
+async function retrieve(
+  access: Access,
+  id: string,
+  signal: AbortSignal,
+): Promise<ObservedRow | undefined> {
   const contact = await access.platform.retrieve(id, { signal });
   return contact && observe(contact, access.channels);
 }
@@ -148,7 +172,8 @@ async function search(access: Access, key: string, signal: AbortSignal): Promise
   for (let page = 1; ; page += 1) {
     const { contacts } = await access.platform.list({ page, limit: 100, search: key }, { signal });
     for (const contact of contacts) {
-      if (contactKey(contact.email) === key) found.set(contact.id, observe(contact, access.channels));
+      if (contactKey(contact.email) === key)
+        found.set(contact.id, observe(contact, access.channels));
     }
     if (contacts.length < 100) return [...found.values()];
   }

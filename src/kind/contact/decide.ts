@@ -59,7 +59,11 @@ export interface Verdict {
 }
 
 /** The table above, from the top. */
-export function decideChannel(states: ChannelStates, person: Person, policy: ConsentPolicy): Verdict {
+export function decideChannel(
+  states: ChannelStates,
+  person: Person,
+  policy: ConsentPolicy,
+): Verdict {
   const { desired } = states;
   if (desired === 'gone') return decideGone(states, person, policy);
   if (desired === null) return { row: 5, do: 'nothing' };
@@ -78,7 +82,8 @@ function decideGone(states: ChannelStates, person: Person, policy: ConsentPolicy
 }
 
 function decideOut(states: ChannelStates, person: Person): Verdict {
-  if (!person.present) return states.observed ? { row: 0, do: 'conflict' } : { row: 8, do: 'nothing' };
+  if (!person.present)
+    return states.observed ? { row: 0, do: 'conflict' } : { row: 8, do: 'nothing' };
   return states.observed === 'opt_in' ? { row: 6, do: 'opt_out' } : { row: 7, do: 'nothing' };
 }
 

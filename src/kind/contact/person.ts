@@ -1,6 +1,5 @@
 /** What to do about one person: every channel through the truth table, and what is known afterwards. */
 import type { Change } from '../../model/change.ts';
-import type { Problem } from '../../model/problem.ts';
 import {
   canonicalJson,
   type DesiredRow,
@@ -39,7 +38,13 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     left: contacts.some((contact) => contact.left),
     due: false,
   };
-  const decision: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
+  const decision: Decision = {
+    changes: [],
+    note: undefined,
+    adopts: false,
+    forgets: [],
+    problems: [],
+  };
   for (const channel of rules.channels) {
     const known = {
       desired: desired.get(channel) ?? null,
@@ -49,7 +54,9 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     const verdict = guarded(decideChannel(known, person, rules.policy), known.recorded, recorded);
     act(decision, verdict, { key: states.key, channel, contacts });
   }
-  const dropped = states.certified ? [] : decision.changes.filter((change) => change.op !== 'opt_out');
+  const dropped = states.certified
+    ? []
+    : decision.changes.filter((change) => change.op !== 'opt_out');
   decision.changes = decision.changes.filter((change) => !dropped.includes(change));
   const gone = [...desired.values()].every((wish) => wish === 'gone');
   if (states.recorded || (person.present && !gone)) {
@@ -92,7 +99,8 @@ function strictest(rows: readonly DesiredRow[], channels: readonly string[]): Ma
 /** Several contacts of one address: an opt-out on any of them is the person's. */
 function strictestOf(contacts: ObservedContact[], channel: string): Subscription | undefined {
   const shown = contacts.map((contact) => contact.channels[channel]);
-  if (shown.includes('opt_in')) return shown.every((is) => is === 'opt_in') ? 'opt_in' : mixed(shown);
+  if (shown.includes('opt_in'))
+    return shown.every((is) => is === 'opt_in') ? 'opt_in' : mixed(shown);
   return shown.find((is) => is !== undefined);
 }
 
@@ -107,7 +115,8 @@ function guarded(
   channel: Membership | undefined,
   recorded: RecordedContact | undefined,
 ): Verdict {
-  const leftBefore = recorded?.observed.left || (channel?.is === 'opt_out' && channel.by === 'platform');
+  const leftBefore =
+    recorded?.observed.left || (channel?.is === 'opt_out' && channel.by === 'platform');
   return verdict.do === 'create' && leftBefore ? { row: verdict.row, do: 'conflict' } : verdict;
 }
 
@@ -138,7 +147,9 @@ function act(
     decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
   }
   if (verdict.do === 'delete' && !decision.changes.some(({ op }) => op === 'delete')) {
-    decision.changes.push(...contacts.map(({ id }) => ({ ...change('delete', phase.delete, id), part: '' })));
+    decision.changes.push(
+      ...contacts.map(({ id }) => ({ ...change('delete', phase.delete, id), part: '' })),
+    );
   }
 }
 
@@ -170,7 +181,11 @@ function noteOf(
     id: first?.id,
     ownership: states.recorded?.ownership ?? 'adopted',
     body: canonicalJson(body),
-    shown: read ? (states.observed.length === 1 ? states.observed[0]?.fingerprint : undefined) : states.recorded?.shown,
+    shown: read
+      ? states.observed.length === 1
+        ? states.observed[0]?.fingerprint
+        : undefined
+      : states.recorded?.shown,
     desired: known.settled && !only?.invalid ? only?.fingerprint : undefined,
     seenAt: read ? states.at : (states.recorded?.seenAt ?? 0),
   };
@@ -199,8 +214,14 @@ function conflictOf(row: number, channel: string): Fault {
       };
     case 14:
     case 18:
-      return { reason: `${channel}: the subscription was taken away on the platform`, fix: asTheyWish };
+      return {
+        reason: `${channel}: the subscription was taken away on the platform`,
+        fix: asTheyWish,
+      };
     default:
-      return { reason: `${channel}: the person left this channel on the platform`, fix: asTheyWish };
+      return {
+        reason: `${channel}: the person left this channel on the platform`,
+        fix: asTheyWish,
+      };
   }
 }

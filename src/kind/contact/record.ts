@@ -38,12 +38,19 @@ export function contactKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
+/** What of a platform contact matters here. */
+type Shown = Pick<
+  Contact,
+  'id' | 'email' | 'status' | 'channels' | 'suppressionReason' | 'suppressedAt' | 'createdAt'
+>;
+
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
-export function observe(contact: Contact, channels: ReadonlySet<string>): ObservedRow {
+export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
   const mine = contact.channels.filter((channel) => channels.has(channel.id));
   const seen: ObservedContact = {
     id: contact.id,
-    left: contact.status !== 'subscribed' || Boolean(contact.suppressionReason ?? contact.suppressedAt),
+    left:
+      contact.status !== 'subscribed' || Boolean(contact.suppressionReason ?? contact.suppressedAt),
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   const body = canonicalJson(seen);

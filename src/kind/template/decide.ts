@@ -63,7 +63,10 @@ export function decideTemplate(states: States, policy: TemplatePolicy): Decision
   const desired = templateFields.parse(JSON.parse(row.body));
   if (!recorded || !known) return unrecorded({ states, row, desired, shown, policy }, none);
   const facts = { states, row, desired, policy, recorded, ownership: known.ownership };
-  return { ...owned({ ...facts, shown: shown[0] }, none), forgets: states.recorded ? [] : [known.key] };
+  return {
+    ...owned({ ...facts, shown: shown[0] }, none),
+    forgets: states.recorded ? [] : [known.key],
+  };
 }
 
 function shownOf(states: States, recorded: RecordedTemplate | undefined): ObservedTemplate[] {
@@ -79,10 +82,7 @@ interface Absent extends Pick<Facts, 'states' | 'policy'> {
 }
 
 /** Rows 2 and 3. */
-function absent(
-  { states, recorded, shown, policy }: Absent,
-  none: Decision,
-): Decision {
+function absent({ states, recorded, shown, policy }: Absent, none: Decision): Decision {
   if (!states.certified || !states.recorded || !recorded) return none;
   const [now] = shown;
   if (!now) return states.sight === 'listed' ? { ...none, forgets: [states.key] } : none;
@@ -111,7 +111,10 @@ function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision
   if (!first) return { ...none, changes: creation(states.key, desired) };
   if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
   const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced: null };
-  return { ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }, none), adopts: true };
+  return {
+    ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }, none),
+    adopts: true,
+  };
 }
 
 /** Rows 7 to 11. */
@@ -131,7 +134,8 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
       : { ...none, note: note(recorded, false), problems: [edited(states.key, names)] };
   }
-  if (canonicalJson(desired) === canonicalJson(recorded.sent)) return { ...none, note: note(done, true) };
+  if (canonicalJson(desired) === canonicalJson(recorded.sent))
+    return { ...none, note: note(done, true) };
   const found = note({ ...recorded, shown }, false);
   const leave = recorded.leftAlone === row.fingerprint && !overwrite;
   return leave
@@ -141,16 +145,25 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
 
 function vanished(facts: Owned, none: Decision): Decision {
   const { states, desired, recorded } = facts;
-  if (facts.policy.templates === 'overwrite') return { ...none, changes: creation(states.key, desired) };
+  if (facts.policy.templates === 'overwrite')
+    return { ...none, changes: creation(states.key, desired) };
   const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
   return { ...none, note, problems: [gone(states.key)] };
 }
 
 /** The platform's own spelling, made without an edit, leaves its time of change alone. */
-function isEdited(recorded: RecordedTemplate, shown: ObservedTemplate, desired: TemplateFields): boolean {
+function isEdited(
+  recorded: RecordedTemplate,
+  shown: ObservedTemplate,
+  desired: TemplateFields,
+): boolean {
   const stated = new Set([...Object.keys(desired), ...Object.keys(recorded.sent)]);
   const part = ({ fields }: ObservedTemplate): string =>
-    canonicalJson(Object.entries(fields).filter(([name]) => stated.has(name)).toSorted());
+    canonicalJson(
+      Object.entries(fields)
+        .filter(([name]) => stated.has(name))
+        .toSorted(),
+    );
   if (part(recorded.shown) === part(shown)) return false;
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
@@ -159,7 +172,8 @@ function isEdited(recorded: RecordedTemplate, shown: ObservedTemplate, desired: 
 function creation(key: string, desired: TemplateFields): Change[] {
   const first = templateCreateBody.parse(desired);
   const rest = difference(desired, first);
-  if (Object.keys(rest).length === 0) return [change(key, 'create', { fields: first, wanted: desired })];
+  if (Object.keys(rest).length === 0)
+    return [change(key, 'create', { fields: first, wanted: desired })];
   return [
     change(key, 'create', { fields: first, wanted: first }),
     change(key, 'complete', { fields: rest, wanted: desired }),

@@ -18,10 +18,13 @@ export const templateFields = z.object({
 });
 export type TemplateFields = z.infer<typeof templateFields>;
 
+const someFields = templateFields.partial();
+export type SomeFields = z.infer<typeof someFields>;
+
 export const observedBody = z.object({
   id: z.string(),
   /** As the platform shows them, in its own spelling; a status or type may be a word of its own. */
-  fields: templateFields.partial().extend({
+  fields: someFields.extend({
     status: z.string().optional(),
     variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
   }),
@@ -32,7 +35,7 @@ export type ShownFields = ObservedTemplate['fields'];
 
 export const recordedBody = z.object({
   /** What the source stated when we last wrote all of it. */
-  sent: templateFields.partial(),
+  sent: someFields,
   /** Fingerprint of the desired state from which an adopted template differs and was left alone. */
   leftAlone: z.string().nullable(),
   /** What the platform answered or showed after that; its own spelling of it is no edit. */
@@ -43,8 +46,8 @@ export const recordedBody = z.object({
 
 /** What a change of a template carries: the fields to send, and all that the source states. */
 export const changeBody = z.object({
-  fields: templateFields.partial(),
-  wanted: templateFields.partial(),
+  fields: someFields,
+  wanted: someFields,
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
@@ -68,17 +71,26 @@ export function observeTemplate(template: Template): ObservedRow {
 
 const names = Object.keys(templateFields.shape);
 
-function shownFields(template: Template): ShownFields {
+function shownFields({ variables, ...template }: Template): ShownFields {
   const stated = Object.entries(template).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,
   );
-  return observedBody.shape.fields.parse(Object.fromEntries(stated));
+  const declared = variables?.map(({ name, type, defaultValue }) => ({
+    name,
+    type: type ?? 'string',
+    defaultValue: defaultValue ?? null,
+  }));
+  return observedBody.shape.fields.parse({
+    ...Object.fromEntries(stated),
+    ...(declared && { variables: declared }),
+  });
 }
 
 /** Of the wanted fields, those that differ from what is shown; content and variables go together. */
-export function difference(wanted: Partial<TemplateFields>, shown: ShownFields): Partial<TemplateFields> {
+export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   const differs = (name: string): boolean =>
-    canonicalJson(Reflect.get(wanted, name) ?? null) !== canonicalJson(Reflect.get(shown, name) ?? null);
+    canonicalJson(Reflect.get(wanted, name) ?? null) !==
+    canonicalJson(Reflect.get(shown, name) ?? null);
   const changed = new Set(Object.keys(wanted).filter(differs));
   if (changed.has('content') && wanted.variables) changed.add('variables');
   if (changed.has('variables') && wanted.content) changed.add('content');

@@ -2,7 +2,7 @@
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
-import type { Platform } from '../../platform/platform.ts';
+import type { Platform } from '../../platform/client.ts';
 import { templateCreateBody } from '../../platform/request.ts';
 import { acked, type Acked, type Kind, type Known, type Outcome } from '../kind.ts';
 import { settled, stale } from '../outcome.ts';
@@ -24,7 +24,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     desire: desireTemplate,
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
-      return { rows: page.templates.map(observeTemplate), total: page.total, date: page.date };
+      return { rows: page.templates.map(observeTemplate), total: page.total, date: undefined };
     },
     decide: (states) => decideTemplate(states, policy),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
@@ -43,7 +43,8 @@ async function look(
 ): Promise<Outcome | undefined> {
   if (known.fresh) return undefined;
   const rows = await find(platform, change, known.signal);
-  if (change.op === 'create') return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
+  if (change.op === 'create')
+    return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
   const unchanged = rows[0] && rows[0].fingerprint === known.recorded?.shown;
   return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
 }

@@ -14,9 +14,10 @@ import type { Certificate, Source, SourceRecord } from '../source.ts';
 import { type Columns, columnsOf } from './columns.ts';
 import { delimiterOf } from './dialect.ts';
 import { assertNotUtf16, utf8Check } from './encoding.ts';
-import { chunksOf, type FileState, opened, sameState, settled, stateOf } from './file.ts';
+import { chunksOf, opened } from '../file.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './rows.ts';
+import { type FileState, sameState, settled, stateOf } from '../state.ts';
 
 const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -82,12 +83,12 @@ async function* recordsOf(handle: FileHandle, reading: Reading): AsyncGenerator<
   }
   if (columns === undefined) {
     throw new Invalid(
-      `${reading.path}: the file has no header row; export it again with the column names in line 1`,
+      `${reading.path}: the file has no header row; export it again with column names in line 1`,
     );
   }
 }
 
-/** The rows of each chunk, until the end of the file or a quote after which nothing can be trusted. */
+/** The rows of each chunk, until the end or a quote after which nothing can be trusted. */
 async function* rowsOf(handle: FileHandle, reading: Reading): AsyncGenerator<Row[]> {
   const { path, fields, signal, tally } = reading;
   const checkUtf8 = utf8Check();
@@ -127,8 +128,9 @@ const QUOTE_FIX =
 function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): SourceRecord {
   const where = `line ${line}`;
   if (fields.length !== columns.width) {
+    const found = fields.length === 1 ? '1 field' : `${fields.length} fields`;
     return broken(tally, where, {
-      why: `has ${fields.length === 1 ? '1 field' : `${fields.length} fields`} where the header has ${columns.width}`,
+      why: `has ${found} where the header has ${columns.width}`,
       fix: 'put quotes around fields that hold the delimiter or a line break',
     });
   }

@@ -29,7 +29,7 @@ interface Token {
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const SPACE = /[ \t\n\r]*/y;
 /** A bounded stretch of a string: without the bound a long one exhausts the regex engine. */
-const STRETCH = /[^"\\\u0000-\u001f]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+const STRETCH = /[ !#-[\]-\uffff]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
 function tokenAt(text: string, start: number): Token | { fault: number } | undefined {
   const first = text[start];
@@ -39,17 +39,20 @@ function tokenAt(text: string, start: number): Token | { fault: number } | undef
     const end = matchEnd(SCALAR, text, start);
     return end === undefined ? undefined : { kind: 'scalar', end };
   }
-  let at = start + 1;
-  for (
-    let end = matchEnd(STRETCH, text, at);
-    end !== undefined;
-    end = matchEnd(STRETCH, text, at)
-  ) {
-    at = end;
-  }
+  const at = stringEnd(text, start + 1);
   if (text[at] === '"') return { kind: 'string', end: at + 1 };
   // A quote that is never closed is best looked for where it was opened.
   return { fault: at === text.length ? start : at };
+}
+
+/** As far as a string's characters and escapes go. */
+function stringEnd(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    const end = matchEnd(STRETCH, text, at);
+    if (end === undefined) return at;
+    at = end;
+  }
 }
 
 function spaceEnd(text: string, from: number): number {

@@ -4,7 +4,7 @@ import type { Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { Invalid } from '../../model/errors.ts';
-import { unreadable } from '../csv/file.ts';
+import { unreadable } from '../file.ts';
 
 /** One template's place: a file, a folder, or something that is neither and cannot be read. */
 export interface Entry {

@@ -1,9 +1,8 @@
 /** What a run answers: the document that --json prints, and that tables are drawn from. */
 import type { Op } from '../model/change.ts';
 import type { KindName } from '../model/record.ts';
-import type { Counts } from '../plan/plan.ts';
-import type { RequestCounts } from './mirror.ts';
-import type { ListedProblem } from './tally.ts';
+import type { Problem } from '../model/problem.ts';
+import type { Counts } from './plan.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
 
@@ -28,6 +27,18 @@ export interface Summary {
   ms: number;
 }
 
+export interface RequestCounts {
+  total: number;
+  byRoute: Record<string, number>;
+  /** 429s among them. */
+  rateLimited: number;
+}
+
+export interface ListedProblem extends Problem {
+  /** Not listed by an earlier run. */
+  isNew: boolean;
+}
+
 export interface KindSummary {
   desired: number;
   observed: number;
@@ -49,7 +60,11 @@ const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> =
 };
 
 /** Counts in the order of the contract, with zeros; the second step of a creation is no change of its own. */
-export function shownCounts(kind: KindName, counts: Counts, which: 'changes' | 'applied'): Record<string, number> {
+export function shownCounts(
+  kind: KindName,
+  counts: Counts,
+  which: 'changes' | 'applied',
+): Record<string, number> {
   return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));
 }
 

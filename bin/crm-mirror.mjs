@@ -1,0 +1,48 @@
+#!/usr/bin/env node
+// Runs the command line on a Node that is new enough: this one, else the one packaged with the
+// project. Plain JavaScript, so that an old Node can read it and say what is missing.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [major, minor] = process.versions.node.split('.').map(Number);
+
+if (major > 22 || (major === 22 && minor >= 20)) {
+  const source = join(here, '../src/cli.ts');
+  const { start } = await import(existsSync(source) ? '../src/cli.ts' : '../dist/cli.js');
+  await start();
+} else {
+  delegate(packagedNode());
+}
+
+function packagedNode() {
+  try {
+    const name = `node-${process.platform}-${process.arch}/package.json`;
+    return join(dirname(createRequire(import.meta.url).resolve(name)), 'bin/node');
+  } catch {
+    console.error(
+      `crm-mirror needs Node 22.20 or newer, this is ${process.versions.node} → install a newer Node`,
+    );
+    process.exit(1);
+  }
+}
+
+function delegate(node) {
+  const bin = join(here, '../node_modules/.bin');
+  const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH].join(delimiter) };
+  const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
+  const child = spawn(node, args, { stdio: 'inherit', env });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => child.kill(signal));
+  }
+  child.on('error', (error) => {
+    console.error(`crm-mirror could not start ${node}: ${error.message}`);
+    process.exit(1);
+  });
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? (signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 1);
+  });
+}

@@ -1,0 +1,194 @@
+/**
+ * argv → one command. The only place that catches everything and sets the exit code.
+ * A command's file is loaded only when it is called, so that help is there at once.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import type { CommandModule, Shell } from './command/shell.ts';
+import { Busy, Interrupted, Invalid, isExpected } from './model/errors.ts';
+
+interface Entry {
+  name: string;
+  summary: string;
+  load(): Promise<CommandModule>;
+}
+
+const commands: readonly Entry[] = [
+  {
+    name: 'demo',
+    summary: 'everything at once, on the embedded emulator and a sample CRM export, explained',
+    load: () => import('./command/demo.ts'),
+  },
+  {
+    name: 'check',
+    summary: 'validate the configuration and reach the source and the platform, read-only',
+    load: () => import('./command/check.ts'),
+  },
+  {
+    name: 'plan',
+    summary: 'show what a run would do; writes nothing on the platform',
+    load: () => import('./command/plan.ts'),
+  },
+  {
+    name: 'sync',
+    summary: 'one pass: bring the platform in line with the CRM',
+    load: () => import('./command/sync.ts'),
+  },
+  {
+    name: 'backfill',
+    summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
+    load: () => import('./command/backfill.ts'),
+  },
+  {
+    name: 'emulator',
+    summary: "the platform's API, locally",
+    load: () => import('./command/emulator.ts'),
+  },
+  {
+    name: 'schema',
+    summary: 'print the JSON Schema of the configuration, for editors',
+    load: () => import('./command/schema.ts'),
+  },
+];
+
+/** Runs the command line of this process. */
+export async function start(): Promise<void> {
+  process.exitCode = await main(process.argv.slice(2), processShell());
+}
+
+/** Runs one command line and answers its exit code. */
+export async function main(argv: readonly string[], shell: Shell): Promise<number> {
+  let code = 0;
+  const program = new Command('crm-mirror')
+    .description(
+      "Keeps an email platform's contacts, subscriptions and templates equal to the CRM.",
+    )
+    .version(version(), '-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => shell.print(text.trimEnd()),
+      writeErr: (text) => shell.note(text.trimEnd()),
+    })
+    .showHelpAfterError('(crm-mirror --help lists the commands)');
+  for (const { name, summary, load } of commands) {
+    const command = program.command(name).description(summary);
+    if (argv[0] !== name) continue;
+    const module = await load();
+    module.options(command);
+    command.action(async () => void (code = await module.run(command, shell)));
+  }
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return code;
+  } catch (error) {
+    return explain(error, shell);
+  }
+}
+
+/** One clear line for whatever went wrong, and the exit code that says which kind it was. */
+function explain(error: unknown, shell: Shell): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (isExpected(error)) {
+    shell.note(`crm-mirror: ${error.message}`);
+    if (error instanceof Invalid) return 2;
+    if (error instanceof Busy) return 75;
+    return error instanceof Interrupted ? exitOf(error) : 1;
+  }
+  const storage = storageFault(error);
+  shell.note(storage ?? `crm-mirror: this is a bug, please report it:\n${stackOf(error)}`);
+  return 1;
+}
+
+export function exitOf({ signal }: Interrupted): number {
+  return signal === 'SIGINT' ? 130 : 143;
+}
+
+/** What the disk or the file system says about itself; nothing of it is a bug of ours. */
+function storageFault(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!(error instanceof Error)) return undefined;
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
+    return 'crm-mirror: the disk is full; nothing is lost → free some space and run again';
+  }
+  if (code.startsWith('SQLITE_BUSY')) {
+    return 'crm-mirror: the snapshot is in use by another process → wait for it, then run again';
+  }
+  if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
+    return 'crm-mirror: the snapshot cannot be written (read-only) → mend its permissions or its disk';
+  }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or move it away to begin anew';
+  }
+  if (/^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(code)) {
+    return `crm-mirror: ${error.message} (${code}) → mend the disk or the permissions, then run again`;
+  }
+  return undefined;
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  );
+  const known = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
+  return known ? String(manifest.version) : 'unknown';
+}
+
+/** The real process: stdout for results, stderr for the rest, signals as one stop. */
+function processShell(): Shell {
+  const { stop, abort } = stopSignals();
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+  const interactive = process.stderr.isTTY;
+  let drawn = false;
+  const clear = (): void => {
+    if (drawn) process.stderr.write('\r\u001b[K');
+    drawn = false;
+  };
+  return {
+    env: process.env,
+    print: (line) => {
+      clear();
+      process.stdout.write(`${line}\n`);
+    },
+    note: (line) => {
+      clear();
+      process.stderr.write(`${line}\n`);
+    },
+    progress: (line) => {
+      if (!interactive) return;
+      process.stderr.write(`\r\u001b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
+      drawn = true;
+    },
+    terminal: process.stdout.isTTY,
+    interactive,
+    stop,
+    abort,
+  };
+}
+
+const patienceMs = 8_000;
+const sameSignalMs = 1_000;
+
+/** The first signal stops, a later one (process groups and launchers send two at once) gives up. */
+function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
+  const stop = new AbortController();
+  const abort = new AbortController();
+  let since = 0;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      const reason = new Interrupted(signal);
+      if (!stop.signal.aborted) {
+        since = performance.now();
+        setTimeout(() => abort.abort(reason), patienceMs).unref();
+        stop.abort(reason);
+      } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
+    });
+  }
+  return { stop: stop.signal, abort: abort.signal };
+}

@@ -1,0 +1,65 @@
+/** From a configuration to a mirror that can run: the one place where everything is put together. */
+import { existsSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
+import { createGate } from '../http/gate.ts';
+import { createSend } from '../http/send.ts';
+import { contactKind } from '../kind/contact/contact.ts';
+import { templateKind } from '../kind/template/template.ts';
+import { createPlatform, type Platform } from '../platform/client.ts';
+import { openSnapshot } from '../snapshot/snapshot.ts';
+import { csvSource } from '../source/csv/csv.ts';
+import { directorySource } from '../source/directory/directory.ts';
+import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import type { Shell } from './shell.ts';
+import { systemClock } from './time.ts';
+
+/** The platform of a configuration, over the network. */
+export function connect(config: Config, shell: Shell) {
+  const { url, apiKey, timeoutMs, reserve } = config.platform;
+  const clock = systemClock;
+  const random = Math.random;
+  const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
+  const gate = createGate({ clock, random, reserve, signal: shell.abort });
+  return { platform: createPlatform({ send, gate, clock, random, apiKey }), gate, close };
+}
+
+/** `leaveNoFile`: without a snapshot yet, none is made. Close it when done. */
+export function assemble(
+  config: Config,
+  shell: Shell,
+  { leaveNoFile }: { leaveNoFile: boolean },
+): { mirror: Mirror; close(): Promise<void> } {
+  const { platform, gate, close } = connect(config, shell);
+  const inMemory = leaveNoFile && !existsSync(config.snapshot);
+  const snapshot = openSnapshot(config.snapshot, { inMemory });
+  const mirror: Mirror = {
+    name: config.mirror,
+    parts: partsOf(config, platform),
+    snapshot,
+    clock: systemClock,
+    random: Math.random,
+    timeoutMs: config.platform.timeoutMs,
+    keepMs: config.keepMs,
+    requests: gate.counts,
+  };
+  return {
+    mirror,
+    close: async () => {
+      snapshot.close();
+      await close();
+    },
+  };
+}
+
+export function partsOf({ contacts, templates, policy }: Config, platform: Platform): MirrorPart[] {
+  const parts: MirrorPart[] = [];
+  if (contacts) {
+    const kind = contactKind({ fields: contacts, policy, platform: platform.contacts });
+    parts.push({ kind, source: csvSource(contacts.source, { clock: systemClock }) });
+  }
+  if (templates) {
+    const kind = templateKind({ policy, platform: platform.templates });
+    parts.push({ kind, source: directorySource(templates.source) });
+  }
+  return parts;
+}

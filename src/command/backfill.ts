@@ -1,0 +1,15 @@
+import type { Command } from 'commander';
+import { pass, passOptions, type PassFlags } from './pass.ts';
+import type { Shell } from './shell.ts';
+
+export function options(command: Command): void {
+  passOptions(command).addHelpText(
+    'after',
+    '\nStop it whenever you like: what was done is recorded, and the next call goes on from there.',
+  );
+}
+
+/** A full run. What an earlier one did is recorded, so that calling it again goes on from there. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  return pass(command.opts<PassFlags>(), shell, { mode: 'full', writes: true });
+}

@@ -1,0 +1,95 @@
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
+import type { DesiredRow } from '../model/record.ts';
+import type { MirrorPart } from '../sync/mirror.ts';
+import { connect, partsOf } from './assemble.ts';
+import type { Shell } from './shell.ts';
+
+interface Flags {
+  config: string;
+  json?: true;
+}
+
+export function options(command: Command): void {
+  command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--json', 'print one JSON document');
+}
+
+/** One thing that was looked at, and what was found. */
+interface Finding {
+  what: string;
+  ok: boolean;
+  found: string;
+  invalidInput: boolean;
+}
+
+/** Validates the configuration, then reads both sides without writing anything anywhere. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const config = loadConfig(flags.config, shell.env);
+  const { platform, close } = connect(config, shell);
+  const findings: Finding[] = [
+    { what: 'configuration', ok: true, found: `${config.file} is valid`, invalidInput: false },
+  ];
+  try {
+    for (const part of partsOf(config, platform)) {
+      findings.push(await look(`source of ${part.kind.name}s`, () => readSource(part, shell)));
+      findings.push(
+        await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
+      );
+    }
+  } finally {
+    await close();
+  }
+  const ok = findings.every((finding) => finding.ok);
+  if (flags.json) {
+    const shown = findings.map(({ what, ok: good, found }) => ({ what, ok: good, found }));
+    shell.print(JSON.stringify({ mirror: config.mirror, ok, findings: shown }, null, 2));
+  } else
+    for (const { what, ok: good, found } of findings)
+      shell.print(`${good ? 'ok  ' : 'FAIL'} ${what}: ${found}`);
+  if (ok) return 0;
+  return findings.some((finding) => finding.invalidInput) ? 2 : 1;
+}
+
+async function look(
+  what: string,
+  at: () => Promise<{ ok: boolean; found: string }>,
+): Promise<Finding> {
+  try {
+    return { what, ...(await at()), invalidInput: false };
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return { what, ok: false, found: error.message, invalidInput: error instanceof Invalid };
+  }
+}
+
+/** Reads all of it: only so are its certificate and its invalid records known. */
+async function readSource({ kind, source }: MirrorPart, shell: Shell) {
+  const reading = source.read({ fields: kind.fields, signal: shell.stop });
+  let records = 0;
+  let invalid = 0;
+  let first: DesiredRow | undefined;
+  let step = await reading.next();
+  for (; !step.done; step = await reading.next()) {
+    for (const record of step.value) {
+      records += 1;
+      if ('broken' in record) continue;
+      const row = kind.desire(record.value, record.where);
+      if (row.invalid) invalid += 1;
+      first ??= row.invalid && row;
+    }
+  }
+  const { value: certificate } = step;
+  if (!certificate.complete) return { ok: false, found: `${certificate.why} → ${certificate.fix}` };
+  const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
+  return { ok: true, found: `${records} records, ${invalid} of them invalid${example}` };
+}
+
+async function readPlatform({ kind }: MirrorPart, { platform }: Config, shell: Shell) {
+  const page = await kind.list({ page: 1, limit: 1 }, shell.stop);
+  return { ok: true, found: `${platform.url} answers and knows ${page.total}` };
+}

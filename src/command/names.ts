@@ -1,0 +1,19 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Problem } from '../model/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+
+/** How a record is named to people: an address only where that is wanted. */
+export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
+
+/**
+ * Names people by a short keyed hash (#4f1c…), the same in every run of one mirror. The key is made
+ * once and kept in the snapshot; without one (a plan before the first run) it lasts one run.
+ */
+export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
+  const secret = snapshot.meta.get('name-key') ?? randomBytes(32).toString('hex');
+  snapshot.meta.set('name-key', secret);
+  return ({ kind, key }) => {
+    if (addresses || kind !== 'contact' || !key.includes('@')) return key;
+    return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
+  };
+}

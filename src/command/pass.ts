@@ -1,0 +1,99 @@
+/** What plan, sync and backfill share: flags, one run, what it prints and how it exits. */
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import { Interrupted, Invalid } from '../model/errors.ts';
+import { renderSummary } from '../plan/render.ts';
+import type { Mirror, RunOptions } from '../sync/mirror.ts';
+import { run } from '../sync/run.ts';
+import type { Summary } from '../plan/summary.ts';
+import { assemble } from './assemble.ts';
+import { createLog } from './log.ts';
+import { namesOf, type Names } from './names.ts';
+import { createProgress } from './progress.ts';
+import type { Shell } from './shell.ts';
+
+export interface PassFlags {
+  config: string;
+  json?: true;
+  addresses?: true;
+  strict?: true;
+  only?: string;
+}
+
+export function passOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--only <kind>', 'contacts or templates')
+    .option('--json', 'print one JSON document')
+    .option('--addresses', 'name people by their address also where stdout is no terminal')
+    .option('--strict', 'exit 4 while any record is rejected or invalid, known ones too');
+}
+
+export interface Pass {
+  mode: RunOptions['mode'];
+  writes: boolean;
+  /** What more to say when the run has ended, before the snapshot is closed. */
+  then?(ended: { mirror: Mirror; summary: Summary; names: Names }): void;
+}
+
+/** One run of the configured mirror; prints its summary and answers the exit code. */
+export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  const only = onlyOf(flags.only);
+  const config = loadConfig(flags.config, shell.env);
+  const log = createLog(shell, config.mirror);
+  const { mirror, close } = assemble(config, shell, { leaveNoFile: !wanted.writes });
+  try {
+    const { stop, abort } = shell;
+    const addresses = flags.addresses ?? shell.terminal;
+    const progress = createProgress(shell, mirror.clock);
+    const summary = await run(mirror, { ...wanted, only, stop, abort, progress });
+    const names = namesOf(mirror.snapshot, addresses);
+    log.ended(summary, wanted.writes ? 'run' : 'plan');
+    if (flags.json) shell.print(JSON.stringify(documentOf(summary, names), null, 2));
+    else
+      for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
+        shell.print(line);
+    if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
+    wanted.then?.({ mirror, summary, names });
+    return exitCode(summary, flags, shell);
+  } finally {
+    await close();
+  }
+}
+
+/** Of several: 1, then 130 or 143, then 3, then 4. */
+function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
+  switch (summary.status) {
+    case 'failed':
+      return 1;
+    case 'interrupted':
+      return shell.stop.reason instanceof Interrupted && shell.stop.reason.signal === 'SIGINT'
+        ? 130
+        : 143;
+    case 'held':
+      return 3;
+    case 'rejected':
+      return 4;
+    default:
+      return flags.strict && summary.known > 0 ? 4 : 0;
+  }
+}
+
+function named(summary: Summary, names: Names): Summary['problems'] {
+  return summary.problems.map((problem) => ({ ...problem, key: names(problem) }));
+}
+
+/** The document that --json prints. */
+function documentOf(summary: Summary, names: Names): object {
+  const problems = summary.problems.map(({ part: _, isNew, ...problem }) => ({
+    ...problem,
+    key: names(problem),
+    new: isNew,
+  }));
+  return { ...summary, problems };
+}
+
+function onlyOf(word: string | undefined): RunOptions['only'] {
+  if (word === undefined || word === 'contacts' || word === 'templates') return word;
+  throw new Invalid(`--only ${word}: there are contacts and templates`);
+}

@@ -1,0 +1,40 @@
+import { writeFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { changeCount } from '../plan/summary.ts';
+import { renderChanges } from '../plan/render.ts';
+import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
+import type { Shell } from './shell.ts';
+import { modeOf } from './sync.ts';
+
+interface Flags extends PassFlags {
+  fast?: true;
+  out?: string;
+  exitCode?: true;
+}
+
+export function options(command: Command): void {
+  passOptions(command)
+    .option('--fast', 'compare the CRM with what is recorded, list nothing')
+    .option('--out <file>', 'write the plan, without addresses, as JSON')
+    .option('--exit-code', 'exit 5 when there is anything to do');
+}
+
+/** What a run would do, by the very steps of a run. Writes nothing on the platform. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  let changes = 0;
+  const then: Pass['then'] = ({ mirror, summary, names }) => {
+    changes = changeCount(summary);
+    const planned = mirror.snapshot.staging.planned();
+    if (!flags.json) for (const line of renderChanges(planned, names)) shell.print(line);
+    if (flags.out !== undefined) {
+      const { mirror: name, plan, mode, contacts, templates } = summary;
+      const madeAt = new Date(mirror.clock.now()).toISOString();
+      const document = { mirror: name, plan, mode, madeAt, contacts, templates };
+      writeFileSync(flags.out, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
+      shell.note(`plan ${plan} written to ${flags.out}`);
+    }
+  };
+  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, then });
+  return code === 0 && flags.exitCode && changes > 0 ? 5 : code;
+}

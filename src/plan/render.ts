@@ -1,0 +1,96 @@
+/** A run or a plan as lines for people; pure. */
+import type { Change } from '../model/change.ts';
+import type { Summary } from './summary.ts';
+
+const shownChanges = 20;
+const shownProblems = 20;
+
+const words: Record<string, string> = {
+  create: 'created',
+  opt_in: 'opted in',
+  opt_out: 'opted out',
+  delete: 'deleted',
+  adopt: 'adopted',
+  forget: 'forgotten',
+  update: 'updated',
+  archive: 'archived',
+};
+
+/** The counts of a run, then its problems. */
+export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
+  const { contacts, templates, requests, certificate } = summary;
+  const lines = [
+    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${summary.status} (${summary.mode}, ${(summary.ms / 1000).toFixed(1)} s)`,
+    '',
+    ...table([
+      ['', 'CRM', 'platform', writes ? 'done' : 'to do', 'conflicts', 'rejected', 'invalid'],
+      ['contacts', ...rowOf(contacts, writes)],
+      ['templates', ...rowOf(templates, writes)],
+    ]),
+    '',
+    `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
+      `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
+    ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
+  ];
+  return [...lines, ...renderProblems(summary)];
+}
+
+function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean): string[] {
+  const counts = { ...kind.changes, ...(writes ? kind.applied : {}) };
+  const done = Object.entries(counts).filter(([, n]) => n > 0);
+  const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
+  const numbers = [kind.conflicts, kind.rejected, kind.invalid].map(String);
+  return [String(kind.desired), String(kind.observed), text || 'nothing', ...numbers];
+}
+
+function renderProblems({ problems, known }: Summary): string[] {
+  if (problems.length === 0) return [];
+  const shown = problems
+    .slice(0, shownProblems)
+    .map(({ class: name, key, kind, reason, fix, isNew }) => {
+      const mark = isNew ? '' : ' (known)';
+      return `  ${name}${mark} ${kind} ${key}: ${reason}${fix ? ` → ${fix}` : ''}`;
+    });
+  const more = problems.length - shown.length;
+  return [
+    '',
+    `Problems${known > 0 ? `, ${known} of them known from earlier runs` : ''}:`,
+    ...shown,
+    ...(more > 0 ? [`  … and ${more} more (--json lists up to 100)`] : []),
+  ];
+}
+
+/** The first changes of a plan, one line each. */
+export function renderChanges(
+  changes: Iterable<Change>,
+  nameOf: (change: Change) => string,
+): string[] {
+  const lines: string[] = [];
+  let count = 0;
+  for (const change of changes) {
+    count += 1;
+    if (count > shownChanges) continue;
+    const part = change.part === '' ? '' : ` in ${change.part}`;
+    lines.push(`  ${change.op} ${change.kind} ${nameOf(change)}${part}`);
+  }
+  if (count === 0) return [];
+  const more = count > shownChanges ? [`  … and ${count - shownChanges} more`] : [];
+  return ['', 'What a run would send:', ...lines, ...more];
+}
+
+/** Columns as wide as their widest cell, two spaces between. */
+function table(rows: string[][]): string[] {
+  const widths =
+    rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+function yesNo(value: boolean | null): string {
+  if (value === null) return 'not read';
+  return value ? 'yes' : 'no';
+}

@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { KEY, stage } from './stage.ts';
+
+const word = fc.oneof(
+  fc.string(),
+  fc.constantFrom('con_1', 'tpl_1', 'ch_news', 'list', 'test', '%zz', '__proto__', '{id}', ''),
+);
+const path = fc.oneof(
+  fc.string().map((text) => `/${text}`),
+  fc
+    .tuple(
+      fc.constantFrom(
+        '/api/contacts/list',
+        '/api/contacts/retrieve/',
+        '/api/contacts/',
+        '/api/contacts/channel/ch_news',
+        '/api/contacts/channel/',
+        '/api/template/v1/list',
+        '/api/template/v1/create',
+        '/api/template/v1/tpl_1',
+        '/api/template/v1/tpl_1/test',
+        '/_emulator/state',
+        '/_emulator/leave',
+        '/_emulator/sign-up',
+        '/_emulator/edit-template',
+      ),
+      fc.oneof(fc.constant(''), word),
+    )
+    .map((parts) => parts.join('')),
+);
+const search = fc
+  .array(fc.tuple(fc.constantFrom('page', 'limit', 'search', 'status', 'count', '__proto__'), word))
+  .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join('&'));
+const field = fc.constantFrom(
+  ...'contact_id email subscription name subject content variables status'.split(' '),
+  ...'to html contact channel template fields __proto__ toString'.split(' '),
+);
+const value = fc.oneof(
+  fc.jsonValue(),
+  fc.constantFrom('a@b.c', 'opt_out', 'con_1', 'ch_news', 'tpl_1', 'x'.repeat(300)),
+);
+const body = fc.oneof(
+  fc.string(),
+  fc.json(),
+  fc
+    .array(fc.tuple(field, value))
+    .map((pairs) => `{${pairs.map((pair) => pair.map((one) => JSON.stringify(one)).join(':'))}}`),
+);
+const request = fc.record({
+  method: fc.oneof(fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'), fc.string()),
+  path: fc.tuple(path, search).map(([before, after]) => (after ? `${before}?${after}` : before)),
+  headers: fc.oneof(
+    fc.constant({ 'x-api-key': KEY }),
+    fc.dictionary(fc.string(), fc.string()),
+    fc.string().map((key) => ({ 'x-api-key': key })),
+  ),
+  body,
+});
+
+test('whatever is asked, the answer is JSON, a refusal has a message, and nothing breaks', () => {
+  fc.assert(
+    fc.property(fc.array(request, { minLength: 1, maxLength: 20 }), (requests) => {
+      const platform = stage();
+      platform.seed.contact({ id: 'con_1', email: 'a@b.c', channels: { ch_news: 'opt_in' } });
+      platform.seed.template({ id: 'tpl_1', name: 'One', subject: '{{name}}' });
+      for (const one of requests) {
+        const { status, headers, body: text } = platform.handle(one);
+        const json = JSON.parse(text);
+        expect([200, 201, 400, 401, 404, 405, 409]).toContain(status);
+        expect(headers['content-type']).toMatch(/^application\/json/);
+        if (status >= 400) expect(json.message).toEqual(expect.any(String));
+      }
+      expect(platform.world.contacts().every(({ email }) => email === email.toLowerCase())).toBe(
+        true,
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});

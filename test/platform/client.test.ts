@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import { createGate } from '../../src/http/gate.ts';
+import type { Answer } from '../../src/model/exchange.ts';
+import { createPlatform, type Platform } from '../../src/platform/client.ts';
+import { virtualClock } from '../clock.ts';
+import { ann, answering, calls, fails, KEY, listed, template, type Reply } from './connect.ts';
+
+describe('what is sent', () => {
+  const rows: [string, (platform: Platform) => Promise<unknown>, unknown, object][] = [
+    [
+      'list',
+      (to) =>
+        to.contacts.list({ page: 2, limit: 50, search: ' Ann+1@Example.com ', status: 'blocked' }),
+      listed,
+      {
+        method: 'GET',
+        path: '/api/contacts/list?page=2&limit=50&search=ann%2B1%40example.com&status=blocked',
+      },
+    ],
+    [
+      'retrieve',
+      (to) => to.contacts.retrieve('a/b?c'),
+      ann,
+      { path: '/api/contacts/retrieve/a%2Fb%3Fc' },
+    ],
+    [
+      'remove',
+      (to) => to.contacts.remove('con_1'),
+      { success: true },
+      { method: 'DELETE', path: '/api/contacts/con_1' },
+    ],
+    [
+      'enrol by id',
+      (to) => to.contacts.enrol('ch 1', { contactId: 'con_1', subscription: 'opt_out' }),
+      {},
+      {
+        method: 'POST',
+        path: '/api/contacts/channel/ch%201',
+        body: { contact_id: 'con_1', subscription: 'opt_out' },
+      },
+    ],
+    [
+      'enrol by email',
+      (to) => to.contacts.enrol('ch', { email: ' Ann@Example.COM', subscription: 'opt_in' }),
+      {},
+      { body: { email: 'ann@example.com', subscription: 'opt_in' } },
+    ],
+    [
+      'templates.list',
+      (to) => to.templates.list({ page: 1, limit: 100 }),
+      { templates: [], total: 0 },
+      { method: 'GET', path: '/api/template/v1/list?page=1&limit=100' },
+    ],
+    [
+      'templates.create',
+      (to) => to.templates.create({ name: 'Welcome', content: [] }),
+      template,
+      { method: 'POST', path: '/api/template/v1/create', body: { name: 'Welcome', content: [] } },
+    ],
+    [
+      'templates.update',
+      (to) => to.templates.update('tpl_1', { subject: 'Hi' }),
+      template,
+      { method: 'PUT', path: '/api/template/v1/tpl_1', body: { subject: 'Hi' } },
+    ],
+  ];
+  test.each(rows)('%s', async (_, use, body, expected) => {
+    const { run, requests } = await answering({ body });
+    await run(use);
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject(expected);
+    const headers = requests[0]?.['headers'] as Record<string, string>;
+    expect(headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
+    const written = requests[0]?.['body'] !== undefined;
+    expect(headers['content-type']).toBe(written ? 'application/json' : undefined);
+  });
+
+  test.each(['', '.', '..'])('never an id of %j', async (id) => {
+    const { run, requests } = await answering({ body: {} });
+    expect(await fails(run((to) => to.contacts.remove(id)))).toMatchObject({ name: 'Invalid' });
+    expect(requests).toEqual([]);
+  });
+
+  test('each operation by its route', async () => {
+    const { run, gate } = await answering({ status: 400, body: {} });
+    for (const [, , use] of calls) await fails(run(use));
+    expect(Object.keys(gate.counts().byRoute)).toEqual([...new Set(calls.map(([name]) => name))]);
+  });
+});
+
+describe('what comes back', () => {
+  test('a list of contacts, with the clock of the platform', async () => {
+    const date = 'Thu, 01 Jan 2026 10:00:00 GMT';
+    const body = { ...listed, totalContacts: 3, subscribedContacts: 2, unsubscribedContacts: 'x' };
+    const { run } = await answering({ headers: { date }, body });
+    const list = await run((to) => to.contacts.list({ page: 1, limit: 100 }));
+    const { object: _, unheardOf: __, ...contact } = ann;
+    expect(list).toEqual({
+      contacts: [contact],
+      total: 1,
+      totalContacts: 3,
+      subscribedContacts: 2,
+      date: Date.UTC(2026, 0, 1, 10),
+    });
+  });
+
+  test('a contact, whatever is wrong with what is only shown', async () => {
+    const { run } = await answering({ body: { ...ann, properties: [], groups: 1, lastName: 5 } });
+    expect(await run((to) => to.contacts.retrieve('con_1'))).toMatchObject({ id: 'con_1' });
+  });
+
+  test('no contact, in the words of the platform', async () => {
+    const { run, requests } = await answering({
+      status: 404,
+      body: { message: 'Contact not found' },
+    });
+    expect(await run((to) => to.contacts.retrieve('con_1'))).toBeUndefined();
+    expect(requests).toHaveLength(1);
+  });
+
+  test.each(['', '<html>404</html>', 'not found'])('a 404 of somebody else: %j', async (body) => {
+    const { run } = await answering({ status: 404, body });
+    const error = await fails(run((to) => to.contacts.retrieve('con_1')));
+    expect(error).toMatchObject({ name: 'Unavailable', acted: 'no', status: 404 });
+  });
+
+  test.each([
+    [{ body: { success: true, id: 'con_1' } }, 'removed'],
+    [{ body: { success: false } }, 'unclear'],
+    [{ body: { message: 'Contact not found' } }, 'unclear'],
+    [{ status: 404, body: { message: 'Contact not found' } }, 'unclear'],
+  ] as [Reply, string][])('a deletion answered %j is %s', async (reply, result) => {
+    const { run } = await answering(reply);
+    expect(await run((to) => to.contacts.remove('con_1'))).toBe(result);
+  });
+
+  test.each([
+    [{ status: 201, body: { contact: ann, subscriptionId: 'sub_1' } }, { subscriptionId: 'sub_1' }],
+    [
+      { body: { contact: { id: 'con_1', email: null } } },
+      { contact: { id: 'con_1', email: null } },
+    ],
+    [{ status: 202, body: { contact: 'con_1', subscriptionId: 7 } }, {}],
+  ] as [Reply, object][])('an enrolment answered %j', async (reply, expected) => {
+    const { run } = await answering(reply);
+    const who = { contactId: 'con_1', subscription: 'opt_in' } as const;
+    expect(await run((to) => to.contacts.enrol('ch', who))).toMatchObject(expected);
+  });
+
+  test('templates', async () => {
+    const { run } = await answering({ body: { templates: [template], total: 1 } });
+    const { templates } = await run((to) => to.templates.list({ page: 1, limit: 100 }));
+    expect(templates).toMatchObject([{ id: 'tpl_1', name: 'Welcome', description: null }]);
+    expect(templates[0]).not.toHaveProperty('extra');
+  });
+
+  test.each(['id', 'email', 'status', 'channels'])(
+    'a contact without %s is none',
+    async (field) => {
+      const { run, requests } = await answering({
+        body: { ...listed, contacts: [{ ...ann, [field]: null }] },
+      });
+      const error = await fails(run((to) => to.contacts.list({ page: 1, limit: 100 })));
+      expect(error).toMatchObject({ name: 'Unavailable', acted: 'no', status: 200 });
+      expect(String(error)).toContain(
+        `contacts.list with a body that is not a list of contacts (contacts.0.${field})`,
+      );
+      expect(requests).toHaveLength(4);
+    },
+  );
+});
+
+test('a failure that passes is not seen', async () => {
+  const { run } = await answering(
+    { status: 503, body: 'x' },
+    { status: 429, body: '' },
+    { body: ann },
+  );
+  expect(await run((to) => to.contacts.retrieve('con_1'))).toMatchObject({ id: 'con_1' });
+});
+
+test('a signal and a priority go with the call', async () => {
+  const clock = virtualClock();
+  const gate = createGate({ clock, random: () => 0 });
+  const order: string[] = [];
+  const send = async ({ path }: { path: string }): Promise<Answer> => {
+    order.push(path.slice(-1));
+    await clock.sleep(10);
+    return { status: 200, headers: {}, body: JSON.stringify(ann) };
+  };
+  const { contacts } = createPlatform({ send, gate, clock, random: () => 0, apiKey: KEY });
+  const stop = new AbortController();
+  const read = (id: string, priority?: 'event') =>
+    contacts.retrieve(id, { priority, signal: stop.signal });
+  const all = Promise.allSettled([read('1'), read('2'), read('3'), read('4', 'event'), read('5')]);
+  await clock.advance(5);
+  stop.abort(new Error('enough'));
+  const ends = await clock.run(all);
+  expect(order).toContain('4');
+  expect(order).toHaveLength(2);
+  expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+});

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { Rejected, Unavailable } from '../../src/model/errors.ts';
+import { nowhere, serve, serveRaw } from '../http/server.ts';
+import { answering, calls, connect, enrolByEmail, fails, KEY, type Reply } from './connect.ts';
+
+describe('refused', () => {
+  const refused = async (reply: Reply, use: (typeof calls)[0][2] = enrolByEmail) => {
+    const { run, requests } = await answering(reply);
+    const error = await fails(run(use));
+    if (!(error instanceof Rejected)) throw error;
+    expect(requests).toHaveLength(1);
+    return error;
+  };
+
+  test('in the words of the platform', async () => {
+    const words = { message: 'Invalid email format', why: 'No dot.', fix: 'Add one.' };
+    const error = await refused({ status: 400, body: { ...words, link: 'x' } });
+    expect(error).toMatchObject({ ...words, status: 400 });
+  });
+
+  test.each([
+    [422, { message: 'Too long' }, { message: 'Too long', why: 'Too long', fix: '' }],
+    [409, '', { message: /answered 409 to contacts.enrol/, why: '', fix: '' }],
+    [413, '<html><h1>Too large</h1></html>', { message: /answered 413/, why: '' }],
+    [400, { message: { text: 'no' } }, { message: /answered 400/, why: '' }],
+    [401, { message: 'Nope' }, { message: /refused the API key.*platform\.apiKey/, why: 'Nope' }],
+    [403, { message: 'Unauthorized access' }, { message: /contacts\.enrol \(403\)/ }],
+  ])('%i %j', async (status, body, { message, ...more }) => {
+    const error = await refused({ status, body });
+    expect(error).toMatchObject({ status, ...more });
+    expect(error.message).toMatch(message);
+  });
+
+  test('in one short line, without the key and without any address', async () => {
+    const text = `${KEY}\n\u0007\u202ebad: ANN@example.com, ann%40example.com or bob@example.org`;
+    const { message, why } = await refused({
+      status: 400,
+      body: { message: text, why: 'y'.repeat(999) },
+    });
+    expect(message).toBe('‹key› bad: ‹address›, ‹address› or ‹address›');
+    expect(why).toBe('y'.repeat(300));
+  });
+
+  test('a long text in linear time', async () => {
+    const { message } = await refused({ status: 400, body: { message: 'a'.repeat(1_000_000) } });
+    expect(message).toHaveLength(300);
+  });
+});
+
+describe.each(calls)('%s', (route, changes, use) => {
+  const acted = changes ? 'maybe' : 'no';
+
+  test.each([
+    ['a redirect', { status: 302, headers: { location: '/login' }, body: '' }, /platform\.url/],
+    ['a web page', { headers: { 'content-type': 'text/html' }, body: '<html>' }, /platform\.url/],
+    ['nothing', { body: '' }, /with a body that is not/],
+    ['half of it', { body: '{"id":"con_1' }, /with a body that is not/],
+    ['a list', { body: [] }, /with a body that is not/],
+  ] as [string, Reply, RegExp][])('answered by %s', async (_, reply, message) => {
+    const { run, requests } = await answering(reply);
+    const error = await fails(run(use));
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error).toMatchObject({ acted });
+    expect(String(error)).toMatch(message);
+    expect(String(error)).toContain(route);
+    expect(requests).toHaveLength(changes ? 1 : 4);
+  });
+
+  test('no connection: tried four times, nothing acted', async () => {
+    const { run, gate } = connect(await nowhere());
+    expect(await fails(run(use))).toMatchObject({ acted: 'no' });
+    expect(gate.counts().total).toBe(0);
+  });
+
+  test('cut after the request: only a read is sent again', async () => {
+    let requests = 0;
+    const url = await serveRaw((socket) =>
+      socket.once('data', () => {
+        requests += 1;
+        socket.destroy();
+      }),
+    );
+    expect(await fails(connect(url).run(use))).toMatchObject({ acted });
+    expect(requests).toBe(changes ? 1 : 4);
+  });
+
+  test('no answer in time', async () => {
+    const url = await serve(() => undefined);
+    const { run, gate } = connect(url, 100);
+    expect(await fails(run(use))).toMatchObject({ acted });
+    expect(gate.counts().total).toBe(changes ? 1 : 4);
+  });
+});
+
+/** Requests sent when every answer is this status. */
+const attempts: [number, number, [string, number][]][] = [
+  [500, 4, [['templates.create', 1]]],
+  [
+    502,
+    4,
+    [
+      ['templates.create', 1],
+      ['by email', 1],
+    ],
+  ],
+  [
+    503,
+    4,
+    [
+      ['templates.create', 1],
+      ['by email', 1],
+    ],
+  ],
+  [
+    504,
+    4,
+    [
+      ['templates.create', 1],
+      ['by email', 1],
+    ],
+  ],
+];
+describe.each(attempts)('%i', (status, usual, exceptions) => {
+  test.each(calls)('%s', async (route, changes, use) => {
+    const name = use === enrolByEmail ? 'by email' : route;
+    const { run, requests } = await answering({ status, body: { message: 'Oops' } });
+    const error = await fails(run(use));
+    expect(error).toMatchObject({ status, acted: changes ? 'maybe' : 'no' });
+    expect(String(error)).toContain(`the platform answered ${status} to ${route}: Oops`);
+    expect(requests).toHaveLength(new Map(exceptions).get(name) ?? usual);
+  });
+});
