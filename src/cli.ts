@@ -119,7 +119,11 @@ function storageFault(error: unknown): string | undefined {
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
     return 'crm-mirror: the snapshot is not a readable database → restore a backup, or move it away to begin anew';
   }
-  if (/^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(code)) {
+  if (
+    /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
+      code,
+    )
+  ) {
     return `crm-mirror: ${error.message} (${code}) → mend the disk or the permissions, then run again`;
   }
   return undefined;

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Problem } from '../model/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
@@ -6,12 +6,11 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
 
 /**
- * Names people by a short keyed hash (#4f1c…), the same in every run of one mirror. The key is made
- * once and kept in the snapshot; without one (a plan before the first run) it lasts one run.
+ * Names people by a short keyed hash (#4f1c…), the same in every run of one mirror: the key is made
+ * with the snapshot. A plan before the first run has a snapshot, and so names, of its own.
  */
 export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
-  const secret = snapshot.meta.get('name-key') ?? randomBytes(32).toString('hex');
-  snapshot.meta.set('name-key', secret);
+  const secret = snapshot.meta.get('name-key') ?? '';
   return ({ kind, key }) => {
     if (addresses || kind !== 'contact' || !key.includes('@')) return key;
     return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;

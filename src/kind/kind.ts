@@ -58,8 +58,11 @@ export interface States {
   /** Every source record of this key, broken ones too. */
   desired: readonly DesiredRow[];
   recorded: RecordedRow | undefined;
-  /** The recorded row of a key the source no longer names, whose platform record is the observed one. */
-  former: RecordedRow | undefined;
+  /**
+   * Recorded rows of other keys that are this record under a former name: the platform shows the
+   * same id (and the source no longer names that key), or the source once gave that key the same id.
+   */
+  former: readonly RecordedRow[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
   /** listed: `observed` was read, empty means absent. assumed: nothing was read, take what is recorded. */

@@ -4,6 +4,7 @@
  */
 export const migrations: readonly string[] = [
   `create table meta (name text primary key, value text not null) without rowid;
+   insert into meta values ('name-key', lower(hex(randomblob(32))));
 
    create table recorded (
      kind text not null, key text not null,
@@ -12,6 +13,11 @@ export const migrations: readonly string[] = [
      primary key (kind, key)
    ) without rowid;
    create index recorded_by_id on recorded (kind, id);
+
+   create table origin (
+     kind text not null, id text not null, key text not null,
+     primary key (kind, id, key)
+   ) without rowid;
 
    create table run (
      id text primary key, mode text not null, status text not null, plan text,

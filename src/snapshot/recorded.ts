@@ -4,6 +4,10 @@ import type { Key, KindName, Ownership, RecordedRow } from '../model/record.ts';
 /** What was last seen acknowledged, one row per record that is ours. */
 export interface Recorded {
   get(kind: KindName, key: Key): RecordedRow | undefined;
+  /** Rows of other keys that one of these ids of the source was last seen under. */
+  ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
+  /** Remembers under which key every id of the source stands now, where that record is ours. */
+  adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
   put(row: RecordedRow): void;
@@ -30,6 +34,16 @@ export function recordedIn(db: Database): Recorded {
   const ofId = db.prepare<[string, string, string], StoredRecord>(
     'select * from recorded where kind = ? and id = ? and key <> ? limit 1',
   );
+  const ofOrigin = db.prepare<[string, string, string], StoredRecord>(
+    `select r.* from origin o join recorded r on r.kind = o.kind and r.key = o.key
+     where o.kind = ? and o.id = ? and o.key <> ?`,
+  );
+  const adoptOrigins = db.prepare(
+    `insert or ignore into origin (kind, id, key)
+     select d.kind, d.id, d.key from temp.desired d
+       join recorded r on r.kind = d.kind and r.key = d.key
+     where d.kind = ? and d.id <> ''`,
+  );
   const put = db.prepare<StoredRecord>(
     `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
@@ -40,6 +54,9 @@ export function recordedIn(db: Database): Recorded {
   );
   return {
     get: (kind, key) => fromStored(get.get(kind, key)),
+    ofOrigins: (kind, ids, notKey) =>
+      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
+    adoptOrigins: (kind) => void adoptOrigins.run(kind),
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),

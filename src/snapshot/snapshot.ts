@@ -26,6 +26,8 @@ export interface Snapshot {
   problems: Problems;
   staging: Staging;
   narrowing: Narrowing;
+  /** All or nothing in staging, which no other process sees. */
+  stage(work: () => void): void;
   /** All or nothing, on disk when it returns. */
   transaction<T>(work: () => T): T;
   close(): void;
@@ -55,6 +57,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
     problems: problemsIn(db),
     staging: stagingIn(db),
     narrowing: narrowingIn(db),
+    stage: (work) => db.transaction(work).deferred(),
     transaction: (work) => db.transaction(work).immediate(),
     close: () => db.close(),
   };

@@ -17,6 +17,8 @@ export interface Applying {
   known: Knowledge;
   brake: Brake;
   tally: Tally;
+  /** How many changes the plan holds. */
+  planned: number;
 }
 
 const peopleAtOnce = 32;
@@ -103,6 +105,9 @@ export function settle(applying: Applying, change: JournaledChange, outcome: Out
     } else journal.move(change.seq, 'planned', at);
   });
   applying.tally.settled(kind, change, outcome);
+  const done = applying.tally.settledCount(kind.name);
+  const of = Math.max(done, applying.planned);
+  run.progress({ stage: 'applying', kind: kind.name, done, of });
 }
 
 function acknowledge(

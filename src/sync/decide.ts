@@ -23,9 +23,7 @@ export function decide(run: Run, kind: Kind, known: Knowledge, tally: Tally): vo
   for (;;) {
     const keys = narrowing.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    run.snapshot.transaction(() =>
-      keys.forEach((key) => decideOne(run, kind, { key, known, tally })),
-    );
+    run.snapshot.stage(() => keys.forEach((key) => decideOne(run, kind, { key, known, tally })));
     after = keys.at(-1) ?? after;
     done += keys.length;
     run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
@@ -42,7 +40,8 @@ function decideOne(
   const decision = kind.decide(states);
   staging.forgetNoticed(kind.name, key);
   for (const problem of decision.problems) tally.notice(problem);
-  if (decision.note && differs(decision.note, states.recorded)) staging.addNoted(decision.note);
+  const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
+  if (decision.note && news) staging.addNoted(decision.note);
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
   for (const change of withoutParked(run, states, decision.changes, tally))
@@ -55,13 +54,18 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
   const looked = staging.lookedAt(kind.name, key);
   const listed = known.listing?.complete;
   const first = observed[0];
-  const former = first && recorded.ofId(kind.name, first.id, key);
-  const replaced = former && staging.desired(kind.name, former.key).length === 0;
+  const desired = staging.desired(kind.name, key);
+  const renamed = first && recorded.ofId(kind.name, first.id, key);
+  const replaced = renamed && staging.desired(kind.name, renamed.key).length === 0;
+  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
   return {
     key,
-    desired: staging.desired(kind.name, key),
+    desired,
     recorded: recorded.get(kind.name, key),
-    former: replaced && known.certified ? former : undefined,
+    former: [
+      ...(replaced && known.certified ? [renamed] : []),
+      ...recorded.ofOrigins(kind.name, ids, key),
+    ],
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
@@ -101,7 +105,8 @@ function withoutParked(run: Run, states: States, changes: Change[], tally: Tally
 }
 
 /** A note that says nothing new is not written. */
-function differs(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
+function differs(note: RecordedRow | undefined, recorded: RecordedRow | undefined): boolean {
+  if (!note) return false;
   return (
     !recorded ||
     note.id !== recorded.id ||

@@ -10,7 +10,7 @@ export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
   let after = 0;
   for (;;) {
     const rows = run.snapshot.staging.invalid(kind.name, after, page);
-    run.snapshot.transaction(() => {
+    run.snapshot.stage(() => {
       for (const row of rows) noticeOne(row, kind, tally);
     });
     if (rows.length < page) return;

@@ -43,7 +43,7 @@ async function pass(
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
     const { staging } = run.snapshot;
-    run.snapshot.transaction(() => {
+    run.snapshot.stage(() => {
       for (const row of found.rows) staging.addObserved(row, row.alias);
     });
     seen += found.rows.length;

@@ -18,7 +18,7 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Cert
   let count = 0;
   while (!step.done) {
     const rows = step.value.map((record) => desiredOf(kind, record));
-    run.snapshot.transaction(() => rows.forEach(staging.addDesired));
+    run.snapshot.stage(() => rows.forEach(staging.addDesired));
     count += rows.length;
     run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);

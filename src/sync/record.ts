@@ -44,10 +44,11 @@ export function conclude(course: Course): Summary {
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
-    const { runs, journal, problems } = run.snapshot;
+    const { runs, journal, problems, recorded } = run.snapshot;
     run.snapshot.transaction(() => {
       for (const { kind } of course.parts) {
         problems.adopt(kind.name, run.id, at);
+        if (course.known.get(kind)?.certified) recorded.adoptOrigins(kind.name);
         if (course.plan) problems.forgetUnnoticed(kind.name, run.id);
       }
       const { problems: _, ...kept } = summary;

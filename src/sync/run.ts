@@ -13,6 +13,7 @@ import type { Course } from './course.ts';
 import { decide, type Knowledge } from './decide.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
+import { each } from './each.ts';
 import { observe } from './observe.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
@@ -29,7 +30,8 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   const course = begin(mirror, options);
   try {
     if (options.writes) await eachPart(course, (applying) => recover(applying));
-    await Promise.all(course.parts.map((part) => learn(course, part)));
+    for (const part of course.parts) await learn(course, part);
+    await list(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; round <= rounds; round += 1) {
       plan(course);
@@ -48,17 +50,30 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   return summary;
 }
 
-/** Reads both sides of one kind. */
+/** Reads one kind's source; what it lacks is said, and limits what may be done. */
 async function learn({ run, reasons, known }: Course, part: MirrorPart): Promise<void> {
-  const [certificate, listing] = await Promise.all([
-    read(run, part),
-    run.mode === 'full' ? observe(run, part.kind) : undefined,
-  ]);
+  const certificate = await read(run, part);
   if (!certificate.complete) {
     reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
   }
-  if (listing) run.snapshot.staging.resolveKeys(part.kind.name);
-  known.set(part.kind, { certified: certificate.complete, listing });
+  known.set(part.kind, { certified: certificate.complete, listing: undefined });
+}
+
+/** Lists all kinds side by side, when this is a full run; the first failure ends the others. */
+async function list({ run, parts, known }: Course): Promise<void> {
+  if (run.mode === 'fast') return;
+  const others = new AbortController();
+  const stop = AbortSignal.any([run.stop, others.signal]);
+  await each(parts, parts.length, async ({ kind }) => {
+    try {
+      const listing = await observe({ ...run, stop }, kind);
+      run.snapshot.staging.resolveKeys(kind.name);
+      known.set(kind, { certified: knowledgeOf({ known }, kind).certified, listing });
+    } catch (error) {
+      others.abort(error);
+      throw error;
+    }
+  });
 }
 
 function narrow({ run, known }: Course, kind: Kind): void {
@@ -92,11 +107,12 @@ async function eachPart(
   course: Course,
   step: (applying: Applying) => Promise<void>,
 ): Promise<void> {
-  const { run, brake, tally } = course;
-  const steps = course.parts.map(({ kind }) =>
-    step({ run, kind, brake, tally, known: knowledgeOf(course, kind) }),
-  );
-  await Promise.all(steps);
+  const { run, brake, tally, parts } = course;
+  await each(parts, parts.length, ({ kind }) => {
+    const counts = Object.values(course.plan?.changes[kind.name] ?? {});
+    const planned = counts.reduce((sum, n) => sum + n, 0);
+    return step({ run, kind, brake, tally, planned, known: knowledgeOf(course, kind) });
+  });
 }
 
 /** Whether something was learnt that calls for another decision. */
@@ -105,6 +121,6 @@ function again({ run, parts, brake }: Course): boolean {
   return parts.some(({ kind }) => run.snapshot.narrowing.next(kind.name, '', 1).length > 0);
 }
 
-function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
+function knowledgeOf({ known }: Pick<Course, 'known'>, kind: Kind): Knowledge {
   return known.get(kind) ?? { certified: false, listing: undefined };
 }

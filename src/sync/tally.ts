@@ -14,6 +14,7 @@ export interface Tally {
   /** An opt-out the platform refused, and that is not due for another try yet. */
   optOutWaits(change: Change): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
+  settledCount(kind: KindName): number;
   counts(): TallyCounts;
   /** At most 100, the gravest first: opt-outs that could not be applied. */
   problems(): ListedProblem[];
@@ -34,6 +35,7 @@ const most = 100;
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const forgotten: Record<KindName, number> = { contact: 0, template: 0 };
+  const settled: Record<KindName, number> = { contact: 0, template: 0 };
   const ranks: ListedProblem[][] = [[], [], []];
   let news = 0;
   let known = 0;
@@ -63,6 +65,7 @@ export function createTally(snapshot: Snapshot): Tally {
       list(0, { kind, key, class: 'rejected', part, reason, fix, isNew: false });
     },
     settled(kind, change, outcome) {
+      settled[kind.name] += 1;
       if (outcome.is !== 'rejected') return;
       news += 1;
       if (change.op === 'opt_out') optOutsFailed += 1;
@@ -71,6 +74,7 @@ export function createTally(snapshot: Snapshot): Tally {
       const problem = { kind: kind.name, key, class: 'rejected' as const, part, reason, fix };
       list(change.op === 'opt_out' ? 0 : 1, { ...problem, isNew: true });
     },
+    settledCount: (kind) => settled[kind],
     counts: () => ({ adopted, forgotten, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };

@@ -79,7 +79,12 @@ async function send(access: Access, change: Change, signal: AbortSignal): Promis
   const { channel, subscription } = enrolment(change);
   const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
   try {
-    const answer = await access.platform.enrol(channel, { ...to, subscription }, { signal });
+    const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
+    const answer = await access.platform.enrol(
+      channel,
+      { ...to, subscription },
+      { signal, priority },
+    );
     return change.target === undefined
       ? await made(access, { change, answer: answer.contact }, signal)
       : acked({ id: change.target });

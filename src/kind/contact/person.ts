@@ -14,7 +14,6 @@ import {
   desiredBody,
   observedBody,
   recordedBody,
-  type Membership,
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
@@ -31,6 +30,8 @@ export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 export function decidePerson(states: States, rules: PersonRules): Decision {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
   const contacts = contactsOf(states, recorded);
+  const former = states.former.map((row) => recordedBody.parse(JSON.parse(row.body)));
+  const pasts = { recorded, former };
   const desired = strictest(states.desired, rules.channels);
   const person: Person = {
     present: contacts.length > 0,
@@ -51,7 +52,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
       recorded: recorded?.channels[channel],
       observed: strictestOf(contacts, channel),
     };
-    const verdict = guarded(decideChannel(known, person, rules.policy), known.recorded, recorded);
+    const verdict = guarded(decideChannel(known, person, rules.policy), channel, pasts);
     act(decision, verdict, { key: states.key, channel, contacts });
   }
   const dropped = states.certified
@@ -109,16 +110,29 @@ function mixed(shown: (Subscription | undefined)[]): Subscription {
   return shown.includes('opt_out') ? 'opt_out' : 'opt_in';
 }
 
-/** A person who left before vanishing is not made anew, whatever the policy on missing people says. */
-function guarded(
-  verdict: Verdict,
-  channel: Membership | undefined,
-  recorded: RecordedContact | undefined,
-): Verdict {
-  const leftBefore =
-    recorded?.observed.left || (channel?.is === 'opt_out' && channel.by === 'platform');
-  return verdict.do === 'create' && leftBefore ? { row: verdict.row, do: 'conflict' } : verdict;
+interface Pasts {
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: RecordedContact[];
 }
+
+/**
+ * A person who left before vanishing is not made anew, whatever the policy on missing people says;
+ * and who left under a former address stays out under the new one.
+ */
+function guarded(verdict: Verdict, channel: string, { recorded, former }: Pasts): Verdict {
+  const leftThis = (past: RecordedContact): boolean => {
+    const membership = past.channels[channel];
+    return past.observed.left || (membership?.is === 'opt_out' && membership.by === 'platform');
+  };
+  const vanished = verdict.do === 'create' && recorded && leftThis(recorded);
+  const brings = verdict.do === 'create' || verdict.do === 'opt_in';
+  if (brings && former.some(leftThis)) return { row: formerAddress, do: 'conflict' };
+  return vanished ? { row: verdict.row, do: 'conflict' } : verdict;
+}
+
+/** Beyond the rows of the table: the opt-out stands under a former address of the same CRM record. */
+const formerAddress = 19;
 
 function act(
   decision: Decision,
@@ -211,6 +225,11 @@ function conflictOf(row: number, channel: string): Fault {
       return {
         reason: `${channel}: the contact vanished on the platform`,
         fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
+      };
+    case formerAddress:
+      return {
+        reason: `${channel}: the person left under a former address`,
+        fix: asTheyWish,
       };
     case 14:
     case 18:

@@ -1,0 +1,136 @@
+/** The whole engine against the whole emulator in one process: no socket, no wall clock. */
+import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
+import { seeded } from '../../src/emulator/random.ts';
+import { createGate } from '../../src/http/gate.ts';
+import { contactKind } from '../../src/kind/contact/contact.ts';
+import { templateKind } from '../../src/kind/template/template.ts';
+import type { Send } from '../../src/model/exchange.ts';
+import type { Summary } from '../../src/plan/summary.ts';
+import { createPlatform } from '../../src/platform/client.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { Certificate, Source } from '../../src/source/source.ts';
+import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
+import { run } from '../../src/sync/run.ts';
+import { virtualClock, type VirtualClock } from '../clock.ts';
+
+export interface Stage {
+  clock: VirtualClock;
+  emulator: Emulator;
+  snapshot: Snapshot;
+  /** The CRM: edit these between runs. */
+  people: Record<string, unknown>[];
+  templates: Record<string, unknown>[];
+  certificate: Certificate;
+  sync(options?: Partial<RunOptions>): Promise<Summary>;
+  /** Requests since the last call that were to change something. */
+  writes(): ReturnType<Emulator['world']['requests']>;
+  close(): void;
+}
+
+export interface StageOptions {
+  seed?: number;
+  limits?: string[];
+  policy?: {
+    missing?: 'respect' | 'recreate';
+    templates?: 'keep' | 'overwrite';
+    absentTemplates?: 'keep' | 'archive';
+  };
+  /** Stands between the client and the emulator. */
+  wire?: (send: Send) => Send;
+}
+
+export const channels = ['ch_news', 'ch_product'];
+
+export function createStage(options: StageOptions = {}): Stage {
+  const clock = virtualClock();
+  const random = seeded(options.seed ?? 1);
+  const emulator = createEmulator({
+    clock,
+    random,
+    apiKey: 'key',
+    channels: channels.map((id) => ({ id, name: id })),
+    limits: options.limits ?? ['*=1000000/1'],
+  });
+  const snapshot = openSnapshot('', { inMemory: true });
+  const direct: Send = async (request) => emulator.handle(request);
+  const send = options.wire?.(direct) ?? direct;
+  const stage: Pick<Stage, 'people' | 'templates' | 'certificate'> = {
+    people: [],
+    templates: [],
+    certificate: { complete: true, reading: 'all' },
+  };
+  let asked = 0;
+
+  function mirror(): Mirror {
+    const gate = createGate({ clock, random });
+    const platform = createPlatform({ send, gate, clock, random, apiKey: 'key' });
+    const fields = {
+      id: 'id',
+      email: 'email',
+      deleted: 'deleted',
+      unsubscribed: 'unsubscribed',
+      channels: channels.map((id) => ({ id, subscription: id })),
+    };
+    const consent = { absent: 'keep' as const, missing: options.policy?.missing ?? 'respect' };
+    const edits = {
+      templates: options.policy?.templates ?? 'keep',
+      absentTemplates: options.policy?.absentTemplates ?? 'keep',
+    };
+    return {
+      name: 'test',
+      parts: [
+        {
+          kind: contactKind({ fields, policy: consent, platform: platform.contacts }),
+          source: sourceOf(() => stage.people, stage),
+        },
+        {
+          kind: templateKind({ policy: edits, platform: platform.templates }),
+          source: sourceOf(() => stage.templates, stage),
+        },
+      ],
+      snapshot,
+      clock,
+      random,
+      timeoutMs: 10_000,
+      keepMs: 90 * 86_400_000,
+      requests: gate.counts,
+    };
+  }
+
+  return Object.assign(stage, {
+    clock,
+    emulator,
+    snapshot,
+    sync: (overrides: Partial<RunOptions> = {}) =>
+      clock.run(
+        run(mirror(), {
+          mode: 'full',
+          writes: true,
+          only: undefined,
+          stop: new AbortController().signal,
+          abort: new AbortController().signal,
+          progress: () => undefined,
+          ...overrides,
+        }),
+      ),
+    writes: () => {
+      const requests = emulator.world.requests();
+      const fresh = requests.slice(asked);
+      asked = requests.length;
+      return fresh.filter(({ method }) => method !== 'GET');
+    },
+    close: () => snapshot.close(),
+  });
+}
+
+function sourceOf(
+  records: () => Record<string, unknown>[],
+  { certificate }: Pick<Stage, 'certificate'>,
+): Source {
+  return {
+    async *read() {
+      yield records().map((value, at) => ({ where: `record ${at + 1}`, value }));
+      return certificate;
+    },
+  };
+}

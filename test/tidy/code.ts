@@ -1,0 +1,153 @@
+import { codeOf, matches, type FileText, type Finding, type Rule } from './text.ts';
+
+/** Where the real clock and real chance come in: everything else is given them. */
+const edges = ['src/cli.ts', 'src/command/', 'src/emulator/serve.ts', 'src/http/send.ts'];
+
+/** Files whose purpose is a list: the errors, and the platform's requests and answers. */
+const lists = ['src/model/errors.ts', 'src/platform/request.ts', 'src/platform/answer.ts'];
+const exportsAtMost = 6;
+
+const linesAtMost = 300;
+const columnsAtMost = 100;
+
+export const clockRule: Rule = {
+  name: 'clock',
+  mend: 'take the clock or the random source as a parameter; the composition root makes the real one',
+  applies: (path) => isSource(path) && !edges.some((edge) => path.startsWith(edge)),
+  find: ({ text }) =>
+    matches(
+      /\b(?:Date\.now|new Date\(\s*\)|(?<!new )Date\(\s*\)|Math\.random|performance\.\w+|set(?:Timeout|Interval|Immediate)\b|AbortSignal\.timeout|random(?:UUID|Bytes|Int)\b|hrtime)/g,
+      codeOf(text),
+    ),
+  planted: [
+    one('src/sync/run.ts', 'const at = Date.now();'),
+    one('src/sync/run.ts', 'const at = new Date().toISOString();'),
+    one('src/plan/plan.ts', 'const lucky = Math.random() < 0.5;'),
+    one('src/http/gate.ts', 'const since = performance.now();'),
+    one('src/http/gate.ts', 'await new Promise((done) => setTimeout(done, 10));'),
+    one('src/http/gate.ts', "import { setTimeout } from 'node:timers/promises';"),
+    one('src/emulator/store/contact.ts', 'const id = `c_${crypto.randomUUID()}`;'),
+    one('src/platform/call.ts', 'const signal = AbortSignal.timeout(10);'),
+  ],
+  harmless: [
+    one('src/sync/run.ts', 'const at = new Date(clock.now());'),
+    one('src/sync/run.ts', '// Date.now() would be wrong here'),
+    one('src/sync/run.ts', "const text = 'Date.now()';"),
+    one('src/command/time.ts', 'const at = Date.now();'),
+  ],
+};
+
+export const processRule: Rule = {
+  name: 'process',
+  mend: 'take what is needed as a parameter: only cli.ts and command/ know the process and the console',
+  applies: (path) =>
+    isSource(path) && path !== 'src/cli.ts' && !path.startsWith('src/command/'),
+  find: ({ text }) => [
+    ...matches(/(?<![\w.])(?:globalThis\.)?(?:process|console)\s*(?:\.|\[)\s*\w*/g, codeOf(text)),
+    ...matches(/\bfrom '(?:node:)?(?:process|console)'/g, text),
+  ],
+  planted: [
+    one('src/http/send.ts', 'const proxy = process.env.HTTPS_PROXY;'),
+    one('src/sync/run.ts', 'console.log(plan);'),
+    one('src/sync/run.ts', 'process.on(`SIGTERM`, stop);'),
+    one('src/sync/run.ts', 'const text = `${process.pid}`;'),
+    one('src/sync/run.ts', "import { env } from 'node:process';"),
+  ],
+  harmless: [
+    one('src/sync/run.ts', '// in the same process. And'),
+    one('src/emulator/emulator.ts', 'const console = createConsole(this.process);'),
+    one('src/cli.ts', 'const { argv } = process.argv;'),
+  ],
+};
+
+export const environmentRule: Rule = {
+  name: 'environment',
+  mend: 'have src/cli.ts hand the environment on; config/ reads it',
+  applies: (path) => isSource(path) && path !== 'src/cli.ts',
+  find: ({ text }) =>
+    matches(/\bprocess\s*\.\s*env\b|\{[^{}]*\benv\b[^{}]*\} = process\b/g, codeOf(text)),
+  planted: [
+    one('src/command/worker.ts', "const url = process.env['REDIS_URL'];"),
+    one('src/command/worker.ts', 'const { env } = process;'),
+  ],
+  harmless: [
+    one('src/cli.ts', 'const shell = { env: process.env };'),
+    one('src/command/worker.ts', 'const { env } = shell;'),
+  ],
+};
+
+export const lengthRule: Rule = {
+  name: 'length',
+  mend: `split the file by subject: at most ${linesAtMost} lines`,
+  applies: (path) => /^(src|test|bench|bin)\/.*\.(ts|mjs)$/.test(path),
+  find: ({ text }) => {
+    const lines = text.trimEnd().split('\n').length;
+    return lines > linesAtMost ? [{ offset: text.length, what: `${lines} lines` }] : [];
+  },
+  planted: [one('src/sync/run.ts', 'step();\n'.repeat(301))],
+  harmless: [{ path: 'src/sync/run.ts', text: 'step();\n'.repeat(300) }],
+};
+
+export const columnRule: Rule = {
+  name: 'columns',
+  mend: `break the line: at most ${columnsAtMost} columns, what stands in quotes not counted`,
+  applies: (path) => /^(src|test|bench|bin)\/.*\.(ts|mjs)$/.test(path),
+  find: ({ text }) => {
+    const unquoted = quotesClosed(text);
+    let offset = 0;
+    return text.split('\n').flatMap((line, index): Finding[] => {
+      const start = offset;
+      offset += line.length + 1;
+      const columns = [...(unquoted[index] ?? '')].length;
+      return columns > columnsAtMost ? [{ offset: start, what: `${columns} columns` }] : [];
+    });
+  },
+  planted: [
+    one('src/sync/run.ts', `// ${'so '.repeat(33)}`),
+    one('src/sync/run.ts', `const sum = ${'one + '.repeat(20)}one;`),
+  ],
+  harmless: [
+    one('src/sync/run.ts', `// ${'—'.repeat(97)}`),
+    one('src/sync/run.ts', `  'a message that must stay in one piece, ${'long '.repeat(20)}',`),
+  ],
+};
+
+export const exportRule: Rule = {
+  name: 'exports',
+  mend: `split the file by subject, or export less: at most ${exportsAtMost} values (types not counted)`,
+  applies: (path) => isSource(path) && !lists.includes(path),
+  find: ({ text }) => {
+    const values = matches(
+      /^export (?:declare |async |abstract )*(?:const|let|function|class)\b/gm,
+      codeOf(text),
+    );
+    const last = values.at(-1);
+    return last && values.length > exportsAtMost
+      ? [{ offset: last.offset, what: `${values.length} exports` }]
+      : [];
+  },
+  planted: [one('src/sync/run.ts', 'export async function run() {}\n'.repeat(7))],
+  harmless: [
+    one('src/sync/run.ts', 'export const run = 1;\n'.repeat(6)),
+    one('src/model/record.ts', 'export interface Record {}\n'.repeat(7)),
+  ],
+};
+
+function isSource(path: string): boolean {
+  return path.startsWith('src/') && path.endsWith('.ts');
+}
+
+/** The lines of a text, with what stands in quotes taken out; comments stay. */
+function quotesClosed(text: string): string[] {
+  const code = codeOf(text).split('\n');
+  return text.split('\n').map((line, index) => {
+    const masked = code[index] ?? '';
+    return line.includes('//') || /^\s*(\/\*|\*)/.test(line)
+      ? line
+      : masked.replaceAll(/(['"`}/]) +(?=['"`/]|\$\{)/g, '$1').trimEnd();
+  });
+}
+
+function one(path: string, text: string): FileText {
+  return { path, text: `\n${text}\n` };
+}
