@@ -6,6 +6,7 @@ import { createSend } from '../http/send.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type Platform } from '../platform/client.ts';
+import { takeLease } from '../snapshot/lease.ts';
 import { openSnapshot } from '../snapshot/snapshot.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
@@ -23,15 +24,20 @@ export function connect(config: Config, shell: Shell) {
   return { platform: createPlatform({ send, gate, clock, random, apiKey }), gate, close };
 }
 
-/** `leaveNoFile`: without a snapshot yet, none is made. Close it when done. */
+/**
+ * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
+ * snapshot an empty one in memory stands in. Close it when done. Throws Busy, Invalid.
+ */
 export function assemble(
   config: Config,
   shell: Shell,
-  { leaveNoFile }: { leaveNoFile: boolean },
+  { writes }: { writes: boolean },
 ): { mirror: Mirror; close(): Promise<void> } {
+  const snapshot = openSnapshot(config.snapshot, {
+    inMemory: !writes && !existsSync(config.snapshot),
+  });
+  const lease = writes ? takeLease(config.snapshot) : undefined;
   const { platform, gate, close } = connect(config, shell);
-  const inMemory = leaveNoFile && !existsSync(config.snapshot);
-  const snapshot = openSnapshot(config.snapshot, { inMemory });
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
@@ -46,6 +52,7 @@ export function assemble(
     mirror,
     close: async () => {
       snapshot.close();
+      lease?.release();
       await close();
     },
   };

@@ -41,7 +41,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   const only = onlyOf(flags.only);
   const config = loadConfig(flags.config, shell.env);
   const log = createLog(shell, config.mirror);
-  const { mirror, close } = assemble(config, shell, { leaveNoFile: !wanted.writes });
+  const { mirror, close } = assemble(config, shell, wanted);
   try {
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;

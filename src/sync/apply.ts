@@ -23,7 +23,7 @@ export interface Applying {
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
-/** Knowledge older than this is looked at again before a person is created or opted in. */
+/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
 const freshMs = 15 * 60_000;
 const day = 86_400_000;
 
@@ -84,7 +84,8 @@ function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known
   const looked = run.snapshot.staging.lookedAt(kind.name, change.key);
   const alone = typeof looked === 'number' ? looked : 0;
   const seen = change.op === 'create' ? 0 : (recorded?.seenAt ?? 0);
-  const fresh = run.clock.now() - Math.max(listed, alone, seen) < freshMs;
+  const newest = Math.max(listed, alone, seen);
+  const fresh = newest >= run.startedAt && run.clock.now() - newest < freshMs;
   return { recorded, fresh, signal: run.abort };
 }
 

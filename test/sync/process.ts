@@ -101,8 +101,9 @@ export function createStage(options: StageOptions = {}): Stage {
     clock,
     emulator,
     snapshot,
-    sync: (overrides: Partial<RunOptions> = {}) =>
-      clock.run(
+    sync: async (overrides: Partial<RunOptions> = {}) => {
+      await clock.advance(1_000);
+      return clock.run(
         run(mirror(), {
           mode: 'full',
           writes: true,
@@ -112,7 +113,8 @@ export function createStage(options: StageOptions = {}): Stage {
           progress: () => undefined,
           ...overrides,
         }),
-      ),
+      );
+    },
     writes: () => {
       const requests = emulator.world.requests();
       const fresh = requests.slice(asked);

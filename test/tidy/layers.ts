@@ -104,7 +104,10 @@ export const ownerRule: Rule = {
     planted('src/emulator/store/contacts.ts', "import Database from 'better-sqlite3';"),
     planted('src/http/send.ts', "import { request } from 'undici';"),
     planted('src/emulator/serve.ts', "import fastify from 'fastify';"),
-    planted('src/sync/run.ts', "// the journal needs better-sqlite3, as in import 'better-sqlite3'"),
+    planted(
+      'src/sync/run.ts',
+      "// the journal needs better-sqlite3, as in import 'better-sqlite3'",
+    ),
   ],
 };
 
@@ -154,7 +157,7 @@ function isFile(allowed: string, path: string): boolean {
   );
 }
 
-/** All imports, re-exports and import() of a text, wherever they stand, comments and strings aside. */
+/** All imports, re-exports and import() of a text, comments and strings aside. */
 function importsOf(text: string): Import[] {
   const found = [...codeOf(text).matchAll(/\b(?:from|import|require)\s*\(?\s*(['"`])( *)\1/g)];
   return found.map((match) => {

@@ -1,0 +1,426 @@
+/**
+ * One mirror over a real HTTP server: a folder of its own, a snapshot on disk, and a platform that
+ * can be told to fail. Time passes as the code sleeps, without anybody waiting for it.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { onTestFinished } from 'vitest';
+import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
+import { seeded } from '../../src/emulator/random.ts';
+import { createGate } from '../../src/http/gate.ts';
+import { createSend } from '../../src/http/send.ts';
+import { contactKind } from '../../src/kind/contact/contact.ts';
+import { templateKind } from '../../src/kind/template/template.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import type { Answer } from '../../src/model/exchange.ts';
+import type { Summary } from '../../src/plan/summary.ts';
+import { createPlatform, type Platform } from '../../src/platform/client.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { csvSource } from '../../src/source/csv/csv.ts';
+import { directorySource } from '../../src/source/directory/directory.ts';
+import type { MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
+import { run } from '../../src/sync/run.ts';
+
+export const KEY = 'key_live_world';
+const columns = { ch_news: 'news', ch_product: 'product', ch_lost: 'lost' };
+type ChannelId = keyof typeof columns;
+
+/** The system's clock, put forward by whatever is slept beyond 2 ms. */
+export function quickClock(): Clock & { pass(ms: number): void } {
+  let ahead = 0;
+  const monotonic = () => performance.now() + ahead;
+  return {
+    now: () => Math.floor(Date.now() + ahead),
+    monotonic,
+    async sleep(ms, signal) {
+      const until = monotonic() + ms;
+      await pause(Math.min(ms, 2), undefined, { signal }).catch((error: unknown) => {
+        signal?.throwIfAborted();
+        throw error;
+      });
+      ahead += Math.max(0, until - monotonic());
+    },
+    pass: (ms) => void (ahead += ms),
+  };
+}
+
+/** One request as it arrived, whatever became of it. */
+export interface Arrival {
+  method: string;
+  path: string;
+  route: string;
+  /** Parsed; empty for a request without one. */
+  body: { email?: string; contact_id?: string; subscription?: string; name?: string };
+  /** The how-manieth of its route, from 1. */
+  nth: number;
+  channel: string;
+  /** What was answered; 0 for nothing. */
+  status: number;
+  /** How many requests had arrived when its answer left. */
+  answeredAfter: number;
+}
+
+/** `acts`: whether the platform carried the request out all the same; it does not unless told to. */
+export type Fault = { acts?: boolean } & (
+  | { is: 'answer'; status: number; body?: unknown; headers?: Record<string, string> }
+  | { is: 'cut' | 'hang' | 'half' }
+  /** The platform's own answer, changed. */
+  | { is: 'rewrite'; by(answer: Answer): Answer }
+);
+
+export interface Played {
+  when(arrival: Arrival): boolean;
+  fault: Fault;
+  times: number;
+  hits: number;
+}
+
+export interface Server {
+  url: string;
+  /** Every request since the beginning. */
+  arrived: Arrival[];
+  /** The first fault that fits, and has times left, is played; `undo` ends it. */
+  fail(when: Played['when'], fault: Fault, times?: number): Played & { undo(): void };
+  /** Called when a request has arrived, and again when the platform has carried it out. */
+  watch: { arrived?(arrival: Arrival): void; acted?(arrival: Arrival): void };
+  delayMs: number;
+}
+
+/** A platform over a real socket. */
+export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise<Server> {
+  const plays: Played[] = [];
+  const server: Server = { url: '', arrived: [], watch: {}, delayMs: 0, fail };
+  function fail(when: Played['when'], fault: Fault, times = Infinity) {
+    const play = { when, fault, times, hits: 0 };
+    plays.push(play);
+    return Object.assign(play, { undo: () => void (play.times = 0) });
+  }
+  const http = createServer((request, response) => {
+    request.on('error', () => undefined);
+    void textOf(request).then(async (text) => answer(request, response, text));
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse, text: string) {
+    const arrival = arrivalOf(request, text, server.arrived);
+    server.arrived.push(arrival);
+    const { method, path } = arrival;
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    );
+    server.watch.arrived?.(arrival);
+    if (server.delayMs > 0) await pause(server.delayMs);
+    const play = plays.find(({ when, times, hits }) => hits < times && when(arrival));
+    if (play) play.hits += 1;
+    const acts = !play || play.fault.acts === true || play.fault.is === 'rewrite';
+    const own = acts ? emulator.handle({ method, path, headers, body: text }) : undefined;
+    if (acts) server.watch.acted?.(arrival);
+    reply(response, arrival, { fault: play?.fault, own });
+    arrival.answeredAfter = server.arrived.length;
+  }
+  http.listen(0, '127.0.0.1');
+  await once(http, 'listening');
+  onTestFinished(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const bound = http.address();
+  if (bound === null || typeof bound === 'string') throw new Error('not bound to a port');
+  server.url = `http://127.0.0.1:${bound.port}`;
+  return server;
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString();
+}
+
+function reply(
+  response: ServerResponse,
+  arrival: Arrival,
+  { fault, own }: { fault: Fault | undefined; own: Answer | undefined },
+): void {
+  if (fault?.is === 'hang') return;
+  if (fault?.is === 'cut') return void response.destroy();
+  const plain = { status: 200, headers: { 'content-type': 'application/json' }, body: '{}' };
+  let said = own ?? plain;
+  if (fault?.is === 'rewrite') said = fault.by(said);
+  if (fault?.is === 'answer') {
+    const { status, body = { message: `answered ${status}`, why: 'told to', fix: 'none' } } = fault;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    said = { status, headers: { ...plain.headers, ...fault.headers }, body: text };
+  }
+  arrival.status = said.status;
+  if (fault?.is !== 'half')
+    return void response.writeHead(said.status, said.headers).end(said.body);
+  response.writeHead(said.status, { ...said.headers, 'content-length': said.body.length + 50 });
+  response.write(said.body.slice(0, 20), () => response.destroy());
+}
+
+const routes: [method: string, path: RegExp, route: string][] = [
+  ['GET', /^\/api\/contacts\/list/, 'contacts.list'],
+  ['GET', /^\/api\/contacts\/retrieve\//, 'contacts.retrieve'],
+  ['DELETE', /^\/api\/contacts\//, 'contacts.delete'],
+  ['POST', /^\/api\/contacts\/channel\//, 'contacts.enrol'],
+  ['GET', /^\/api\/template\/v1\/list/, 'templates.list'],
+  ['POST', /^\/api\/template\/v1\/create$/, 'templates.create'],
+  ['PUT', /^\/api\/template\/v1\//, 'templates.update'],
+];
+
+function arrivalOf(request: IncomingMessage, text: string, before: Arrival[]): Arrival {
+  const { method = '', url: path = '' } = request;
+  const route = routes.find(([m, p]) => m === method && p.test(path))?.[2] ?? 'none';
+  const nth = before.filter((other) => other.route === route).length + 1;
+  const channel = /\/channel\/([^/?]+)/.exec(path)?.[1] ?? '';
+  const body = text === '' ? {} : JSON.parse(text);
+  return { method, path, route, body, nth, channel, status: 0, answeredAfter: 0 };
+}
+
+/** What the CRM says of one person; a channel left out = no opinion. */
+export interface Person {
+  email: string;
+  news?: string;
+  product?: string;
+  lost?: string;
+}
+
+export interface WorldOptions {
+  /** Channels of the mirror, in this order; ch_lost does not exist on the platform. */
+  channels?: ChannelId[];
+  kinds?: ('contact' | 'template')[];
+  policy?: {
+    missing?: 'respect' | 'recreate';
+    templates?: 'keep' | 'overwrite';
+    absentTemplates?: 'keep' | 'archive';
+  };
+  timeoutMs?: number;
+}
+
+export interface World {
+  folder: string;
+  emulator: Emulator;
+  server: Server;
+  clock: ReturnType<typeof quickClock>;
+  snapshot: Snapshot;
+  snapshotPath: string;
+  /** Writes the CRM's export; five seconds old, so that nobody waits for it to be finished. */
+  people(rows: readonly Person[]): void;
+  csv(text: string): void;
+  template(key: string, fields: object): void;
+  sync(options?: Partial<RunOptions>): Promise<Summary>;
+  /** The client of the mirror, and its kinds, as a run has them. */
+  connect(): { platform: Platform; parts: MirrorPart[]; close(): Promise<void> };
+  /** Arrivals since the last call, or the beginning, that were to change something. */
+  writes(): Arrival[];
+  /** The journal: how many changes are in which state. */
+  states(): Record<string, number>;
+  /** What is recorded of a person, by channel. */
+  recorded(email: string): Record<string, { is: string; by: string }>;
+  /** What the platform has, by channel; undefined when there is no such person. */
+  shown(email: string): Record<string, string> | undefined;
+  /** Writes a configuration for the command line; answers its path. */
+  config(lines?: { timeoutMs?: number; key?: string; snapshot?: string }): string;
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const clock = quickClock();
+  const random = seeded(7);
+  const emulator = createEmulator({
+    clock,
+    random: seeded(1),
+    apiKey: KEY,
+    channels: [
+      { id: 'ch_news', name: 'Newsletter' },
+      { id: 'ch_product', name: 'Product updates' },
+    ],
+    limits: ['*=1000000/1'],
+  });
+  const server = await servePlatform(emulator);
+  const { channels = ['ch_news', 'ch_product'], timeoutMs = 150 } = options;
+  const kinds = options.kinds ?? ['contact', 'template'];
+  const snapshotPath = join(folder, 'snapshot.sqlite');
+  const snapshot = openSnapshot(snapshotPath);
+  onTestFinished(() => snapshot.close());
+  const csvPath = join(folder, 'people.csv');
+  const templatesPath = join(folder, 'templates');
+  mkdirSync(templatesPath);
+  let read = 0;
+
+  function csv(text: string): void {
+    writeFileSync(csvPath, text);
+    const before = new Date(Date.now() - 5000);
+    utimesSync(csvPath, before, before);
+  }
+  function connect() {
+    const { send, close } = createSend({ url: server.url, timeoutMs, userAgent: 'test' });
+    const gate = createGate({ clock, random });
+    const platform = createPlatform({ send, gate, clock, random, apiKey: KEY });
+    const fields = {
+      id: 'id',
+      email: 'email',
+      channels: channels.map((id) => ({ id, subscription: columns[id] })),
+    };
+    const {
+      missing = 'respect',
+      templates = 'keep',
+      absentTemplates = 'keep',
+    } = options.policy ?? {};
+    const contact = contactKind({
+      fields,
+      policy: { absent: 'keep', missing },
+      platform: platform.contacts,
+    });
+    const template = templateKind({
+      policy: { templates, absentTemplates },
+      platform: platform.templates,
+    });
+    const parts = [
+      { kind: contact, source: csvSource({ type: 'csv', path: csvPath }, { clock }) },
+      { kind: template, source: directorySource({ type: 'directory', path: templatesPath }) },
+    ].filter(({ kind }) => kinds.includes(kind.name));
+    return { platform, parts, gate, close };
+  }
+  const world: World = {
+    folder,
+    emulator,
+    server,
+    clock,
+    snapshot,
+    snapshotPath,
+    csv,
+    connect,
+    people: (rows) => csv(csvOf(rows)),
+    template(key, fields) {
+      writeFileSync(join(templatesPath, `${key}.json`), JSON.stringify(fields));
+    },
+    async sync(overrides = {}) {
+      const { parts, gate, close } = connect();
+      const never = new AbortController().signal;
+      const mirror = { name: 'world', parts, snapshot, clock, random, timeoutMs, keepMs: 1e10 };
+      try {
+        return await run(
+          { ...mirror, requests: gate.counts },
+          {
+            mode: 'full',
+            writes: true,
+            only: undefined,
+            stop: never,
+            abort: never,
+            progress: () => undefined,
+            ...overrides,
+          },
+        );
+      } finally {
+        await close();
+      }
+    },
+    writes() {
+      const fresh = server.arrived.slice(read);
+      read = server.arrived.length;
+      return fresh.filter(({ method }) => method !== 'GET');
+    },
+    states: () => statesIn(snapshotPath),
+    recorded(email) {
+      const row = snapshot.recorded.get('contact', email);
+      return row ? JSON.parse(row.body).channels : {};
+    },
+    shown(email) {
+      const contact = emulator.world.contact(email);
+      return (
+        contact &&
+        Object.fromEntries(contact.channels.map(({ id, subscription }) => [id, subscription]))
+      );
+    },
+    config: (lines = {}) => writeConfig({ folder, url: server.url, channels, kinds, ...lines }),
+  };
+  return world;
+}
+
+export function csvOf(rows: readonly Person[]): string {
+  const lines = rows.map(
+    ({ email, news = '', product = '', lost = '' }) =>
+      `id-${email},${email},${news},${product},${lost}`,
+  );
+  return `${['id,email,news,product,lost', ...lines].join('\n')}\n`;
+}
+
+/** How many changes of a snapshot's journal are in which state. */
+export function statesIn(path: string): Record<string, number> {
+  const db = new Database(path, { readonly: true });
+  try {
+    const rows = db
+      .prepare<[], { state: string; n: number }>(
+        'select state, count(*) n from change group by state',
+      )
+      .all();
+    return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
+  } finally {
+    db.close();
+  }
+}
+
+function writeConfig({
+  folder,
+  url,
+  channels,
+  kinds,
+  timeoutMs = 500,
+  key = KEY,
+  snapshot = 'cli/snapshot.sqlite',
+}: {
+  folder: string;
+  url: string;
+  channels: ChannelId[];
+  kinds: string[];
+  timeoutMs?: number;
+  key?: string;
+  snapshot?: string;
+}): string {
+  const path = join(folder, 'mirror.yaml');
+  const contacts = {
+    source: { type: 'csv', path: './people.csv' },
+    id: 'id',
+    email: 'email',
+    channels: channels.map((id) => ({ id, subscription: columns[id] })),
+  };
+  const templates = { source: { type: 'directory', path: './templates' } };
+  const config = {
+    mirror: 'world',
+    snapshot,
+    platform: { url, apiKey: key, timeoutMs, reserve: 0 },
+    ...(kinds.includes('contact') && { contacts }),
+    ...(kinds.includes('template') && { templates }),
+  };
+  // JSON is YAML.
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** The command line as a process of its own; ends with the test. */
+export function launch(args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
+  const bin = join(import.meta.dirname, '../../bin/crm-mirror.mjs');
+  const child = spawn(process.execPath, [bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const seen = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => void (seen.stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => void (seen.stderr += chunk.toString()));
+  onTestFinished(() => void (child.exitCode === null && child.kill('SIGKILL')));
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, ...seen }));
+  });
+  return { child, ended };
+}

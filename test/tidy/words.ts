@@ -1,0 +1,105 @@
+import { matches, type FileText, type Finding, type Rule } from './text.ts';
+
+/** Words for which this project has a better one, in any form: listService, SERVICES, service-x. */
+const banned = [
+  'manager',
+  'service',
+  'helper',
+  'util',
+  'handler',
+  'processor',
+  'checksum',
+  'sync token',
+];
+
+/** What others named so, and what it may stand in for. */
+const named = [
+  'node:util',
+  'setErrorHandler',
+  'setNotFoundHandler',
+  'Terms of service',
+  'Service Unavailable',
+];
+
+export const wordRule: Rule = {
+  name: 'words',
+  mend: 'use the one word of the project (README, words), or say what it does',
+  applies: (path) => path.startsWith('src/') || ['README.md', 'CHANGELOG.md'].includes(path),
+  find: ({ path, text }) => [
+    ...findBanned(path).map(({ what }) => ({ offset: 0, what: `${what} in the file's name` })),
+    ...findBanned(text),
+  ],
+  planted: [
+    one('src/sync/run.ts', 'class RunManager {}'),
+    one('src/sync/run.ts', 'const requestHandler = 1;'),
+    one('src/sync/run.ts', 'const JOB_PROCESSOR = 1;'),
+    one('src/sync/run.ts', '// the e-mail service answers'),
+    one('src/source/state.ts', 'fingerprint = checksums;'),
+    one('src/http/http-utils.ts', ''),
+    one('src/helpers/text.ts', ''),
+    one('README.md', 'It remembers a sync token.'),
+    one('CHANGELOG.md', '- Services are stopped.'),
+  ],
+  harmless: [
+    one('src/emulator/serve.ts', 'app.setErrorHandler(answer);'),
+    one('src/sync/run.ts', "import { inspect } from 'node:util';"),
+    one('src/sync/run.ts', '// manage, serve, help, handle, process, futile'),
+    one('test/sync/run.test.ts', 'const manager = 1;'),
+  ],
+};
+
+/** Tools and places of whoever writes the code, and notes to oneself. */
+const elsewhere = new RegExp(
+  [
+    String.raw`\b(?:claude|chatgpt|llm|subagent)s?\b`,
+    String.raw`\bissue #`,
+    String.raw`\b(?:todo|fixme)\b`,
+    String.raw`(?<![\w.$}])/(?:work|home|root)/`,
+  ].join('|'),
+  'gi',
+);
+
+export const workplaceRule: Rule = {
+  name: 'workplace',
+  mend: 'say it without: the project speaks of itself alone, and works wherever it is cloned',
+  applies: (path) => !path.startsWith('test/tidy'),
+  find: ({ text }) => matches(elsewhere, text),
+  planted: [
+    one('src/sync/run.ts', '// TODO: count'),
+    one('src/sync/run.ts', '/* FIXME */'),
+    one('test/sync/run.test.ts', "const file = '/work/data/people.csv';"),
+    one('Dockerfile', 'COPY . /home/node/app'),
+    one('README.md', 'See issue #12.'),
+    one('CHANGELOG.md', 'Written by ChatGPT.'),
+    one('config/mirror.yaml', 'snapshot: /root/acme.sqlite'),
+    one('package.json', '"author": "Claude"'),
+    one('bench/csv.ts', '// a subagent measured'),
+    one('.ci/run', '# an LLM reads this'),
+  ],
+  harmless: [
+    one('src/sync/run.ts', "const url = 'https://example.com/home/index.html';"),
+    one('test/sync/run.test.ts', 'const file = `${folder}/work/people.csv`;'),
+    one('src/sync/run.ts', 'const work = `./work/${homework}`;'),
+  ],
+};
+
+/** Banned words in a text, whatever their case and whether they stand alone or in a name. */
+function findBanned(text: string): Finding[] {
+  const known = new RegExp(named.join('|'), 'g');
+  const own = text.replaceAll(known, (name) => ' '.repeat(name.length));
+  // A word begins after no letter, or where a name's next part begins.
+  const part = (word: string) => {
+    const [first = '', rest = ''] = [word.charAt(0), word.slice(1)];
+    const upper = first.toUpperCase();
+    return [
+      `(?<![A-Za-z])[${first}${upper}]${rest}s?(?![a-z])`,
+      `(?<=[a-z0-9])${upper}${rest}s?(?![a-z])`,
+      `(?<![A-Z])${word.toUpperCase()}S?(?![A-Za-z])`,
+    ].join('|');
+  };
+  return matches(new RegExp(banned.map(part).join('|'), 'g'), own);
+}
+
+function one(path: string, text: string): FileText {
+  return { path, text: `\n${text}\n` };
+}
