@@ -11,6 +11,8 @@ const shell: Shell = {
   note: () => undefined,
   progress: () => undefined,
   terminal: false,
+  interactive: false,
+  abort: new AbortController().signal,
   stop: new AbortController().signal,
 };
 

@@ -69,12 +69,16 @@ export function matches(pattern: RegExp, text: string): Finding[] {
   }));
 }
 
-const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
-const string = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y;
-const template = /[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
-const regex = /\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*/y;
-const word = /[\w$]+/y;
-const beforeRegex = /^(?:[^\w$)\]}]|return|typeof|case|in|of|void|delete|await|yield|throw|else)$/;
+const tokens = {
+  comment: /\/\/[^\n]*|\/\*[\s\S]*?\*\//y,
+  string: /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y,
+  template: /`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y,
+  continued: /\}(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y,
+  pattern: /\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*/y,
+  plain: /[\w$]+|[^]/y,
+};
+const beforePattern =
+  /^(?:[^\w$)\]}]|return|typeof|case|in|of|void|delete|await|yield|throw|else)$/;
 
 /**
  * The code of a TypeScript text: comments, and what stands in strings, templates and patterns, are
@@ -83,38 +87,50 @@ const beforeRegex = /^(?:[^\w$)\]}]|return|typeof|case|in|of|void|delete|await|y
 export function codeOf(text: string): string {
   let code = '';
   let last = ';';
-  const braces: ('{' | '${')[] = [];
-  const take = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = code.length;
-    return pattern.exec(text)?.[0];
-  };
+  const braces: string[] = [];
   while (code.length < text.length) {
-    const char = text.charAt(code.length);
-    const remark = take(comment);
-    const pattern = char === '/' && !remark && beforeRegex.test(last) ? take(regex) : undefined;
-    const inTemplate = char === '`' || (char === '}' && braces.at(-1) === '${');
-    const piece = inTemplate ? take(template) : undefined;
-    const quoted = piece ?? pattern ?? take(string);
-    if (remark) code += blank(remark);
-    else if (quoted) {
-      if (piece?.startsWith('}')) braces.pop();
-      if (piece?.endsWith('${')) braces.push('${');
-      const edge = piece?.endsWith('${') ? 2 : 1;
-      code += quoted.charAt(0) + blank(quoted.slice(1, -edge)) + quoted.slice(-edge);
-      last = piece?.endsWith('${') ? '(' : ')';
-    } else {
-      const token = take(word) ?? char;
-      if (token === '{') braces.push('{');
-      if (token === '}') braces.pop();
-      code += token;
-      if (token.trim() !== '') last = token;
+    const { kind, token } = tokenAt(text, code.length, {
+      pattern: beforePattern.test(last),
+      continued: braces.at(-1) === '${',
+    });
+    code += shownOf(kind, token);
+    if (kind !== 'comment' && token.trim() !== '') last = kind === 'plain' ? token : ')';
+    if (kind === 'continued' || token === '}') braces.pop();
+    if (token === '{') braces.push('{');
+    if (/^(template|continued)$/.test(kind) && token.endsWith('${')) {
+      braces.push('${');
+      last = '(';
     }
   }
   return code;
 }
 
-function blank(text: string): string {
-  return text.replaceAll(/[^\n]/g, ' ');
+type Kind = keyof typeof tokens;
+
+/** The token that begins at `from`; some kinds are possible only after certain others. */
+function tokenAt(
+  text: string,
+  from: number,
+  possible: { pattern: boolean; continued: boolean },
+): { kind: Kind; token: string } {
+  const kinds: Kind[] = ['comment', 'string', 'template'];
+  if (possible.continued) kinds.push('continued');
+  if (possible.pattern) kinds.push('pattern');
+  for (const kind of kinds) {
+    tokens[kind].lastIndex = from;
+    const token = tokens[kind].exec(text)?.[0];
+    if (token) return { kind, token };
+  }
+  tokens.plain.lastIndex = from;
+  return { kind: 'plain', token: tokens.plain.exec(text)?.[0] ?? '' };
+}
+
+function shownOf(kind: Kind, token: string): string {
+  if (kind === 'plain') return token;
+  const blank = token.replaceAll(/[^\n]/g, ' ');
+  if (kind === 'comment') return blank;
+  const edge = token.endsWith('${') ? 2 : 1;
+  return token.charAt(0) + blank.slice(1, -edge) + token.slice(-edge);
 }
 
 /** Whether every bracket closes the one it should: if not, codeOf has lost its way in this text. */

@@ -89,7 +89,7 @@ function findBanned(text: string): Finding[] {
   const own = text.replaceAll(known, (name) => ' '.repeat(name.length));
   // A word begins after no letter, or where a name's next part begins.
   const part = (word: string) => {
-    const [first = '', rest = ''] = [word.charAt(0), word.slice(1)];
+    const [first, rest] = [word.charAt(0), word.slice(1)];
     const upper = first.toUpperCase();
     return [
       `(?<![A-Za-z])[${first}${upper}]${rest}s?(?![a-z])`,

@@ -9,7 +9,7 @@ export interface Page {
   say(...paragraphs: string[]): void;
   /** A command as one would type it. */
   command(text: string): void;
-  /** Lines as they are; one that is too long goes on below, indented. */
+  /** Lines as they are; a sentence that is too long goes on below, indented. A table stays one. */
   lines(lines: readonly string[]): void;
   /** What is said of one subject. */
   item(subject: string, text: string): void;
@@ -38,7 +38,8 @@ export function createPage({ print }: Pick<Shell, 'print'>): Page {
     lines(lines) {
       for (const line of lines) {
         const indent = /^ */.exec(line)?.[0] ?? '';
-        if (line.length <= width) print(line);
+        const isTable = /\S {2,}\S/.test(line);
+        if (line.length <= width || isTable) print(line);
         else put(line.trim(), { first: indent, rest: `${indent}    ` });
       }
     },

@@ -1,23 +1,21 @@
 /** The demo's platform, over a real socket, with people already there before the first run. */
-import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
 import { createEmulator, type Emulator } from '../../emulator/emulator.ts';
 import { seeded } from '../../emulator/random.ts';
 import { serve } from '../../emulator/serve.ts';
-import { desireContact } from '../../kind/contact/desire.ts';
-import { desiredBody } from '../../kind/contact/record.ts';
-import type { DesiredRow, Key } from '../../model/record.ts';
-import type { Subscription } from '../../platform/request.ts';
-import { csvSource } from '../../source/csv/csv.ts';
+import type { DesiredRow } from '../../model/record.ts';
 import type { Shell } from '../shell.ts';
 import { systemClock } from '../time.ts';
-import { alreadyThere, templateThere } from './cast.ts';
+import { alreadyThere, isNamed, templateThere } from './cast.ts';
 import type { Folder } from './folder.ts';
+import { readPeople, wishesOf } from './people.ts';
 
 /** So slow that one sees the budget at work, so fast that nobody waits long. */
-export const perSecond = 150;
-const strangers = 40;
+export const enrolmentsPerSecond = 100;
+/** Every so many-th person of the export is on the platform too. */
 const everySo = 7;
+const strangers = 40;
 const day = 86_400_000;
 
 export interface Stage {
@@ -25,7 +23,7 @@ export interface Stage {
   url: string;
   config: Config;
   /** Addresses of people the CRM has never heard of. */
-  foreign: string[];
+  foreign: readonly string[];
   close(): Promise<void>;
 }
 
@@ -37,53 +35,57 @@ export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
       { id: 'ch_news', name: 'Newsletter' },
       { id: 'ch_product', name: 'Product updates' },
     ],
-    limits: [`contacts.enrol=${perSecond}/1`, '*=120/10'],
+    limits: [`contacts.enrol=${enrolmentsPerSecond}/1`, '*=120/10'],
   });
   const { url, close } = await serve(emulator, 0);
   try {
     const env = { ...shell.env, PLATFORM_URL: url, PLATFORM_API_KEY: emulator.apiKey };
     const config = loadConfig(folder.config, env);
     const people = await readPeople(config, shell.stop);
-    for (const person of [...alreadyThere, ...crowd(people)]) emulator.seed.contact(person);
-    emulator.seed.template(templateThere);
-    return { emulator, url, config, foreign: settleForeign(emulator), close };
+    const foreign = populate(emulator, people, systemClock.now());
+    return { emulator, url, config, foreign, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** The records of the export, as a run understands them. */
-export async function readPeople(
-  { contacts }: Config,
-  signal: AbortSignal,
-): Promise<readonly DesiredRow[]> {
-  if (!contacts) throw new Error('the example configuration has no contacts');
-  const source = csvSource(contacts.source, { clock: systemClock });
-  const fields = [contacts.id, contacts.email];
-  const rows: DesiredRow[] = [];
-  for await (const batch of source.read({ fields, signal })) {
-    for (const record of batch) {
-      if ('value' in record) rows.push(desireContact(contacts, record.value, record.where));
-    }
+type NewPerson = Parameters<Emulator['seed']['contact']>[0];
+
+/** Puts everybody on the platform, and the template; answers who is not in the CRM. */
+function populate({ seed }: Emulator, people: readonly DesiredRow[], now: number): string[] {
+  const guests = Array.from({ length: strangers }, (_, at) => guest(at));
+  const all: NewPerson[] = [...crowd(people), ...alreadyThere, ...guests];
+  for (const [at, person] of all.entries()) {
+    seed.contact({ ...person, createdAt: now - (all.length - at) * day });
   }
-  return rows;
+  seed.template({ ...templateThere, createdAt: now - 100 * day });
+  return guests.map(({ email }) => email);
 }
 
-export type Wishes = Record<string, Subscription | null>;
-
-/** What one record says of each channel. */
-export function wishesOf({ body }: Pick<DesiredRow, 'body'>): Wishes {
-  return desiredBody.parse(JSON.parse(body)).channels;
+function guest(at: number): NewPerson {
+  const email = `guest-${String(at + 1).padStart(2, '0')}@visitors.example.net`;
+  const status = at % 10 === 9 ? 'unsubscribed' : 'subscribed';
+  return { email, status, channels: at % 4 === 0 ? {} : { ch_news: 'opt_in' } };
 }
 
-/** Every so many-th person of the export is on the platform too, and not always as the CRM says. */
-function crowd(people: readonly DesiredRow[]) {
-  const known = new Set<Key>(alreadyThere.map(({ email }) => email));
-  const valid = people.flatMap((row) => (row.key === undefined ? [] : [{ ...row, key: row.key }]));
-  return valid
-    .filter(({ alias }) => !alias.includes('@example') || !named.has(alias))
-    .filter((_, at) => at % everySo === 3)
-    .filter(({ key }) => !known.has(key) && known.add(key))
-    .map((row, at) => ({ email: row.key, createdAt: daysAgo(at % 300), ...standing(row, at) }));
+/** People of the export, standing on the platform as the CRM says or otherwise. */
+function crowd(people: readonly DesiredRow[]): NewPerson[] {
+  const rows = new Map(people.map((row) => [row.key ?? '', row]));
+  const others = [...rows].filter(([key, row]) => !row.invalid && !isNamed(key));
+  return others
+    .filter((_, at) => at % everySo === 0)
+    .map(([email, row], at) => ({ email, ...standing(row, at % 10) }));
+}
+
+function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {
+  const both = { ch_news: 'opt_in', ch_product: 'opt_in' } as const;
+  if (tenth === 9) return { status: 'unsubscribed', channels: both };
+  if (tenth === 8) return { channels: { ...both, ch_news: 'opt_out' } };
+  if (tenth === 7) return {};
+  if (tenth === 6) return { channels: both };
+  const stated = Object.entries(wishesOf(row)).flatMap(([id, wish]) =>
+    wish ? [{ id, wish }] : [],
+  );
+  return { channels: Object.fromEntries(stated.map(({ id, wish }) => [id, wish])) };
 }

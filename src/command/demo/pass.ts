@@ -1,0 +1,67 @@
+/** One run within the demo, as the commands plan and sync do it. */
+import type { LoggedRequest } from '../../emulator/world.ts';
+import { renderSummary } from '../../plan/render.ts';
+import type { Summary } from '../../plan/summary.ts';
+import { run } from '../../sync/run.ts';
+import { assemble } from '../assemble.ts';
+import { createProgress } from '../progress.ts';
+import type { Shell } from '../shell.ts';
+import type { Page } from './page.ts';
+import type { Stage } from './stage.ts';
+
+const everyMs = 3_000;
+const shownPerClass = 2;
+
+export interface Passed {
+  summary: Summary;
+  /** What the platform was asked in this run, oldest first. */
+  requests: readonly LoggedRequest[];
+}
+
+interface Wanted {
+  stage: Stage;
+  shell: Shell;
+  page: Page;
+  /** false: a plan. */
+  writes: boolean;
+}
+
+/** Runs once and prints the table. Throws the reason when somebody asked the process to stop. */
+export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
+  const { world } = stage.emulator;
+  const before = world.requests().length;
+  const { mirror, close } = assemble(stage.config, shell, { writes });
+  const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
+  let summary: Summary;
+  try {
+    const { stop, abort } = shell;
+    const progress = createProgress(shell, mirror.clock);
+    summary = await run(mirror, { mode: 'full', writes, only: undefined, stop, abort, progress });
+  } finally {
+    clearInterval(watch);
+    await close();
+  }
+  shell.stop.throwIfAborted();
+  printSummary(summary, page, writes);
+  return { summary, requests: world.requests().slice(before) };
+}
+
+function tellProgress(requests: readonly LoggedRequest[], { note }: Shell): void {
+  const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
+  note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
+}
+
+/** The table, and of each class of problems the first few. */
+function printSummary(summary: Summary, page: Page, writes: boolean): void {
+  const shown = summary.problems.filter(
+    (problem) =>
+      summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <
+      shownPerClass,
+  );
+  const problems = writes ? shown : [];
+  page.lines(renderSummary({ ...summary, problems }, { writes }));
+  const more = summary.problems.length - problems.length;
+  if (writes && more > 0)
+    page.lines([`  … and ${more} more (crm-mirror sync --json lists up to 100)`]);
+  for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
+}

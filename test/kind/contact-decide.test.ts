@@ -1,0 +1,258 @@
+/** The truth table of consent, written down once more from the design. */
+import { describe, expect, test } from 'vitest';
+import {
+  decideChannel,
+  seen,
+  type ChannelStates,
+  type ConsentPolicy,
+  type Person,
+  type Verdict,
+} from '../../src/kind/contact/decide.ts';
+import type { Membership } from '../../src/kind/contact/record.ts';
+
+type Did = Verdict['do'];
+type D = 'gone' | '—' | 'out' | 'in';
+type R = '—' | 'in' | 'out by us' | 'out by platform';
+type O = 'in' | 'out' | '—';
+const anyR: R[] = ['—', 'in', 'out by us', 'out by platform'];
+const anyO: O[] = ['in', 'out', '—'];
+
+/** Who a row speaks of. */
+const who = {
+  any: () => true,
+  'absent, or foreign': ({ present, owned }: Person) => !present || !owned,
+  'present, owned, due': ({ present, owned, due }: Person) => present && owned && due,
+  'present, owned': ({ present, owned }: Person) => present && owned,
+  present: ({ present }: Person) => present,
+  absent: ({ present }: Person) => !present,
+  'left, blocked or suppressed': ({ present, left }: Person) => present && left,
+  'absent, was owned': ({ present, owned }: Person) => !present && owned,
+};
+
+interface Row {
+  row: number;
+  d: D;
+  r: R[];
+  o: O[];
+  contact: keyof typeof who;
+  then: Did | ((policy: ConsentPolicy) => Did);
+}
+
+const absent = (policy: ConsentPolicy): Did => (policy.absent === 'keep' ? 'nothing' : 'opt_out');
+const missing = (policy: ConsentPolicy): Did =>
+  policy.missing === 'recreate' ? 'create' : 'conflict';
+
+// prettier-ignore
+const table: Row[] = [
+  { row: 1,  d: 'gone', r: anyR, o: anyO, contact: 'absent, or foreign', then: 'nothing' },
+  { row: 2,  d: 'gone', r: anyR, o: anyO, contact: 'present, owned, due', then: 'delete' },
+  { row: 3,  d: 'gone', r: anyR, o: ['in'], contact: 'present, owned', then: absent },
+  { row: 4,  d: 'gone', r: anyR, o: ['out', '—'], contact: 'present, owned', then: 'nothing' },
+  { row: 5,  d: '—',    r: anyR, o: anyO, contact: 'any', then: 'nothing' },
+  { row: 6,  d: 'out',  r: anyR, o: ['in'], contact: 'present', then: 'opt_out' },
+  { row: 7,  d: 'out',  r: anyR, o: ['out', '—'], contact: 'present', then: 'nothing' },
+  { row: 8,  d: 'out',  r: anyR, o: ['—'], contact: 'absent', then: 'nothing' },
+  { row: 9,  d: 'in',   r: anyR, o: anyO, contact: 'left, blocked or suppressed', then: 'conflict' },
+  { row: 10, d: 'in',   r: anyR, o: ['in'], contact: 'present', then: 'nothing' },
+  { row: 11, d: 'in',   r: anyR, o: ['—'], contact: 'absent, was owned', then: missing },
+  { row: 12, d: 'in',   r: anyR, o: ['—'], contact: 'absent', then: 'create' },
+  { row: 13, d: 'in',   r: ['—', 'out by us'], o: ['—'], contact: 'present', then: 'opt_in' },
+  { row: 14, d: 'in',   r: ['in'], o: ['—'], contact: 'present', then: 'conflict' },
+  { row: 15, d: 'in',   r: ['in'], o: ['out'], contact: 'present', then: 'conflict' },
+  { row: 16, d: 'in',   r: ['out by us'], o: ['out'], contact: 'present', then: 'opt_in' },
+  { row: 17, d: 'in',   r: ['out by platform', '—'], o: ['out'], contact: 'present', then: 'conflict' },
+  { row: 18, d: 'in',   r: ['out by platform'], o: ['—'], contact: 'present', then: 'conflict' },
+];
+
+interface Case {
+  d: D;
+  r: R;
+  o: O;
+  person: Person;
+  policy: ConsentPolicy;
+}
+
+const either = [true, false];
+
+function* cases(): Generator<Case> {
+  for (const d of ['gone', '—', 'out', 'in'] as const)
+    for (const r of anyR) for (const o of anyO) yield* casesOf({ d, r, o });
+}
+
+function* casesOf(channel: Pick<Case, 'd' | 'r' | 'o'>): Generator<Case> {
+  for (const present of either)
+    for (const owned of either)
+      for (const left of either)
+        for (const due of either)
+          for (const policy of policies)
+            yield { ...channel, person: { present, owned, left, due }, policy };
+}
+
+const policies: ConsentPolicy[] = (['keep', 'opt_out'] as const).flatMap((absent) =>
+  (['respect', 'recreate'] as const).map((missing) => ({ absent, missing })),
+);
+
+const firstRow = ({ d, r, o, person }: Case): Row | undefined =>
+  table.find(
+    (row) => row.d === d && row.r.includes(r) && row.o.includes(o) && who[row.contact](person),
+  );
+
+const wished: Record<D, ChannelStates['desired']> = {
+  gone: 'gone',
+  '—': null,
+  out: 'opt_out',
+  in: 'opt_in',
+};
+/** Who made an opt_in does not matter: both are tried. */
+const recorded: Record<R, (Membership | undefined)[]> = {
+  '—': [undefined],
+  in: [
+    { is: 'opt_in', by: 'us' },
+    { is: 'opt_in', by: 'platform' },
+  ],
+  'out by us': [{ is: 'opt_out', by: 'us' }],
+  'out by platform': [{ is: 'opt_out', by: 'platform' }],
+};
+const observed: Record<O, ChannelStates['observed']> = {
+  in: 'opt_in',
+  out: 'opt_out',
+  '—': undefined,
+};
+
+function decided({ d, r, o, person, policy }: Case): Verdict[] {
+  return recorded[r].map((was) =>
+    decideChannel({ desired: wished[d], recorded: was, observed: observed[o] }, person, policy),
+  );
+}
+
+describe('the truth table', () => {
+  test.each(table)('row $row: $d $r $o, $contact', (row) => {
+    const mine = [...cases()].filter((one) => firstRow(one) === row);
+    expect(mine).not.toEqual([]);
+    for (const one of mine) {
+      const then = typeof row.then === 'string' ? row.then : row.then(one.policy);
+      for (const verdict of decided(one)) {
+        expect({ ...one, verdict }).toEqual({ ...one, verdict: { row: row.row, do: then } });
+      }
+    }
+  });
+
+  test('what is in no row is reported and does nothing: an absent person with a subscription', () => {
+    const unlisted = [...cases()].filter((one) => firstRow(one) === undefined);
+    expect(unlisted).not.toEqual([]);
+    for (const one of unlisted) {
+      expect(one).toMatchObject({ person: { present: false } });
+      expect(['in', 'out']).toContain(one.o);
+      for (const verdict of decided(one)) expect(verdict).toEqual({ row: 0, do: 'conflict' });
+    }
+  });
+});
+
+const silent = { absent: 'keep', missing: 'respect' } as const;
+const there: Person = { present: true, owned: true, left: false, due: false };
+const away: Person = { ...there, present: false };
+const stranger: Person = { ...there, owned: false };
+
+// prettier-ignore
+const examples: [number, D, R, O, Person, Partial<ConsentPolicy>, Did][] = [
+  [1, 'gone', 'in', '—', away, {}, 'nothing'],
+  [1, 'gone', '—', 'in', { ...stranger, due: true }, { absent: 'opt_out' }, 'nothing'],
+  [2, 'gone', 'in', 'in', { ...there, due: true }, { absent: 'opt_out' }, 'delete'],
+  [3, 'gone', 'in', 'in', there, { absent: 'opt_out' }, 'opt_out'],
+  [3, 'gone', 'in', 'in', there, {}, 'nothing'],
+  [4, 'gone', 'in', 'out', there, { absent: 'opt_out' }, 'nothing'],
+  [5, '—', 'in', 'out', there, {}, 'nothing'],
+  [6, 'out', '—', 'in', stranger, {}, 'opt_out'],
+  [6, 'out', 'in', 'in', { ...there, left: true }, {}, 'opt_out'],
+  [7, 'out', 'in', '—', there, {}, 'nothing'],
+  [8, 'out', 'in', '—', away, { missing: 'recreate' }, 'nothing'],
+  [9, 'in', 'in', 'in', { ...there, left: true }, {}, 'conflict'],
+  [9, 'in', 'out by us', 'out', { ...there, left: true }, {}, 'conflict'],
+  [10, 'in', 'out by platform', 'in', there, {}, 'nothing'],
+  [11, 'in', 'in', '—', away, { missing: 'recreate' }, 'create'],
+  [11, 'in', 'in', '—', away, {}, 'conflict'],
+  [12, 'in', '—', '—', { ...away, owned: false }, {}, 'create'],
+  [13, 'in', '—', '—', there, {}, 'opt_in'],
+  [13, 'in', 'out by us', '—', there, {}, 'opt_in'],
+  [14, 'in', 'in', '—', there, { missing: 'recreate' }, 'conflict'],
+  [15, 'in', 'in', 'out', there, { missing: 'recreate' }, 'conflict'],
+  [16, 'in', 'out by us', 'out', there, {}, 'opt_in'],
+  [17, 'in', 'out by platform', 'out', there, {}, 'conflict'],
+  [17, 'in', '—', 'out', stranger, {}, 'conflict'],
+  [18, 'in', 'out by platform', '—', there, {}, 'conflict'],
+];
+
+test.each(examples)('row %i by example: %s %s %s', (row, d, r, o, person, policy, then) => {
+  const verdicts = decided({ d, r, o, person, policy: { ...silent, ...policy } });
+  for (const verdict of verdicts) expect(verdict).toEqual({ row, do: then });
+});
+
+test('every row has an example', () => {
+  expect([...new Set(examples.map(([row]) => row))]).toEqual(table.map(({ row }) => row));
+});
+
+describe('whatever the combination', () => {
+  const did = (...ops: Did[]): Case[] =>
+    [...cases()].filter((one) => decided(one).some((verdict) => ops.includes(verdict.do)));
+
+  test('nobody who left is brought back', () => {
+    const broughtBack = did('opt_in', 'create').filter(
+      ({ person, r, o }) =>
+        person.present && (person.left || o === 'in' || r === 'out by platform'),
+    );
+    expect(broughtBack).toEqual([]);
+  });
+
+  test('somebody is opted in only when present, and made only when absent, as the CRM wants', () => {
+    expect(did('opt_in').filter(({ person, d }) => !person.present || d !== 'in')).toEqual([]);
+    expect(did('create').filter(({ person, d }) => person.present || d !== 'in')).toEqual([]);
+  });
+
+  test('an opt-out goes to subscribed people only, and never to absent ones', () => {
+    const needless = did('opt_out').filter(({ person, o }) => !person.present || o !== 'in');
+    expect(needless).toEqual([]);
+  });
+
+  test('only who is present, ours and due is deleted', () => {
+    const wrong = did('delete').filter(
+      ({ person: { present, owned, due }, d }) => !present || !owned || !due || d !== 'gone',
+    );
+    expect(wrong).toEqual([]);
+    expect(did('delete')).not.toEqual([]);
+  });
+
+  test('an opt-out of the CRM is never a conflict for somebody who is there', () => {
+    expect(did('conflict').filter(({ d, person }) => d === 'out' && person.present)).toEqual([]);
+  });
+});
+
+describe('what moves R', () => {
+  const inside = (by: Membership['by']): Membership => ({ is: 'opt_in', by });
+  const outBy = (by: Membership['by']): Membership => ({ is: 'opt_out', by });
+  const all = [undefined, inside('us'), inside('platform'), outBy('us'), outBy('platform')];
+
+  test.each(all)('%o, shown in → in', (was) => {
+    expect(seen(was, 'opt_in', true)?.is).toBe('opt_in');
+  });
+  test('out by us, shown out → stays ours', () => {
+    expect(seen(outBy('us'), 'opt_out', true)).toEqual(outBy('us'));
+  });
+  test.each([undefined, inside('us'), inside('platform'), outBy('platform')])(
+    '%o, shown out → out by platform',
+    (was) => {
+      expect(seen(was, 'opt_out', true)).toEqual(outBy('platform'));
+    },
+  );
+  test.each(['us', 'platform'] as const)('in (%s), shown as no member → out by platform', (by) => {
+    expect(seen(inside(by), undefined, true)).toEqual(outBy('platform'));
+  });
+  test.each([undefined, outBy('us'), outBy('platform')])(
+    '%o, shown as no member → unchanged',
+    (was) => {
+      expect(seen(was, undefined, true)).toEqual(was);
+    },
+  );
+  test.each(all)('%o of somebody who vanished → unchanged', (was) => {
+    expect(seen(was, undefined, false)).toEqual(was);
+  });
+});
