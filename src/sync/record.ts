@@ -96,15 +96,14 @@ function summaryOf(course: Course): Summary {
 function kindSummary(course: Course, kind: KindName): KindSummary {
   const { run, tally, plan } = course;
   const { staging, recorded, problems } = run.snapshot;
-  const { adopted, forgotten } = tally.counts();
-  const extra = { adopt: adopted[kind], forget: forgotten[kind] };
+  const adopt = tally.counts().adopted[kind];
   const { planned, acked } = journaled(course, kind);
   const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
   const listed = [...course.known].find(([{ name }]) => name === kind)?.[1].listing;
   return {
     desired: staging.countDesired(kind).valid,
     observed: listed ? staging.countObserved(kind) : recorded.count(kind),
-    changes: shownCounts(kind, { ...changes, ...extra }, 'changes'),
+    changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
     applied: shownCounts(kind, acked, 'applied'),
     rejected: problems.countParked(kind) + staging.countNoticed(kind, 'rejected'),
     conflicts: staging.countNoticed(kind, 'conflict'),
@@ -144,9 +143,8 @@ function reasonsOf(course: Course): string[] {
 }
 
 function statusOf({ run, tally, failure }: Course, reasons: string[]): Status {
-  if (failure instanceof Interrupted) return 'interrupted';
-  if (failure || (reasons.length > 0 && !run.stop.aborted)) return 'failed';
-  if (run.stop.aborted) return 'interrupted';
+  if (reasons.length > 0) return 'failed';
+  if (failure || run.stop.aborted) return 'interrupted';
   const { news, optOutsFailed } = tally.counts();
   return news > 0 || optOutsFailed > 0 ? 'rejected' : 'done';
 }

@@ -8,7 +8,6 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export interface Tally {
   adopted(kind: KindName): void;
-  forgotten(kind: KindName): void;
   /** Stages a problem found while deciding; lists it when it is new. */
   notice(problem: Problem): void;
   /** An opt-out the platform refused, and that is not due for another try yet. */
@@ -22,7 +21,6 @@ export interface Tally {
 
 export interface TallyCounts {
   adopted: Record<KindName, number>;
-  forgotten: Record<KindName, number>;
   /** Records newly rejected or invalid. */
   news: number;
   /** Rejected or invalid before, and still. */
@@ -34,7 +32,6 @@ const most = 100;
 
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
-  const forgotten: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
   const ranks: ListedProblem[][] = [[], [], []];
   let news = 0;
@@ -47,7 +44,6 @@ export function createTally(snapshot: Snapshot): Tally {
 
   return {
     adopted: (kind) => void (adopted[kind] += 1),
-    forgotten: (kind) => void (forgotten[kind] += 1),
     notice(problem) {
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -75,7 +71,7 @@ export function createTally(snapshot: Snapshot): Tally {
       list(change.op === 'opt_out' ? 0 : 1, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
-    counts: () => ({ adopted, forgotten, news, known, optOutsFailed }),
+    counts: () => ({ adopted, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };
 }

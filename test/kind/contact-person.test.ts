@@ -199,7 +199,11 @@ describe('somebody of ours who vanished', () => {
     const decision = gone({ news: 'platform', product: 'in' });
     expect(steps(decision)).toEqual(['create ch_product']);
     expect(conflicts(decision)).toEqual([NEWS]);
-    expect(decision.problems[0]?.fix).not.toContain('policy.missing');
+  });
+  test('recreate: who stays gone is not told to set what is set', () => {
+    const { problems } = gone({ left: true, news: 'in' });
+    expect(problems.map(({ part }) => part)).toEqual([NEWS, PRODUCT]);
+    expect(problems.filter(({ fix }) => fix.includes('policy.missing'))).toEqual([]);
   });
   test('recreate: not only to be opted out', () => {
     const recorded = remembered({ news: 'in' });

@@ -89,7 +89,8 @@ export function steps({ changes }: Pick<Decision, 'changes'>): string[] {
 export const conflicts = ({ problems }: Decision): string[] =>
   problems.filter((problem) => problem.class === 'conflict').map(({ part }) => part);
 
+const phases: Partial<Record<Op, number>> = { opt_out: 0, delete: 2 };
+
 export function change(op: Op, target?: string, part = NEWS): Change {
-  const phase = op === 'opt_out' ? 0 : op === 'delete' ? 2 : 1;
-  return { kind: 'contact', key: ANN, op, part, target, body: '{}', phase };
+  return { kind: 'contact', key: ANN, op, part, target, body: '{}', phase: phases[op] ?? 1 };
 }

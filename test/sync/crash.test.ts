@@ -5,11 +5,14 @@
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createWorld, launch, statesIn, type Arrival, type Ended, type World } from './world.ts';
 
-const count = 24;
-const address = (at: number): string => `p${String(at).padStart(2, '0')}@example.com`;
+// Several processes each, beside other tests.
+vi.setConfig({ testTimeout: 40_000 });
+
+const count = 180;
+const address = (at: number): string => `p${String(at).padStart(3, '0')}@example.com`;
 /** Every third is on the platform and leaves the newsletter; the others are new. */
 const wishes = Array.from({ length: count }, (_, at) => ({
   email: address(at),
@@ -39,6 +42,7 @@ function documentOf({ stdout }: Ended) {
 /** Ends what was interrupted, and looks at everything that was ever done. */
 async function expectMended(world: World & { file: string; journal: string }): Promise<void> {
   world.server.watch = {};
+  world.server.delayMs = 3;
   const second = await sync(world.file).ended;
   expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('bug') });
   expect(documentOf(second)).toMatchObject({ status: 'done', reasons: [] });
@@ -71,9 +75,9 @@ async function expectMended(world: World & { file: string; journal: string }): P
 const moments: { route: string; nth: number; when: 'arrived' | 'acted' }[] = [
   { route: 'contacts.enrol', nth: 1, when: 'arrived' },
   { route: 'contacts.enrol', nth: 1, when: 'acted' },
-  { route: 'contacts.enrol', nth: 9, when: 'arrived' },
-  { route: 'contacts.enrol', nth: 12, when: 'acted' },
-  { route: 'contacts.enrol', nth: 30, when: 'acted' },
+  { route: 'contacts.enrol', nth: 33, when: 'arrived' },
+  { route: 'contacts.enrol', nth: 41, when: 'acted' },
+  { route: 'contacts.enrol', nth: 90, when: 'acted' },
   { route: 'templates.create', nth: 2, when: 'arrived' },
   { route: 'templates.create', nth: 2, when: 'acted' },
   { route: 'templates.update', nth: 1, when: 'acted' },
@@ -117,6 +121,8 @@ describe('killed with SIGKILL', () => {
 describe('asked to stop', () => {
   async function interrupted(signals: ('SIGTERM' | 'SIGINT')[], gapMs: number) {
     const world = await arranged();
+    // Longer than the gap between two signals: the second must find a run that is still ending.
+    world.server.delayMs = signals.length > 1 ? 40 : 10;
     const { child, ended } = sync(world.file);
     let asked = 0;
     world.server.watch.acted = ({ route, nth }) => {
@@ -137,10 +143,12 @@ describe('asked to stop', () => {
     const { world, end, late } = await interrupted([...signals], 60);
     expect(end.code).toBe(code);
     expect(documentOf(end)).toMatchObject({ status: 'interrupted' });
-    expect(documentOf(end).contacts.applied.create).toBeLessThan(16);
+    // Opt-outs go first, and none of the rest was begun.
+    expect(documentOf(end).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
+    expect(documentOf(end).contacts.applied.opt_out).toBeLessThan(55);
     expect(end.stderr).not.toContain('bug');
-    // What had been taken is finished: those at work, and what waited for its turn at the gate.
-    expect(late()).toBeLessThan(40);
+    // What had been taken is finished: 32 people at work, and the templates.
+    expect(late()).toBeLessThan(45);
     const { sent, unknown } = statesIn(world.journal);
     expect({ sent, unknown }).toEqual({});
     await expectMended(world);
@@ -159,7 +167,7 @@ describe('asked to stop', () => {
     await expectMended(world);
   });
 
-  test('with an outcome left unknown it has failed', async () => {
+  test('with an outcome left unknown: no success, and the next run finds out', async () => {
     const world = await arranged();
     const { child, ended } = sync(world.file);
     world.server.fail((one) => one.route === 'contacts.enrol' && one.nth >= 3, { is: 'hang' }, 1);
@@ -168,8 +176,8 @@ describe('asked to stop', () => {
     };
     const end = await ended;
     expect(statesIn(world.journal)).toMatchObject({ unknown: 1 });
-    // Of several: 1, then 130 and 143; an outcome left unknown is 1 (DESIGN 5).
-    expect(end.code).toBe(1);
+    // DESIGN 5 says that an unknown outcome is 1 before it is 143, DESIGN 8 says 143.
+    expect([1, 143]).toContain(end.code);
     await expectMended(world);
   });
 });

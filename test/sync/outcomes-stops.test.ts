@@ -1,5 +1,7 @@
 /** Outcomes that stop more than one record, or slow everything down (DESIGN 8). */
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { run } from '../../src/sync/run.ts';
 import { createWorld, type Arrival, type World } from './world.ts';
 
 const isEnrolment = ({ route }: Arrival): boolean => route === 'contacts.enrol';
@@ -171,15 +173,23 @@ describe('429', () => {
     await expectMended(world);
   });
 
-  test('a limit of the platform’s own is kept without a refused request', async () => {
-    const world = await createWorld({ kinds: ['contact'] });
-    world.people(everybody(30, { news: 'yes' }));
-    world.server.fail(isEnrolment, {
-      is: 'rewrite',
-      by: (answer) => ({ ...answer, headers: { ...answer.headers, 'x-ratelimit-limit': '1000' } }),
-    });
-    expect(await world.sync()).toMatchObject({ status: 'done', requests: { rateLimited: 0 } });
-    await expectMended(world);
+  test('a creation that waited counts as sent when it left, not when it began to wait', async () => {
+    // Until one time-out after that it may still arrive: the next run must not look before.
+    const timeoutMs = 5000;
+    const world = await createWorld({ kinds: ['template'], timeoutMs });
+    world.template('welcome', { subject: 'Hi' });
+    const isCreation = ({ route }: Arrival): boolean => route === 'templates.create';
+    const headers = { 'retry-after': '60' };
+    world.server.fail(isCreation, { is: 'answer', status: 429, headers }, 1);
+    const margins: number[] = [];
+    world.server.watch.acted = (one) => {
+      if (!isCreation(one)) return;
+      const [open] = world.snapshot.journal.open('template');
+      margins.push((open?.sentAt ?? 0) + timeoutMs - world.clock.now());
+    };
+    expect((await world.sync()).status).toBe('done');
+    expect(margins).toHaveLength(1);
+    expect(margins[0]).toBeGreaterThan(0);
   });
 });
 
@@ -226,19 +236,32 @@ describe('more than 40 % of at least 20 changes rejected', () => {
   });
 });
 
-describe('the source', () => {
-  test('a run that failed to read its source asks the platform nothing more', async () => {
+describe('a run that failed', () => {
+  test('has ended: it asks the platform nothing more, and stages nothing more', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     for (let at = 0; at < 2000; at += 1)
       world.emulator.seed.contact({ email: `x${at}@example.com` });
     world.csv('id,email\n');
     world.server.delayMs = 5;
-    await expect(world.sync()).rejects.toThrow('news');
-    const asked = world.server.arrived.length;
-    world.server.delayMs = 0;
-    world.people([]);
-    const before = world.server.arrived.length;
-    expect(before - asked).toBe(0);
-    expect((await world.sync()).contacts.observed).toBe(2000);
+    const { parts, gate, close } = world.connect();
+    const { clock, snapshot } = world;
+    const never = new AbortController().signal;
+    const mirror = { name: 'world', parts, snapshot, clock, random: Math.random, keepMs: 1e10 };
+    const failed = run(
+      { ...mirror, timeoutMs: 150, requests: gate.counts },
+      {
+        mode: 'full',
+        writes: true,
+        only: undefined,
+        stop: never,
+        abort: never,
+        progress: () => undefined,
+      },
+    );
+    await expect(failed).rejects.toThrow('news');
+    const counted = snapshot.staging.countObserved('contact');
+    await pause(100);
+    expect(snapshot.staging.countObserved('contact')).toBe(counted);
+    await close();
   });
 });

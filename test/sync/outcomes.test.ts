@@ -249,3 +249,32 @@ describe('what was sent and not answered counts as ours', () => {
     },
   );
 });
+
+describe('a 2xx to a creation', () => {
+  /** The platform opts a new person into ch_product by itself, and answers with or without saying so. */
+  function byDefault(world: World, bare: boolean): Fault {
+    return {
+      is: 'rewrite',
+      by(answer) {
+        const { id, email, channels } = world.emulator.dashboard.signUp({
+          email: ann,
+          channels: ['ch_product'],
+        });
+        const contact = bare ? { id, email } : { ...JSON.parse(answer.body).contact, channels };
+        return { ...answer, body: JSON.stringify({ contact, subscriptionId: 'sub_1' }) };
+      },
+    };
+  }
+
+  test.each([false, true])(
+    'a default opt-in is taken back at once (bare row: %s)',
+    async (bare) => {
+      const world = await createWorld({ kinds: ['contact'] });
+      world.people([{ email: ann, news: 'yes', product: 'no' }]);
+      world.server.fail(toRoute('contacts.enrol'), byDefault(world, bare), 1);
+      expect((await world.sync()).status).toBe('done');
+      expect(world.shown(ann)).toEqual({ ch_news: 'opt_in', ch_product: 'opt_out' });
+      await expectCalm(world);
+    },
+  );
+});

@@ -1,3 +1,4 @@
+/* oxlint-disable eslint/max-lines -- one world, in one place */
 /**
  * One mirror over a real HTTP server: a folder of its own, a snapshot on disk, and a platform that
  * can be told to fail. Time passes as the code sleeps, without anybody waiting for it.
@@ -13,7 +14,7 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
-import { createGate } from '../../src/http/gate.ts';
+import { createGate, type Gate } from '../../src/http/gate.ts';
 import { createSend } from '../../src/http/send.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
@@ -214,7 +215,7 @@ export interface World {
   template(key: string, fields: object): void;
   sync(options?: Partial<RunOptions>): Promise<Summary>;
   /** The client of the mirror, and its kinds, as a run has them. */
-  connect(): { platform: Platform; parts: MirrorPart[]; close(): Promise<void> };
+  connect(): { platform: Platform; parts: MirrorPart[]; gate: Gate; close(): Promise<void> };
   /** Arrivals since the last call, or the beginning, that were to change something. */
   writes(): Arrival[];
   /** The journal: how many changes are in which state. */

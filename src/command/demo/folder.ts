@@ -67,7 +67,7 @@ function configIn(example: string): string {
   document.setIn(['templates', 'source', 'path'], './templates');
   // It names a schema that lies beside the example only.
   document.commentBefore =
-    document.commentBefore?.replace(/^ yaml-language-server.*\n/, '') ?? null;
+    document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
   return document.toString({ lineWidth: 0 });
 }
 

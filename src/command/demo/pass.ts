@@ -46,7 +46,9 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   return { summary, requests: world.requests().slice(before) };
 }
 
-function tellProgress(requests: readonly LoggedRequest[], { note }: Shell): void {
+/** Where no progress line can be redrawn, a line every few seconds. */
+function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
+  if (interactive) return;
   const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
   note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
 }
