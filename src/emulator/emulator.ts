@@ -3,8 +3,8 @@ import type { Answer, Request } from '../model/exchange.ts';
 import { refuse, timestamp, toAnswer, type Outcome } from './answer.ts';
 import { CONSOLE, createConsole } from './console.ts';
 import { createDashboard, type Dashboard } from './dashboard.ts';
+import { findAlgorithm } from './limit/algorithms.ts';
 import { createLimits, limitHeaders, type Route } from './limit/limits.ts';
-import { fixedWindow } from './limit/meter.ts';
 import { findOperation } from './operation/router.ts';
 import { operations } from './operation/table.ts';
 import { createIds, letters } from './random.ts';
@@ -23,6 +23,8 @@ export interface EmulatorOptions {
   channels?: readonly Channel[] | undefined;
   /** Such as `contacts.enrol=30/60` or `*=1000/1`; Invalid when one cannot be read. */
   limits?: readonly string[] | undefined;
+  /** How they are counted, by name; fixed unless told otherwise. */
+  algorithm?: string | undefined;
   /** The request log keeps at least so many of the newest entries; default 100,000. */
   keepRequests?: number | undefined;
 }
@@ -53,7 +55,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const { clock, random } = options;
   const apiKey = options.apiKey ?? `key_live_${letters(random)}${letters(random)}`;
   const organization = createOrganization(createIds(random), () => clock.now());
-  const limits = createLimits(options.limits ?? [], fixedWindow);
+  const limits = createLimits(options.limits ?? [], findAlgorithm(options.algorithm));
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const seed = createSeed(organization);
   const dashboard = createDashboard(organization);
@@ -68,7 +70,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     const { route } = operation;
     if (asked.key !== apiKey) return { route, outcome: unauthorized(asked.key), headers: {} };
 
-    const taken = limits.take(route, clock.monotonic());
+    const taken = limits.take(route, { epoch: clock.now(), monotonic: clock.monotonic() });
     const headers = limitHeaders(taken, { sends: operation.sends, nowMs: clock.now() });
     const outcome = taken.reading.allowed
       ? operation.answer(organization, { ...asked, id })

@@ -1,5 +1,5 @@
 import { Invalid } from '../../model/errors.ts';
-import type { Algorithm, Limit, Meter, Reading } from './meter.ts';
+import type { Algorithm, Instant, Limit, Meter, Reading } from './meter.ts';
 
 /** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
 const defaults = {
@@ -18,7 +18,7 @@ export type Route = keyof typeof defaults;
 
 /** One organization's limits: `take` asks for one request. */
 interface Limits {
-  take(route: Route, nowMs: number): { limit: Limit; reading: Reading };
+  take(route: Route, at: Instant): { limit: Limit; reading: Reading };
 }
 
 /**
@@ -30,11 +30,11 @@ export function createLimits(texts: readonly string[], algorithm: Algorithm): Li
   const meters = new Map<Route, Meter>();
 
   return {
-    take(route, nowMs) {
+    take(route, at) {
       const limit = stated.get(route) ?? stated.get('*') ?? defaults[route];
       const meter = meters.get(route) ?? algorithm(limit);
       meters.set(route, meter);
-      return { limit, reading: meter(nowMs) };
+      return { limit, reading: meter(at) };
     },
   };
 }
