@@ -121,7 +121,7 @@ export function states(known: Partial<States>): States {
   };
 }
 
-/** Decides, has every change acknowledged by a platform that says no more than that, and returns what is recorded then. */
+/** Decides, has every change acknowledged with no more than a yes; what is recorded then. */
 export function carryOut(kind: Kind, known: States): RecordedRow | undefined {
   const { changes, note } = kind.decide(known);
   let recorded = note ?? known.recorded;
