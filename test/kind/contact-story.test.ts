@@ -52,8 +52,8 @@ function worlds(): World[] {
 /** The platform after it did all that was asked of it. */
 function afterwards(recorded: RecordedRow | undefined): ObservedRow[] {
   if (recorded?.id === undefined) return [];
-  const { observed } = recordedBody.parse(JSON.parse(recorded.body));
-  const { left, channels } = observedBody.parse(observed);
+  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  const { left, channels } = observedBody.parse(contacts[0]);
   const news = channels[NEWS];
   const product = channels[PRODUCT];
   const status = left ? 'blocked' : 'subscribed';

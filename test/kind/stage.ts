@@ -100,6 +100,14 @@ function answer({ status, body }: { status: number; body: unknown }): Answer {
 
 export const signal = new AbortController().signal;
 
+/** Leaves when it likes, and nobody stops it. */
+export const passage = {
+  signal,
+  abort: signal,
+  leaves: () => undefined,
+  answered: () => undefined,
+};
+
 /** What the error bodies of the platform look like. */
 export const refused = (status: number) => ({
   status,

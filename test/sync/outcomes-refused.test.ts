@@ -258,7 +258,9 @@ describe('a delete', () => {
     const { id } = known(world, 'ann');
     if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);
     const { parts, close } = world.connect();
-    const outcome = await parts[0]?.kind.send(change(id), new AbortController().signal);
+    const { signal } = new AbortController();
+    const passage = { signal, abort: signal, leaves: () => undefined, answered: () => undefined };
+    const outcome = await parts[0]?.kind.send(change(id), passage);
     await close();
     return { world, outcome };
   }

@@ -1,8 +1,11 @@
 /** What a person reads when both sides disagree about somebody: why, and what can be done. */
 import type { Fault } from '../../model/record.ts';
 
-/** Beyond the rows of the table: the opt-out stands under a former address of the same CRM record. */
-export const formerAddress = 19;
+/**
+ * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
+ * same CRM record. leftBefore: she left, and then her contact vanished.
+ */
+export const beyond = { formerAddress: 19, leftBefore: 20 } as const;
 
 export function severalContacts(count: number, channel: string): Fault {
   return {
@@ -25,9 +28,14 @@ export function conflictOf(row: number, channel: string): Fault {
         reason: `${channel}: the contact vanished on the platform`,
         fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
       };
-    case formerAddress:
+    case beyond.formerAddress:
       return {
         reason: `${channel}: the person left under a former address`,
+        fix: asTheyWish,
+      };
+    case beyond.leftBefore:
+      return {
+        reason: `${channel}: the person left, and then the contact vanished on the platform`,
         fix: asTheyWish,
       };
     case 14:

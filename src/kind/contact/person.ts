@@ -3,7 +3,7 @@ import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { conflictOf, contradiction, formerAddress, severalContacts } from './conflict.ts';
+import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import { decideChannel, seen, type ConsentPolicy, type Person, type Verdict } from './decide.ts';
 import { contradict, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -32,6 +32,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     problems: [],
   };
   for (const channel of rules.channels) decideOne(decision, channel, facts);
+  markCreation(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
   decision.changes = decision.changes.filter(allowed);
@@ -52,19 +53,25 @@ interface Facts {
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
+  /** Her contacts on the platform, as they are shown or were last. */
+  shown: ObservedContact[];
+  /** The same, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
 }
 
 function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const contacts = contactsOf(states, recorded);
+  const shown = contactsOf(states, recorded);
+  const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
+  const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
   return {
     states,
     rules,
     recorded,
+    shown,
     contacts,
     former: states.former.map((row) => recordedBody.parse(JSON.parse(row.body))),
-    desired: strictest(states.desired, rules.channels),
+    desired: wishesOf(states, rules.channels),
     person: {
       present: contacts.length > 0,
       owned: recorded !== undefined,
@@ -88,12 +95,33 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
   decision.problems.push(conflictProblem(states.key, channel, fault));
 }
 
+/** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
+function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
+  const silent = desired.length === 0 && !certified;
+  return silent ? new Map() : strictest(desired, channels);
+}
+
 /** The person's contacts as they are seen, or as they were when nothing was read. */
 function contactsOf(states: States, recorded: RecordedContact | undefined): ObservedContact[] {
   if (states.observed.length > 0 || states.sight === 'listed') {
     return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
   }
-  return recorded && states.recorded?.id !== undefined ? [recorded.observed] : [];
+  return recorded && states.recorded?.id !== undefined ? recorded.contacts : [];
+}
+
+/** The channels on which the contact we made still shows the opt-out it was made with. */
+function defaultsIn(
+  shown: ObservedContact[],
+  { recorded: row }: States,
+  { defaults }: RecordedContact,
+): string[] {
+  const ours = shown.find((contact) => contact.id === row?.id);
+  return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
+}
+
+function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
+  const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
+  return { ...contact, channels: Object.fromEntries(said) };
 }
 
 /**
@@ -101,14 +129,22 @@ function contactsOf(states: States, recorded: RecordedContact | undefined): Obse
  * and who left under a former address stays out under the new one.
  */
 function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts): Verdict {
-  const leftThis = (past: RecordedContact): boolean => {
-    const membership = past.channels[channel];
-    return past.observed.left || (membership?.is === 'opt_out' && membership.by === 'platform');
+  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
+  const leftThis = ({ contacts, channels }: RecordedContact): boolean => {
+    const membership = channels[channel];
+    const out = membership?.is === 'opt_out' && membership.by === 'platform';
+    return out || contacts.some((contact) => contact.left);
   };
-  const vanished = verdict.do === 'create' && recorded && leftThis(recorded);
-  const brings = verdict.do === 'create' || verdict.do === 'opt_in';
-  if (brings && former.some(leftThis)) return { row: formerAddress, do: 'conflict' };
-  return vanished ? { row: verdict.row, do: 'conflict' } : verdict;
+  if (former.some(leftThis)) return { row: beyond.formerAddress, do: 'conflict' };
+  const vanished = verdict.do === 'create' && recorded;
+  return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
+}
+
+/** A creation may bring channels along that nobody asked for; it says whether that would matter. */
+function markCreation(decision: Decision, { desired }: Facts): void {
+  const forbids = [...desired.values()].includes('opt_out');
+  const body = canonicalJson({ forbids });
+  decision.changes = decision.changes.map((one) => (one.op === 'create' ? { ...one, body } : one));
 }
 
 function conflictProblem(key: Key, part: string, fault: Fault): Problem {
@@ -121,9 +157,7 @@ function act(
   { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
 ): void {
   const change = (op: Change['op'], at: number, target?: string): Change => {
-    const subscription = op === 'opt_out' ? 'opt_out' : 'opt_in';
-    const body = canonicalJson({ channel, subscription });
-    return { kind: 'contact', key, op, part: channel, target, body, phase: at };
+    return { kind: 'contact', key, op, part: channel, target, body: '{}', phase: at };
   };
   const conflict = (fault: Fault): void => {
     decision.problems.push(conflictProblem(key, channel, fault));
@@ -148,29 +182,40 @@ function act(
   }
 }
 
-function noteOf(facts: Facts, isSettled: boolean): RecordedRow | undefined {
-  const { states, rules, recorded, contacts } = facts;
-  const first = contacts[0];
-  const observed = first ?? recorded?.observed;
-  if (!observed) return undefined;
-  const read = states.observed.length > 0 || states.sight === 'listed';
+function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
+  const { states, rules, recorded, shown, contacts } = facts;
   const channels = { ...recorded?.channels };
   for (const channel of rules.channels) {
-    const shown = strictestOf(contacts, channel);
-    const is = seen(recorded?.channels[channel], shown, first !== undefined);
+    const now = strictestOf(contacts, channel);
+    const is = seen(recorded?.channels[channel], now, contacts.length > 0);
     if (is) channels[channel] = is;
   }
-  const body: RecordedContact = { observed, channels };
+  const body: RecordedContact = {
+    contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
+    defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    channels,
+  };
   const [row, twin] = states.desired;
-  const [listed, double] = states.observed;
   return {
     kind: 'contact',
     key: states.key,
-    id: first?.id,
+    id: idOf(facts),
     ownership: states.recorded?.ownership ?? 'adopted',
     body: canonicalJson(body),
-    shown: read ? (double ? undefined : listed?.fingerprint) : states.recorded?.shown,
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    seenAt: read ? states.at : (states.recorded?.seenAt ?? 0),
+    ...sightOf(states),
   };
+}
+
+/** The contact that is recorded as ours, while it is there. */
+function idOf({ states, shown }: Facts): string | undefined {
+  const ours = shown.find((contact) => contact.id === states.recorded?.id);
+  return (ours ?? shown[0])?.id;
+}
+
+function sightOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  if (observed.length === 0 && sight === 'assumed') {
+    return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
+  }
+  return { shown: observed.length === 1 ? observed[0]?.fingerprint : undefined, seenAt: at };
 }
