@@ -7,6 +7,7 @@ import type { Mirror, RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import type { Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
+import { explain } from './fault.ts';
 import { createLog } from './log.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
@@ -38,6 +39,16 @@ export interface Pass {
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
 export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  try {
+    return await runOnce(flags, shell, wanted);
+  } catch (error) {
+    const reasons = explain(error).text.split('\n');
+    if (flags.json) shell.print(JSON.stringify({ status: 'failed', reasons }, null, 2));
+    throw error;
+  }
+}
+
+async function runOnce(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
   const only = onlyOf(flags.only);
   const config = loadConfig(flags.config, shell.env);
   const log = createLog(shell, config.mirror);

@@ -23,7 +23,7 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${summary.status} (${summary.mode}, ${(summary.ms / 1000).toFixed(1)} s)`,
     '',
     ...table([
-      ['', 'CRM', 'platform', writes ? 'done' : 'to do', 'conflicts', 'rejected', 'invalid'],
+      ['', 'CRM', 'platform', 'conflicts', 'rejected', 'invalid', writes ? 'done' : 'to do'],
       ['contacts', ...rowOf(contacts, writes)],
       ['templates', ...rowOf(templates, writes)],
     ]),
@@ -40,7 +40,7 @@ function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean
   const done = Object.entries(counts).filter(([, n]) => n > 0);
   const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
   const numbers = [kind.conflicts, kind.rejected, kind.invalid].map(String);
-  return [String(kind.desired), String(kind.observed), text || 'nothing', ...numbers];
+  return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
 }
 
 function renderProblems({ problems, known }: Summary): string[] {

@@ -3,6 +3,7 @@
  * state moves in the same transaction as `acked`.
  */
 import type { JournaledChange } from '../model/change.ts';
+import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
@@ -53,7 +54,8 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   const { journal } = run.snapshot;
   const changes = journal.planned({ run: run.id, kind: kind.name, phase }, key);
   for (const [at, planned] of changes.entries()) {
-    if (run.stop.aborted || brake.holds(kind, planned)) return;
+    if (run.stop.aborted || brake.stopped()) return;
+    if (brake.holds(kind, planned)) continue;
     const recorded = run.snapshot.recorded.get(kind.name, key);
     const target = planned.op === 'create' ? undefined : (planned.target ?? recorded?.id);
     const change = { ...planned, target };
@@ -61,6 +63,7 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
       target === undefined && planned.op !== 'create'
         ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
         : await attempt(applying, change);
+    brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     if (outcome.is === 'stale' || outcome.is === 'unknown') {
       for (const rest of changes.slice(at + 1)) journal.move(rest.seq, 'stale', run.clock.now());
@@ -69,13 +72,24 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   }
 }
 
+/** `sent` is written at the very moment the request leaves: until then nothing has happened. */
 async function attempt(applying: Applying, change: JournaledChange): Promise<Outcome> {
-  const { run, kind } = applying;
+  const { run, kind, brake } = applying;
   const known = knownOf(applying, change);
+  if (!known.fresh && brake.blinds(kind, change)) {
+    return { is: 'held', why: 'it cannot be looked at before it is sent' };
+  }
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-  run.snapshot.journal.move(change.seq, 'sent', run.clock.now());
-  return kind.send(change, run.abort);
+  return kind.send(change, {
+    signal: run.stop,
+    abort: run.abort,
+    leaves: () => {
+      if (run.stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+      run.snapshot.journal.move(change.seq, 'sent', run.clock.now());
+    },
+    answered: brake.hear,
+  });
 }
 
 function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known {
@@ -91,10 +105,9 @@ function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known
 
 /** What an outcome means for the journal, the recorded state, the problems and the rest of the run. */
 export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
-  const { run, kind, brake } = applying;
+  const { run, kind } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
-  brake.note(kind, change, outcome);
   run.snapshot.transaction(() => {
     if (outcome.is === 'acked') acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);

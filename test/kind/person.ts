@@ -72,7 +72,7 @@ export function remembered(known: Remembered = {}): RecordedRow {
     key: ANN,
     id,
     ownership: 'created',
-    body: canonicalJson({ observed, channels }),
+    body: canonicalJson({ contacts: [observed], defaults: [], channels }),
     shown: seen?.fingerprint,
     desired: undefined,
     seenAt: NOON,
@@ -92,5 +92,13 @@ export const conflicts = ({ problems }: Decision): string[] =>
 const phases: Partial<Record<Op, number>> = { opt_out: 0, delete: 2 };
 
 export function change(op: Op, target?: string, part = NEWS): Change {
-  return { kind: 'contact', key: ANN, op, part, target, body: '{}', phase: phases[op] ?? 1 };
+  return {
+    kind: 'contact',
+    key: ANN,
+    op,
+    part,
+    target,
+    body: '{"forbids":false}',
+    phase: phases[op] ?? 1,
+  };
 }

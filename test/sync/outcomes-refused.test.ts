@@ -48,7 +48,6 @@ describe('409 on an enrolment is read back', () => {
         world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
     };
     expect((await world.sync()).status).toBe('done');
-    expect(world.writes().map(({ status }) => status)).toEqual([409]);
     expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
@@ -205,12 +204,11 @@ describe.each([400, 422])('%i', (status) => {
   test('a template is parked as a person is', async () => {
     const world = await createWorld({ kinds: ['template'] });
     world.template('welcome', { subject: 'One' });
-    const play = world.server.fail(({ method }) => method === 'POST', answering(status), 1);
+    world.server.fail(({ method }) => method === 'POST', answering(status), 1);
     expect(await world.sync()).toMatchObject({ status: 'rejected', templates: { rejected: 1 } });
     world.writes();
     expect((await world.sync()).status).toBe('done');
     expect(world.writes()).toEqual([]);
-    play.undo();
     world.template('welcome', { subject: 'One, changed' });
     expect(await world.sync()).toMatchObject({ status: 'done', templates: { rejected: 0 } });
     expect(world.emulator.world.templates()).toHaveLength(1);
@@ -260,7 +258,9 @@ describe('a delete', () => {
     const { id } = known(world, 'ann');
     if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);
     const { parts, close } = world.connect();
-    const outcome = await parts[0]?.kind.send(change(id), new AbortController().signal);
+    const { signal } = new AbortController();
+    const passage = { signal, abort: signal, leaves: () => undefined, answered: () => undefined };
+    const outcome = await parts[0]?.kind.send(change(id), passage);
     await close();
     return { world, outcome };
   }

@@ -31,6 +31,7 @@ export function desireContact(
 ): DesiredRow {
   const faults: Fault[] = [];
   const id = text(at(value, fields.id));
+  if (id === unreadable) faults.push(noSingleValue(fields.id));
   const address = contactKey(text(at(value, fields.email)));
   const key = emailForm.safeParse(address).success ? address : undefined;
   if (id === '') faults.push(blank(fields.id));
@@ -41,7 +42,7 @@ export function desireContact(
   const body = canonicalJson(wanted);
   return {
     kind: 'contact',
-    id,
+    id: id === unreadable ? '' : id,
     key,
     alias: address,
     place,
@@ -87,11 +88,21 @@ function at(value: Record<string, unknown>, field: string): unknown {
 function text(value: unknown): string {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return value === null || value === undefined ? '' : '\u0000';
+  return value === null || value === undefined ? '' : unreadable;
 }
+
+/** An object or a list where a single value belongs: no word that means anything. */
+const unreadable = '\u0000';
 
 function blank(field: string): Fault {
   return { reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+}
+
+function noSingleValue(field: string): Fault {
+  return {
+    reason: `"${field}" is no single value`,
+    fix: 'name a field that holds a text or number',
+  };
 }
 
 function notAnAddress(field: string): Fault {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Subscription } from '../../platform/request.ts';
 import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
+import type { Change } from '../../model/change.ts';
 import type { Contact } from '../../platform/answer.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
@@ -27,11 +28,21 @@ const membership = z.object({ is: subscription, by: z.enum(['us', 'platform']) }
 export type Membership = z.infer<typeof membership>;
 
 export const recordedBody = z.object({
-  /** What the platform showed last; kept when the contact vanishes (the row then has no id). */
-  observed: observedBody,
+  /** What the platform showed last, of every contact of this address; kept when they vanish. */
+  contacts: z.array(observedBody),
+  /** Channels on which the creation itself left an opt-out that nobody made. */
+  defaults: z.array(z.string()),
   channels: z.record(z.string(), membership),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
+
+/** What a change that creates a contact carries: whether the CRM forbids some other channel. */
+export const creationBody = z.object({ forbids: z.boolean() });
+
+/** What a change of a subscription says. */
+export function enrolment(change: Change): { channel: string; subscription: Subscription } {
+  return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
+}
 
 /** The key of a contact: one spelling of an address for both sides. */
 export function contactKey(email: string): string {
@@ -50,7 +61,7 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   const seen: ObservedContact = {
     id: contact.id,
     left:
-      contact.status !== 'subscribed' || Boolean(contact.suppressionReason ?? contact.suppressedAt),
+      contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   const body = canonicalJson(seen);
