@@ -5,7 +5,7 @@ import type { Organization } from './organization.ts';
 export interface Manner {
   /** Whether a search finds the contact of this key; both are in lower case. */
   finds(key: string, search: string): boolean;
-  /** An email keeps its case where people write it, and an enrolment finds only its exact spelling. */
+  /** An email keeps its case where people write it; an enrolment finds its exact spelling alone. */
   keepsCase: boolean;
   /** The order in which rows, the newest first, are listed this time. */
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
