@@ -56,11 +56,9 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   for (const [at, planned] of changes.entries()) {
     if (run.stop.aborted || brake.stopped()) return;
     if (brake.holds(kind, planned)) continue;
-    const recorded = run.snapshot.recorded.get(kind.name, key);
-    const target = planned.op === 'create' ? undefined : (planned.target ?? recorded?.id);
-    const change = { ...planned, target };
+    const change = aimed(applying, planned);
     const outcome: Outcome =
-      target === undefined && planned.op !== 'create'
+      change.target === undefined && planned.op !== 'create'
         ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
         : await attempt(applying, change);
     brake.note(kind, change, outcome);
@@ -70,6 +68,12 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
       return;
     }
   }
+}
+
+/** What follows a creation was planned before its record had an id. */
+export function aimed({ run, kind }: Applying, change: JournaledChange): JournaledChange {
+  if (change.op === 'create' || change.target !== undefined) return change;
+  return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
 }
 
 /** `sent` is written at the very moment the request leaves: until then nothing has happened. */
