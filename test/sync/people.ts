@@ -68,7 +68,8 @@ export function arrange(stage: Stage, people: Person[]): void {
       .filter(([, is]) => is !== 'none')
       .map(([id, is]) => [id, is === 'in' ? 'opt_in' : 'opt_out']);
     stage.emulator.seed.contact({
-      email: addressOf(at),
+      // Who signed up elsewhere may be spelt in any case.
+      email: who.spelling === 'upper' ? addressOf(at).toUpperCase() : addressOf(at),
       status:
         who.platform === 'unsubscribed' || who.platform === 'blocked' ? who.platform : 'subscribed',
       suppressionReason: who.platform === 'suppressed' ? 'bounce' : undefined,
@@ -105,7 +106,7 @@ interface Standing {
 export function standings(stage: Stage): Map<string, Standing> {
   return new Map(
     stage.emulator.world.contacts().map((contact) => [
-      contact.email,
+      contact.email.toLowerCase(),
       {
         left: contact.status !== 'subscribed' || contact.suppressionReason !== null,
         memberships: new Map(contact.channels.map(({ id, subscription }) => [id, subscription])),

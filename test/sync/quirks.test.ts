@@ -10,7 +10,7 @@ import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { arrangeLetters, letter, unlikeLetters } from './letters.ts';
 import { arrange, checkWrites, event, happen, oursOf, person, standings } from './people.ts';
-import { createStage, type Stage } from './process.ts';
+import { createStage, type Stage, type StageOptions } from './process.ts';
 import { wishesOf } from './wish.ts';
 
 /** Every quirk with every value it takes. */
@@ -26,7 +26,7 @@ const nameOf = (variant: string): string => variant.split('=')[0] ?? '';
  */
 const refuses: Record<string, RegExp> = {
   'no-flip': /the platform does not change an existing subscription/,
-  'unknown-email': /Contact not found|only a message/,
+  'unknown-email': /Contact not found|without a reason/,
 };
 const stops = /answered 404 to 5 people|refused \d+ of \d+ changes|changes were not sent/;
 
@@ -36,6 +36,11 @@ const endless = ['*=1000000/1'];
 const storm = [
   ...['500=0.06', '500-after=0.06', '429=0.05', 'reset-before=0.04', 'reset-after=0.06'],
   ...['timeout-before=0.03', 'timeout-after=0.05', 'garbage=0.05', 'half=0.04', 'slow=0.1'],
+];
+
+const policies: StageOptions['policy'][] = [
+  {},
+  { missing: 'recreate', templates: 'overwrite', absentTemplates: 'archive' },
 ];
 
 interface Story {
@@ -49,7 +54,8 @@ async function tell({ played, seed, faults }: Story): Promise<void> {
   const algorithm = algorithms[seed % algorithms.length]?.name;
   const stage = createStage({
     seed,
-    limits: played.includes('retry-after-stuck') ? endless : ['*=15/10'],
+    policy: policies[seed % policies.length] ?? {},
+    limits: played.includes('retry-after-stuck') ? endless : ['*=3/5'],
     platform: { quirks: played, algorithm },
   });
   arrange(stage, people);
