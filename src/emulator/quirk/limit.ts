@@ -44,8 +44,9 @@ export function retryAfterStuck(): Quirk {
   return {
     answers: ({ route }) => (stuck.has(route) ? rateLimited(route, '1') : undefined),
     turns(reply) {
-      if (reply.outcome.status !== 429 || !reply.route) return reply;
-      stuck.add(reply.route);
+      const { route, outcome, reading } = reply;
+      if (route && reading?.remaining === 0) stuck.add(route);
+      if (outcome.status !== 429) return reply;
       const said = { 'x-ratelimit-remaining': '0', 'retry-after': '1' };
       return { ...reply, headers: { ...reply.headers, ...said } };
     },
