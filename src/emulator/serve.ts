@@ -40,7 +40,10 @@ export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number):
 }
 
 function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
-  const single = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  const single = Object.entries(headers).map(([name, value]): [string, string] => [
+    name,
+    String(value),
+  ]);
   return {
     method,
     path: originalUrl,

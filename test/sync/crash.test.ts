@@ -6,7 +6,8 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { createWorld, launch, statesIn, type Arrival, type Ended, type World } from './world.ts';
+import type { Arrival } from './server.ts';
+import { createWorld, launch, statesIn, type Ended, type World } from './world.ts';
 
 // Several processes each, beside other tests.
 vi.setConfig({ testTimeout: 40_000 });

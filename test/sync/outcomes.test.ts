@@ -3,7 +3,8 @@
  * and after the platform acted. What counts is what the platform has in the end, and how often.
  */
 import { describe, expect, test } from 'vitest';
-import { createWorld, type Arrival, type Fault, type World } from './world.ts';
+import type { Arrival, Fault } from './server.ts';
+import { createWorld, type World } from './world.ts';
 
 const ann = 'ann@example.com';
 const page = { 'content-type': 'text/html' };
@@ -251,7 +252,10 @@ describe('what was sent and not answered counts as ours', () => {
 });
 
 describe('a 2xx to a creation', () => {
-  /** The platform opts a new person into ch_product by itself, and answers with or without saying so. */
+  /**
+   * The platform opts a new person into ch_product by itself, and answers with or without saying
+   * so.
+   */
   function byDefault(world: World, bare: boolean): Fault {
     return {
       is: 'rewrite',
