@@ -108,7 +108,8 @@ const toRoute =
     arrival.route === route;
 
 async function worldFor({ name, arrange }: Operation): Promise<World> {
-  const world = await createWorld({ kinds: [name.includes('template') ? 'template' : 'contact'] });
+  const kinds = [name.includes('template') ? ('template' as const) : ('contact' as const)];
+  const world = await createWorld({ kinds, timeoutMs: 300 });
   world.people([]);
   await arrange(world);
   world.writes();

@@ -110,7 +110,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     limits: ['*=1000000/1'],
   });
   const server = await servePlatform(emulator);
-  const { channels = ['ch_news', 'ch_product'], timeoutMs = 150 } = options;
+  const { channels = ['ch_news', 'ch_product'], timeoutMs = 2_000 } = options;
   const kinds = options.kinds ?? ['contact', 'template'];
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
