@@ -1,5 +1,5 @@
 /**
- * The command line as a process, killed and interrupted in the middle of an apply (DESIGN 8). What
+ * The command line as a process, killed and interrupted in the middle of an apply. What
  * must hold: nobody is enrolled twice, no template is made twice, and the next run ends what the
  * first began.
  */

@@ -1,5 +1,5 @@
 /**
- * What the platform understood and refused (DESIGN 8): one record, one channel, and people first.
+ * What the platform understood and refused: one record, one channel, and people first.
  */
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/kind/kind.ts';

@@ -1,4 +1,4 @@
-/** Outcomes that stop more than one record, or slow everything down (DESIGN 8). */
+/** Outcomes that stop more than one record, or slow everything down. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/sync/run.ts';

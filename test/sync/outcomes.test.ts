@@ -1,5 +1,5 @@
 /**
- * No usable answer (DESIGN 8): time-outs, cut connections, 5xx and bodies nobody can read, before
+ * No usable answer: time-outs, cut connections, 5xx and bodies nobody can read, before
  * and after the platform acted. What counts is what the platform has in the end, and how often.
  */
 import { describe, expect, test } from 'vitest';
