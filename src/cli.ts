@@ -134,6 +134,7 @@ function processShell(): Shell {
 
 const patienceMs = 8_000;
 const sameSignalMs = 1_000;
+const twinMs = 250;
 
 /** The first signal stops, a later one (process groups and launchers send two at once) gives up. */
 function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
@@ -146,6 +147,8 @@ function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
       if (!stop.signal.aborted) {
         since = performance.now();
         setTimeout(() => abort.abort(reason), patienceMs).unref();
+        // Still here for the twin of this signal, which would else hit a process on its way out.
+        setTimeout(() => undefined, twinMs);
         stop.abort(reason);
       } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
     });

@@ -34,7 +34,7 @@ export interface Pass {
   mode: RunOptions['mode'];
   writes: boolean;
   /** What more to say when the run has ended, before the snapshot is closed. */
-  then?(ended: { mirror: Mirror; summary: Summary; names: Names }): void;
+  ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
 }
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
@@ -65,7 +65,7 @@ async function runOnce(flags: PassFlags, shell: Shell, wanted: Pass): Promise<nu
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
     if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
-    wanted.then?.({ mirror, summary, names });
+    wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } finally {
     await close();

@@ -42,7 +42,10 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
 }
 
 function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
-  const single = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  const single = Object.entries(headers).map(([name, value]): [string, string] => [
+    name,
+    String(value),
+  ]);
   return {
     method,
     path: originalUrl,

@@ -89,7 +89,10 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
 /** Given up between attempts of which one may have acted: that outweighs why it was given up. */
 function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSignal): unknown {
   if (acted === 'no') return error;
-  if (error instanceof Rejected) return new Rejected(error.message, { ...error, acted });
+  if (error instanceof Rejected) {
+    const { status, why, fix, route } = error;
+    return new Rejected(error.message, { status, why, fix, route, acted });
+  }
   const waited = error instanceof RateLimited || error instanceof Held;
   if (!waited && !(ended?.aborted && error === ended.reason)) return error;
   const message = 'stopped before it was known whether an earlier attempt had its effect';

@@ -4,13 +4,15 @@
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
  * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
- * - `decide` is pure: what to do with one record, from the three things known about it. Called twice
+ * - `decide` is pure: what to do with one record, from the three things known about it. Called
+ *   twice
  *   on an unchanged world the second decision holds no changes.
  * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
  * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
  *   reading, never by sending again; it throws what that reading throws.
- * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined = gone.
+ * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
+ *   gone.
  */
 import type { Change, Op } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
@@ -64,12 +66,16 @@ export interface States {
   recorded: RecordedRow | undefined;
   /**
    * Recorded rows of other keys that are this record under a former name: the platform shows the
-   * same id (and the source no longer names that key), or the source once gave that key the same id.
+   * same id (and the source no longer names that key), or the source once gave that key the same
+   * id.
    */
   former: readonly RecordedRow[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
-  /** listed: `observed` was read, empty means absent. assumed: nothing was read, take what is recorded. */
+  /**
+   * listed: `observed` was read, empty means absent. assumed: nothing was read, take what is
+   * recorded.
+   */
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
@@ -102,7 +108,9 @@ export interface Passage {
 /** How fresh our knowledge is when a change is about to be sent. */
 export interface Known {
   recorded: RecordedRow | undefined;
-  /** Whether the platform was read recently enough to prove what the plan assumed of this record. */
+  /**
+   * Whether the platform was read recently enough to prove what the plan assumed of this record.
+   */
   fresh: boolean;
   signal: AbortSignal;
 }
@@ -119,7 +127,8 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * what holds now. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something
+ * what holds now. unsent: certainly nothing happened. held: we kept it ourselves. unknown:
+ * something
  * may have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
  */
 export type Outcome =

@@ -36,7 +36,10 @@ export async function afterwards(read: () => Promise<Outcome>): Promise<Outcome>
   }
 }
 
-/** What a request that threw means for its change, where the kind has no rule of its own (README, outcomes). */
+/**
+ * What a request that threw means for its change, where the kind has no rule of its own (README,
+ * outcomes).
+ */
 export function outcomeOf(error: unknown): Outcome {
   if (error instanceof Rejected) return ofRefusal(error);
   if (error instanceof Unavailable) {

@@ -8,7 +8,9 @@ export class Invalid extends Error {
   override readonly name = 'Invalid';
 }
 
-/** The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named. */
+/**
+ * The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named.
+ */
 export class RateLimited extends Error {
   override readonly name = 'RateLimited';
   readonly retryAfterMs: number;
@@ -71,7 +73,9 @@ export class Held extends Error {
   override readonly name = 'Held';
 }
 
-/** Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later. */
+/**
+ * Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later.
+ */
 export class Busy extends Error {
   override readonly name = 'Busy';
 }

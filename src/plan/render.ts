@@ -20,7 +20,7 @@ const words: Record<string, string> = {
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
   const lines = [
-    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${summary.status} (${summary.mode}, ${(summary.ms / 1000).toFixed(1)} s)`,
+    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
     '',
     ...table([
       ['', 'CRM', 'platform', 'conflicts', 'rejected', 'invalid', writes ? 'done' : 'to do'],
@@ -33,6 +33,11 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
   ];
   return [...lines, ...renderProblems(summary)];
+}
+
+function outcomeOf({ status, mode, ms }: Summary): string {
+  const done = status === 'rejected' ? 'done, but some records need a look' : status;
+  return `${done} (${mode}, ${(ms / 1000).toFixed(1)} s)`;
 }
 
 function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean): string[] {

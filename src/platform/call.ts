@@ -94,7 +94,7 @@ function build(call: Call<unknown>, apiKey: string): Request {
   const path = operation.path.replace(/\{\w+\}/, () => segment(id));
   const request: Request = {
     method: operation.method,
-    path: search.size > 0 ? `${path}?${search}` : path,
+    path: search.size > 0 ? `${path}?${search.toString()}` : path,
     headers: { accept: 'application/json', 'x-api-key': apiKey },
   };
   if (body === undefined) return request;

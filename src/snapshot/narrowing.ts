@@ -19,7 +19,8 @@ export interface Narrowing {
 
 /** One row per key of the source, whatever the number of its records. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
-  max(fingerprint) fingerprint from temp.desired where kind = @kind and key is not null group by key`;
+  max(fingerprint) fingerprint
+  from temp.desired where kind = @kind and key is not null group by key`;
 
 /** One row per key of the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint

@@ -11,7 +11,9 @@ import type { Key, KindName } from '../model/record.ts';
 export interface Problems {
   get(problem: Pick<Problem, 'kind' | 'key' | 'class' | 'part'>): Known | undefined;
   put(problem: Problem & Known & { run: string }): void;
-  /** Takes over what this run noticed (invalid records and conflicts) and forgets what it did not. */
+  /**
+   * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not.
+   */
   adopt(kind: KindName, run: string, at: number): void;
   forgetUnnoticed(kind: KindName, run: string): void;
   parked(kind: KindName, key: Key): Parked[];
@@ -50,7 +52,8 @@ export function problemsIn(db: Database): Problems {
   const put = db.prepare(
     `insert or replace into problem
        (kind, key, class, part, reason, fix, desired, attempts, retry_at, since, run)
-     values (@kind, @key, @class, @part, @reason, @fix, @desired, @attempts, @retryAt, @since, @run)`,
+     values (@kind, @key, @class, @part, @reason, @fix,
+       @desired, @attempts, @retryAt, @since, @run)`,
   );
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, since, run)

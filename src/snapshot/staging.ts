@@ -24,7 +24,9 @@ export interface Staging {
   forgetObserved(kind: KindName, key: Key): void;
   observed(kind: KindName, key: Key): ObservedRow[];
   countObserved(kind: KindName): number;
-  /** Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time. */
+  /**
+   * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
+   */
   countCreatedBy(kind: KindName, at: number): number;
   /** Notes that this key was read by itself just now: its observed rows are all there are. */
   addLooked(kind: KindName, key: Key, at: number): void;

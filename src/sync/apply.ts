@@ -48,7 +48,10 @@ function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<
   }
 }
 
-/** The changes of one record, one after the other; what one of them learns ends the plan of the rest. */
+/**
+ * The changes of one record, one after the other; what one of them learns ends the plan of the
+ * rest.
+ */
 async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
   const { run, kind, brake } = applying;
   const { journal } = run.snapshot;
@@ -64,7 +67,8 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
     brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     if (outcome.is === 'stale' || outcome.is === 'unknown') {
-      for (const rest of changes.slice(at + 1)) journal.move(rest.seq, 'stale', run.clock.now());
+      for (const rest of changes.slice(at + 1))
+        journal.move(rest.seq, 'stale', { at: run.clock.now() });
       return;
     }
   }
@@ -90,7 +94,7 @@ async function attempt(applying: Applying, change: JournaledChange): Promise<Out
     abort: run.abort,
     leaves: () => {
       if (run.stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
-      run.snapshot.journal.move(change.seq, 'sent', run.clock.now());
+      run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
     },
     answered: brake.hear,
   });
@@ -107,7 +111,9 @@ function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known
   return { recorded, fresh, signal: run.abort };
 }
 
-/** What an outcome means for the journal, the recorded state, the problems and the rest of the run. */
+/**
+ * What an outcome means for the journal, the recorded state, the problems and the rest of the run.
+ */
 export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
   const { run, kind } = applying;
   const { journal } = run.snapshot;
@@ -116,11 +122,11 @@ export function settle(applying: Applying, change: JournaledChange, outcome: Out
     if (outcome.is === 'acked') acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
-      journal.move(change.seq, 'stale', at, { reason: outcome.why, fix: '' });
+      journal.move(change.seq, 'stale', { at, reason: outcome.why });
       relearn(applying, change, outcome.observed);
     } else if (outcome.is === 'unknown') {
-      journal.move(change.seq, 'unknown', at, { reason: outcome.why, fix: '' });
-    } else journal.move(change.seq, 'planned', at);
+      journal.move(change.seq, 'unknown', { at, reason: outcome.why });
+    } else journal.move(change.seq, 'planned', { at });
   });
   applying.tally.settled(kind, change, outcome);
   const done = applying.tally.settledCount(kind.name);
@@ -137,7 +143,7 @@ function acknowledge(
   const { journal, recorded, problems, staging, narrowing } = run.snapshot;
   const at = run.clock.now();
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
-  journal.move(change.seq, 'acked', at);
+  journal.move(change.seq, 'acked', { at });
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(kind.name, change.key, change.part);
@@ -148,7 +154,9 @@ function acknowledge(
   }
 }
 
-/** Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily. */
+/**
+ * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
+ */
 function reject(
   applying: Applying,
   change: JournaledChange,
@@ -167,7 +175,7 @@ function reject(
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;
   const delay = Math.min(day, 3_600_000 * 2 ** (attempts - 1));
-  journal.move(change.seq, 'rejected', at, { reason, fix });
+  journal.move(change.seq, 'rejected', { at, reason, fix });
   problems.put({
     ...problem,
     reason,

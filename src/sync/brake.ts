@@ -5,7 +5,7 @@
  *   it refuses a route                                        → that route stops
  *   it knows no such channel                                  → that channel stops
  *   5 unknown addresses in one channel, and no success there  → that channel stops
- *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409 does not count)
+ *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
  *   5 requests in a row without a usable answer               → the run stops
  */
 import type { Change } from '../model/change.ts';
@@ -18,7 +18,9 @@ export interface Brake {
   holds(kind: Kind, change: Change): boolean;
   /** Whether it cannot be looked at before it is sent. */
   blinds(kind: Kind, change: Change): boolean;
-  /** Hears every answer at once: after a 401 nothing more may leave, before it is even understood. */
+  /**
+   * Hears every answer at once: after a 401 nothing more may leave, before it is even understood.
+   */
   hear(status: number): void;
   note(kind: Kind, change: Change, outcome: Outcome): void;
   /** Whether an error means that a route may not be used, which stops that route and no more. */
@@ -36,46 +38,18 @@ const strangersAtMost = 5;
 
 export function createBrake(): Brake {
   const stops = new Map<string, string>();
-  const strangers = new Map<string, number>();
-  const proven = new Set<string>();
-  let keyRefused = false;
-  let attempted = 0;
-  let rejected = 0;
-  let silence = 0;
   const stop = (scope: string, why: string): void => {
     if (!stops.has(scope)) stops.set(scope, why);
   };
-
-  function noteRejection(kind: Kind, change: Change, status: number): void {
-    if (status === 409) return;
-    attempted += 1;
-    rejected += 1;
-    if (status === 404 && change.op === 'create' && change.part !== '') {
-      noteStranger(partOf(kind, change), change.part);
-    }
-    if (attempted >= attemptsAtLeast && rejected / attempted > rejectedAtMost) {
-      const count = `${rejected} of ${attempted}`;
-      stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
-    }
-  }
-
-  function noteStranger(scope: string, part: string): void {
-    const count = (strangers.get(scope) ?? 0) + 1;
-    strangers.set(scope, count);
-    if (proven.has(scope) || count < strangersAtMost) return;
-    stop(scope, `the platform answered 404 to ${count} people in ${part} → is that channel there?`);
-  }
+  const refusals = countRefusals(stop);
+  let keyRefused = false;
+  let silence = 0;
 
   function noteSilence(why: string): void {
     silence += 1;
     if (silence < unanswered) return;
     const count = `${unanswered} requests in a row had no usable answer`;
     stop('run', `${count}, the last: ${why} → run again when the platform is well`);
-  }
-
-  function noteStop(kind: Kind, change: Change, outcome: Outcome & { is: 'stopped' }): void {
-    if (outcome.scope === 'route') stop(outcome.route, outcome.why);
-    else stop(outcome.scope === 'run' ? 'run' : partOf(kind, change), outcome.why);
   }
 
   return {
@@ -91,11 +65,9 @@ export function createBrake(): Brake {
       if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
       if (outcome.is === 'held' || outcome.is === 'stale') return;
       silence = 0;
-      if (outcome.is === 'rejected') noteRejection(kind, change, outcome.status);
-      if (outcome.is === 'stopped') noteStop(kind, change, outcome);
-      if (outcome.is !== 'acked') return;
-      attempted += 1;
-      proven.add(partOf(kind, change));
+      if (outcome.is === 'acked') refusals.acked(partOf(kind, change));
+      else if (outcome.is === 'rejected') refusals.rejected(kind, change, outcome.status);
+      else stop(scopeOf(kind, change, outcome), outcome.why);
     },
     refuses(error) {
       const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
@@ -106,6 +78,43 @@ export function createBrake(): Brake {
     reasons: () => [...stops.values()],
     stopped: () => keyRefused || stops.has('run'),
   };
+}
+
+/** The rows of the table that need a count. */
+function countRefusals(stop: (scope: string, why: string) => void) {
+  const strangers = new Map<string, number>();
+  const proven = new Set<string>();
+  let attempted = 0;
+  let rejected = 0;
+
+  function noteStranger(scope: string, part: string): void {
+    const count = (strangers.get(scope) ?? 0) + 1;
+    strangers.set(scope, count);
+    if (proven.has(scope) || count < strangersAtMost) return;
+    stop(scope, `the platform answered 404 to ${count} people in ${part} → is that channel there?`);
+  }
+
+  return {
+    acked(scope: string): void {
+      attempted += 1;
+      proven.add(scope);
+    },
+    rejected(kind: Kind, change: Change, status: number): void {
+      if (status === 409) return;
+      attempted += 1;
+      rejected += 1;
+      const isStranger = status === 404 && change.op === 'create' && change.part !== '';
+      if (isStranger) noteStranger(partOf(kind, change), change.part);
+      if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
+      const count = `${rejected} of ${attempted}`;
+      stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
+    },
+  };
+}
+
+function scopeOf(kind: Kind, change: Change, stopped: Outcome & { is: 'stopped' }): string {
+  if (stopped.scope === 'route') return stopped.route;
+  return stopped.scope === 'run' ? 'run' : partOf(kind, change);
 }
 
 function partOf(kind: Kind, { part }: Change): string {

@@ -1,6 +1,7 @@
 /**
  * Finds out what became of changes that were sent and not answered, by reading, never by sending
- * again. A creation may still arrive until one time-out has passed since it was sent. A reading that
+ * again. A creation may still arrive until one time-out has passed since it was sent. A reading
+ * that
  * fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../model/change.ts';

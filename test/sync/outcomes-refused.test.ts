@@ -1,8 +1,11 @@
-/** What the platform understood and refused (DESIGN 8): one record, one channel, and people first. */
+/**
+ * What the platform understood and refused: one record, one channel, and people first.
+ */
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/kind/kind.ts';
 import type { Change } from '../../src/model/change.ts';
-import { createWorld, type Arrival, type Fault, type World } from './world.ts';
+import type { Arrival, Fault } from './server.ts';
+import { createWorld, type World } from './world.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
@@ -290,7 +293,7 @@ describe('a delete', () => {
       { run: 'earlier', kind: 'contact', phase: 2 },
       ann,
     );
-    world.snapshot.journal.move(planned?.seq ?? -1, 'sent', world.clock.now());
+    world.snapshot.journal.move(planned?.seq ?? -1, 'sent', { at: world.clock.now() });
     if (acted) world.emulator.dashboard.deleteContact(id);
     world.people([{ email: ann }]);
     world.writes();

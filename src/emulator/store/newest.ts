@@ -51,7 +51,7 @@ export function newestFirst<T extends Dated>(): Newest<T> {
     },
     page(page, limit) {
       const end = rows.length - (page - 1) * limit;
-      return end > 0 ? rows.slice(Math.max(0, end - limit), end).reverse() : [];
+      return end > 0 ? rows.slice(Math.max(0, end - limit), end).toReversed() : [];
     },
     *[Symbol.iterator]() {
       for (let index = rows.length - 1; index >= 0; index -= 1) {

@@ -9,7 +9,8 @@ import { afterwards, settled, stale } from '../outcome.ts';
 import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
-import { contactKey, creationBody, enrolment, observe, observedBody } from './record.ts';
+import { contactKey, observe } from './observe.ts';
+import { creationBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;

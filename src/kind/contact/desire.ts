@@ -1,7 +1,8 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { email as emailForm, type Subscription } from '../../platform/request.ts';
-import { contactKey, type DesiredContact } from './record.ts';
+import { contactKey } from './observe.ts';
+import type { DesiredContact } from './record.ts';
 
 /** Which field of a CRM record says what: column names or dotted paths. */
 export interface ContactFields {
@@ -23,7 +24,9 @@ export function fieldNames(fields: ContactFields): string[] {
   return [...new Set([fields.id, fields.email, ...optional, ...channels])];
 }
 
-/** One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else. */
+/**
+ * One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else.
+ */
 export function desireContact(
   fields: ContactFields,
   value: Record<string, unknown>,

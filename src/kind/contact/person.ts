@@ -1,4 +1,6 @@
-/** What to do about one person: every channel through the truth table, and what is known afterwards. */
+/**
+ * What to do about one person: every channel through the truth table, and what is known afterwards.
+ */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
@@ -36,8 +38,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
   decision.changes = decision.changes.filter(allowed);
-  const gone = [...facts.desired.values()].every((wish) => wish === 'gone');
-  if (states.recorded || (facts.person.present && !gone)) {
+  if (facts.recorded || (facts.person.present && facts.person.owned)) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined;
   }
@@ -64,6 +65,8 @@ function factsOf(states: States, rules: PersonRules): Facts {
   const shown = contactsOf(states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
   const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
+  const desired = wishesOf(states, rules.channels);
+  const named = [...desired.values()].some((wish) => wish !== 'gone');
   return {
     states,
     rules,
@@ -71,10 +74,11 @@ function factsOf(states: States, rules: PersonRules): Facts {
     shown,
     contacts,
     former: states.former.map((row) => recordedBody.parse(JSON.parse(row.body))),
-    desired: wishesOf(states, rules.channels),
+    desired,
     person: {
       present: contacts.length > 0,
-      owned: recorded !== undefined,
+      // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
+      owned: recorded !== undefined || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due: false,
     },
@@ -98,7 +102,7 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
 function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
   const silent = desired.length === 0 && !certified;
-  return silent ? new Map() : strictest(desired, channels);
+  return silent ? new Map<string, Wish>() : strictest(desired, channels);
 }
 
 /** The person's contacts as they are seen, or as they were when nothing was read. */

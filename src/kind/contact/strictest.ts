@@ -27,7 +27,10 @@ export function strictest(
   return new Map(channels.map((channel) => [channel, wishOf(channel)]));
 }
 
-/** Whether some records of one address want in where others want out: worth a word, though it is decided. */
+/**
+ * Whether some records of one address want in where others want out: worth a word, though it is
+ * decided.
+ */
 export function contradict(rows: readonly DesiredRow[], channel: string): boolean {
   if (rows.length < 2) return false;
   const wishes = rows.map((row) => desiredBody.parse(JSON.parse(row.body)).channels[channel]);
@@ -45,7 +48,10 @@ export function strictestOf(
   return shown.find((is) => is !== undefined);
 }
 
-/** Some are in, some are not: nobody is opted in on such ground, and an opt-out still has work to do. */
+/**
+ * Some are in, some are not: nobody is opted in on such ground, and an opt-out still has work to
+ * do.
+ */
 function mixed(shown: (Subscription | undefined)[]): Subscription {
   return shown.includes('opt_out') ? 'opt_out' : 'opt_in';
 }

@@ -5,19 +5,19 @@
  *   O = the platform's templates of that id, or of exactly that name
  *   changed = D is not what we sent   edited = what O shows of D's fields is not what it showed us
  *
- *   #   D    R    O                                  →
- *   1   —    —    any                                nothing: foreign
- *   2   —    R    —                                  forget
- *   3   —    R    O, listed                          absentTemplates: archive → archive; keep → nothing
- *   4   D    —    —                                  create (then complete: what only an update can set)
- *   5   D    —    one                                adopt; differing: overwrite → update; keep → conflict
- *   6   D    —    several                            rejected, ids listed
- *   7   D    R    — (vanished)                       overwrite → create; keep → conflict
- *                 others of that name              as 5 and 6: ours vanished, these are others'
- *   8   D    R    shows D                            nothing; record
- *   9   D    R    not edited, not changed            nothing
- *  10   D    R    not edited, changed                update; but found so at adoption: as in 5
- *  11   D    R    edited                             overwrite → keep their version, update; keep → conflict
+ *   #   D    R    O                        →
+ *   1   —    —    any                      nothing: foreign
+ *   2   —    R    —                        forget
+ *   3   —    R    O, listed                absentTemplates: archive → archive; keep → nothing
+ *   4   D    —    —                        create (then complete: what only an update can set)
+ *   5   D    —    one                      adopt; differing: overwrite → update; keep → conflict
+ *   6   D    —    several                  rejected, ids listed
+ *   7   D    R    — (vanished)             overwrite → create; keep → conflict
+ *                 others of that name      as 5 and 6: ours vanished, these are others'
+ *   8   D    R    shows D                  nothing; record
+ *   9   D    R    not edited, not changed  nothing
+ *  10   D    R    not edited, changed      update; but found so at adoption: as in 5
+ *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
  * An invalid D counts as present and does nothing. Without a certified reading of the source no
  * template is absent.

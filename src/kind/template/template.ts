@@ -37,7 +37,10 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
   };
 }
 
-/** A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh look. */
+/**
+ * A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh
+ * look.
+ */
 async function look(
   platform: Platform['templates'],
   change: Change,
