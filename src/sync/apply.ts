@@ -60,10 +60,13 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
     if (run.stop.aborted || brake.stopped()) return;
     if (brake.holds(kind, planned)) continue;
     const change = aimed(applying, planned);
-    const outcome: Outcome =
-      change.target === undefined && planned.op !== 'create'
-        ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
-        : await attempt(applying, change);
+    if (change.target === undefined && change.op !== 'create') {
+      // Nothing was read, so nothing is concluded: least of all that the person is absent.
+      const reason = 'its creation did not come to pass';
+      journal.move(change.seq, 'stale', { at: run.clock.now(), reason });
+      continue;
+    }
+    const outcome = await attempt(applying, change);
     brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     if (outcome.is === 'stale' || outcome.is === 'unknown') {
