@@ -19,8 +19,12 @@ const forms = {
   bare: { subject: 'Hello' },
   content: { subject: 'Hello', content },
   whole: {
-    ...{ subject: 'Hello', description: 'To all', content, variables },
-    ...{ fromEmail: 'team@example.org', status: 'published' as const },
+    subject: 'Hello',
+    description: 'To all',
+    content,
+    variables,
+    fromEmail: 'team@example.org',
+    status: 'published' as const,
   },
 };
 
@@ -40,7 +44,7 @@ const other = { subject: 'Somebody wrote this on the platform' };
 /** Templates the source states that the platform does not show so, by key. */
 export function unlikeLetters(stage: Stage): string[] {
   const shown = stage.emulator.world.templates();
-  const unlike = stage.templates.filter(({ key, ...fields }) => {
+  const unlike = stage.templates.filter(({ key: _, ...fields }) => {
     const same = shown.filter(({ name }) => name === fields['name']);
     const [only] = same;
     return (

@@ -8,15 +8,19 @@ export type Wish = 'opt_in' | 'opt_out' | undefined;
 
 /** Of one person, given as all their CRM records: any no wins; who is broken is never opted in. */
 function wishOf(records: readonly Record<string, unknown>[], channel: string): Wish {
-  const words = records.map((record) => String(record[channel] ?? '').toLowerCase());
+  const words = records.map((record) => wordOf(record[channel]));
   const leaves = records.some((record) => record['unsubscribed'] === 'true');
   if (leaves || words.some((word) => no.has(word))) return 'opt_out';
   const isBroken = (record: Record<string, unknown>) =>
     channels.some((id) => record[id] === 'maybe');
   if (records.some(isBroken)) return undefined;
   const living = records.filter((record) => record['deleted'] !== 'true');
-  const wants = living.some((record) => yes.has(String(record[channel] ?? '').toLowerCase()));
+  const wants = living.some((record) => yes.has(wordOf(record[channel])));
   return wants ? 'opt_in' : undefined;
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'string' ? value.toLowerCase() : '';
 }
 
 /** By address and channel. */
