@@ -24,13 +24,19 @@ interface Deciding {
 const pageOfKeys = 500;
 
 export function decide({ run, kind, known, tally }: Deciding): void {
-  const { narrowing } = run.snapshot;
+  const { narrowing, journal } = run.snapshot;
+  const open = new Set(journal.open(kind.name).map(({ key }) => key));
   let after = '';
   let done = 0;
   for (;;) {
     const keys = narrowing.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    run.snapshot.stage(() => keys.forEach((key) => decideOne(run, kind, { key, known, tally })));
+    run.snapshot.stage(() => {
+      for (const key of keys) {
+        if (open.has(key)) decideUnknown(run, kind, { key, known });
+        else decideOne(run, kind, { key, known, tally });
+      }
+    });
     after = keys.at(-1) ?? after;
     done += keys.length;
     run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
@@ -54,6 +60,20 @@ function decideOne(
   const { changes } = decision;
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
     staging.addPlanned(change);
+  }
+}
+
+/**
+ * While it is not known what became of a change, what is seen of its record may be our own doing:
+ * nothing is concluded from it, and only opt-outs are sent.
+ */
+function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge }): void {
+  const { staging, journal } = run.snapshot;
+  const open = journal.open(kind.name).filter(({ key }) => key === at.key);
+  const isOpen = ({ part }: Change) =>
+    open.some((change) => change.op === 'opt_out' && change.part === part);
+  for (const change of kind.decide(statesOf(run, kind, at)).changes) {
+    if (change.op === 'opt_out' && !isOpen(change)) staging.addPlanned(change);
   }
 }
 

@@ -85,6 +85,24 @@ test('an opt-out of ours stays ours, though it was answered by 500, 409 and sile
   stage.close();
 });
 
+test('nor is it anybody else’s while nobody knows what became of it', async () => {
+  const faults = ['reset-after@contacts.enrol'];
+  const stage = createStage({ wire: deaf('/retrieve/', 8), platform: { faults } });
+  stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+  expect((await stage.sync()).reasons.join()).toContain(
+    'the outcome of 1 changes is not known yet',
+  );
+  stage.emulator.fail([]);
+  stage.writes();
+  expect((await stage.sync()).status).toBe('done');
+  expect(stage.writes()).toEqual([]);
+  stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
+  const summary = await stage.sync();
+  expect(summary.contacts).toMatchObject({ conflicts: 0, applied: { opt_in: 1 } });
+  stage.close();
+});
+
 test('a 409 to an opt-out that nobody else explains is the word of the person', async () => {
   const stage = createStage({ wire: deaf('/retrieve/', 4) });
   const id = stage.emulator.seed.contact({
