@@ -70,3 +70,47 @@ export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 /** GET /api/template/v1/list */
 export const templateListQuery = z.object({ page: page.optional(), limit: limit.optional() });
 export type TemplateListQuery = z.infer<typeof templateListQuery>;
+
+/** POST /api/template/v1/{id}/test */
+export const testSendBody = z.object({
+  to: z.string().min(1),
+  fromEmail: z.string().optional(),
+  subject: z.string().optional(),
+  html: z.string().optional(),
+  variables: z.record(z.string(), z.unknown()).optional(),
+});
+export type TestSendBody = z.infer<typeof testSendBody>;
+
+/** A label of a domain name: letters, digits and inner hyphens, at most 63 characters. */
+const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+/** Dot-separated labels, the last one of letters only and at least 2 long. */
+const domainName = z
+  .string()
+  .min(4)
+  .max(255)
+  .regex(new RegExp(`^(?:${label}\\.)+[A-Za-z]{2,63}$`), 'Invalid domain format');
+
+/** Dot-separated labels below the domain. */
+const subdomain = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid domain format');
+
+/** POST /api/domain/v1/create */
+export const domainCreateBody = z.object({
+  domain: domainName,
+  custom_return_path: subdomain.optional(),
+  tracking: subdomain.optional(),
+  click_tracking: z.boolean().optional(),
+  open_tracking: z.boolean().optional(),
+  tls: z.enum(['opportunistic', 'enforced']).optional(),
+  sending_email: z.boolean().optional(),
+  receiving_email: z.boolean().optional(),
+});
+export type DomainCreateBody = z.infer<typeof domainCreateBody>;
+
+/** GET /api/domain/v1/list: its parameters are not shown; those of every list ("Limits" 2). */
+export const domainListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export type DomainListQuery = z.infer<typeof domainListQuery>;
