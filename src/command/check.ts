@@ -30,7 +30,7 @@ interface Finding {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const config = loadConfig(flags.config, shell.env);
-  const { platform, close } = connect(config, shell);
+  const platform = connect(config, shell);
   const findings: Finding[] = [
     { what: 'configuration', ok: true, found: `${config.file} is valid`, invalidInput: false },
   ];
@@ -42,7 +42,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       );
     }
   } finally {
-    await close();
+    await platform.close();
   }
   const ok = findings.every((finding) => finding.ok);
   if (flags.json) {
