@@ -96,7 +96,7 @@ export const operations = {
     session: true,
   },
   enableApiKey: {
-    route: 'api-keys.enable',
+    route: 'keys.enable',
     method: 'POST',
     path: '/api/api-key/v1/enable/{api_key_id}',
     resend: resend.repeatable,

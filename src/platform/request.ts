@@ -81,36 +81,38 @@ export const testSendBody = z.object({
 });
 export type TestSendBody = z.infer<typeof testSendBody>;
 
-/** A label of a domain name: letters, digits and inner hyphens, at most 63 characters. */
+/** Letters, digits and inner hyphens, at most 63 of them. */
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
-/** Dot-separated labels, the last one of letters only and at least 2 long. */
-const domainName = z
+/** Labels with dots between them; the last one of two letters or more. */
+export const domainName = z
   .string()
   .min(4)
   .max(255)
   .regex(new RegExp(`^(?:${label}\\.)+[A-Za-z]{2,63}$`), 'Invalid domain format');
 
-/** Dot-separated labels below the domain. */
 const subdomain = z
   .string()
   .min(1)
   .max(255)
-  .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid domain format');
+  .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid subdomain format');
 
-/** POST /api/domain/v1/create */
+export const tls = z.enum(['opportunistic', 'enforced']);
+export type Tls = z.infer<typeof tls>;
+
+/** POST /api/domain/v1/create: no default is stated for tls. */
 export const domainCreateBody = z.object({
   domain: domainName,
-  custom_return_path: subdomain.optional(),
-  tracking: subdomain.optional(),
-  click_tracking: z.boolean().optional(),
-  open_tracking: z.boolean().optional(),
-  tls: z.enum(['opportunistic', 'enforced']).optional(),
-  sending_email: z.boolean().optional(),
-  receiving_email: z.boolean().optional(),
+  custom_return_path: subdomain.optional().meta({ default: 'inbound' }),
+  tracking: subdomain.optional().meta({ default: 'tracking' }),
+  click_tracking: z.boolean().optional().meta({ default: false }),
+  open_tracking: z.boolean().optional().meta({ default: false }),
+  tls: tls.optional(),
+  sending_email: z.boolean().optional().meta({ default: true }),
+  receiving_email: z.boolean().optional().meta({ default: true }),
 });
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 
-/** GET /api/domain/v1/list: its parameters are not shown; those of every list ("Limits" 2). */
+/** GET /api/domain/v1/list: not shown; as every list is paged ("Limits 2"). */
 export const domainListQuery = z.object({ page: page.optional(), limit: limit.optional() });
 export type DomainListQuery = z.infer<typeof domainListQuery>;

@@ -114,5 +114,5 @@ export const calls: [string, boolean, (platform: Platform) => Promise<unknown>][
     false,
     ({ domains }) => domains.nameservers('dom_1', { sessionCookie: COOKIE }),
   ],
-  ['api-keys.enable', true, ({ apiKeys }) => apiKeys.enable('key_1')],
+  ['keys.enable', true, ({ apiKeys }) => apiKeys.enable('key_1')],
 ];
