@@ -141,17 +141,17 @@ function recordsOf({ domain, id, dnsRecords }: Domain): string[] {
     [
       record.recordType,
       record.name,
-      record.value,
+      record.recordTypeName,
       record.ttl,
       record.priority,
-      record.recordTypeName,
+      record.value,
     ].map(cell),
   );
   return [
     '',
     `Put these into the DNS of ${cell(domain)}, then: crm-mirror domains verify ${cell(id)}`,
     '',
-    ...table([['TYPE', 'NAME', 'VALUE', 'TTL', 'PRIORITY', 'FOR'], ...rows]),
+    ...table([['TYPE', 'NAME', 'FOR', 'TTL', 'PRIORITY', 'VALUE'], ...rows]),
   ];
 }
 

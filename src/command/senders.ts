@@ -64,6 +64,9 @@ function stateOf(name: string, domain: Domain | undefined): { good: boolean; fou
     return { good: false, found: 'its sending is switched off → switch it on on the platform' };
   }
   if (status === 'active') return { good: true, found: 'verified (active)' };
+  if (status === 'verifying') {
+    return { good: false, found: 'not verified yet: the platform is looking at its DNS records' };
+  }
   const reason = why ? ` (${cell(why)})` : '';
   const then = `make its DNS records, then crm-mirror domains verify ${name}`;
   return { good: false, found: `not verified: ${cell(status)}${reason} → ${then}` };

@@ -87,8 +87,8 @@ describe('domains create', () => {
       '',
       'Put these into the DNS of news.example.com, then: crm-mirror domains verify dom_1',
       '',
-      'TYPE  NAME          VALUE                TTL   PRIORITY  FOR',
-      'MX    inbound.news  mx.platform.example  Auto  10        Return path',
+      'TYPE  NAME          FOR          TTL   PRIORITY  VALUE',
+      'MX    inbound.news  Return path  Auto  10        mx.platform.example',
     ]);
   });
 

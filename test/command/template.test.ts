@@ -104,11 +104,13 @@ describe('check', () => {
     news: { fromEmail: 'news@news.example.com' },
     product: { fromEmail: 'product@product.example' },
     off: { fromEmail: 'a@off.example' },
+    soon: { fromEmail: 'a@soon.example' },
   };
   const domains = [
     { id: 'dom_1', domain: 'example.com', status: 'active', isSendingEmailEnabled: true },
     { id: 'dom_2', domain: 'product.example', status: 'failed', verificationFailedReason: 'No MX' },
     { id: 'dom_3', domain: 'off.example', status: 'active', isSendingEmailEnabled: false },
+    { id: 'dom_4', domain: 'soon.example', status: 'verifying' },
   ];
   const reads = { 'GET /api/template/v1/list': { body: { templates: [], total: 0 } } };
 
@@ -124,6 +126,7 @@ describe('check', () => {
       'NOTE sender domain news.example.com: sends 1 template; the platform does not know it → crm-mirror domains create news.example.com',
       'NOTE sender domain off.example: sends 1 template; its sending is switched off → switch it on on the platform',
       'NOTE sender domain product.example: sends 1 template; not verified: failed (No MX) → make its DNS records, then crm-mirror domains verify product.example',
+      'NOTE sender domain soon.example: sends 1 template; not verified yet: the platform is looking at its DNS records',
     ]);
   });
 
