@@ -28,7 +28,7 @@ export const parts: readonly Part[] = [
   { name: 'nameservers', summary: 'who answers for a domain', options: cookied, run: nameservers },
 ];
 
-/** The environment variable that holds the cookie: on a command line every process could read it. */
+/** The environment holds the cookie: on a command line every process could read it. */
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {

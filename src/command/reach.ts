@@ -1,4 +1,4 @@
-/** What the commands share that ask the platform one thing: flags, a connection, what is printed. */
+/** What commands share that ask the platform one thing: flags, a connection, what is printed. */
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -50,7 +50,7 @@ export async function reach(
   }
 }
 
-/** For a request that is never sent twice: an unknown end says where to look before the next try. */
+/** For what is never sent twice: an unknown end says where to look before the next try. */
 export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   try {
     return await sent;

@@ -22,11 +22,11 @@ interface Session {
 }
 
 export interface Domains extends Paged<object, DomainList, Domain> {
-  /** GET /api/domain/v1/list: one page. Its shape is not specified, and read as loosely as can be. */
+  /** GET /api/domain/v1/list: one page. Its shape is not specified, and read loosely. */
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<DomainList>;
   /**
-   * POST /api/domain/v1/create; the answer names the DNS records to make. Rejected with 409 when the
-   * domain exists. Never sent twice: any failure but a refusal is unknown, and the list tells.
+   * POST /api/domain/v1/create; the answer names the DNS records to make. Rejected with 409 when
+   * the domain exists. Never sent twice: any failure but a refusal is unknown, and the list tells.
    */
   create(body: DomainCreateBody, options?: CallOptions): Promise<Domain>;
   /**

@@ -1,7 +1,7 @@
 /**
- * The platform as a library, `import { createPlatform } from 'crm-mirror/platform'`: the typed client
- * of client.ts with everything it needs. This is a composition root: what is not given is the real
- * thing, this machine's network, clock and chance.
+ * The platform as a library, `import { createPlatform } from 'crm-mirror/platform'`: the typed
+ * client of client.ts with everything it needs. This is a composition root: what is not given is
+ * the real thing, this machine's network, clock and chance.
  *
  *   const platform = createPlatform({ url: 'https://…', apiKey });
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
@@ -40,13 +40,13 @@ export type {
 export type { Clock, Counts, Random };
 
 export interface PlatformOptions {
-  /** Base address; its path is kept. The key goes there: https, but for a platform on this machine. */
+  /** Base address; its path is kept. The key goes there: https, but on this machine. */
   url: string;
   /** Of the organization; sent as x-api-key (Authentication 1). */
   apiKey: string;
-  /** For one request: waiting for a connection, sending, headers and body together. Default 10,000. */
+  /** For one request, from waiting for a connection to the last byte. Default 10,000. */
   timeoutMs?: number | undefined;
-  /** Share of every route's budget left to other programs of the organization, 0 to 0.9. Default 0. */
+  /** Share of every route's budget left to other programs, 0 to 0.9. Default 0. */
   reserve?: number | undefined;
   /** How often one request is tried, 429s not counted. Default 4. */
   maxAttempts?: number | undefined;

@@ -1,4 +1,4 @@
-/** Commands that ask the platform, run as a person would: a command line in, lines and a code out. */
+/** Commands that ask the platform, run as a person would: words in, lines and a code out. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

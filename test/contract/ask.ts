@@ -1,4 +1,4 @@
-/** Asks one request over a socket, as any program would, and holds the answer against a sentence. */
+/** Asks over a socket, as any program would, and holds the answer against a sentence. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Sentence, Step } from './sentence.ts';

@@ -1,4 +1,4 @@
-/** What the emulator is started with for the contract: two organizations, keys, people, a session. */
+/** What the emulator of the contract begins with: two organizations, keys, people, sessions. */
 import { onTestFinished } from 'vitest';
 import { createEmulator } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
@@ -44,7 +44,7 @@ const people = [
   },
 ];
 
-export function createWorld(limits: string[] = ['*=10000/1']) {
+function createWorld(limits: string[] = ['*=10000/1']) {
   const beginning = {
     clock: { now: () => Date.UTC(2026, 10, 20, 12), monotonic: () => 0 },
     random: seeded(1),
