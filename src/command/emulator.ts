@@ -1,15 +1,22 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
+import { faultKinds } from '../emulator/fault/kinds.ts';
+import { algorithms } from '../emulator/limit/algorithms.ts';
+import { spellings } from '../emulator/quirk/quirks.ts';
 import { seeded } from '../emulator/random.ts';
 import { serve } from '../emulator/serve.ts';
 import type { Channel } from '../emulator/store/contact.ts';
 import { Invalid } from '../model/errors.ts';
+import { subscription } from '../platform/request.ts';
 import type { Shell } from './shell.ts';
 
 interface Flags {
   port: string;
   limit?: string[];
+  algorithm?: string;
+  quirk?: string[];
+  fault?: string[];
   seed: string;
   key?: string;
   channel?: string[];
@@ -22,10 +29,36 @@ export function options(command: Command): void {
   command
     .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
     .option('--limit <route=limit/window...>', 'such as contacts.enrol=30/60 (30 in 60 seconds)')
-    .option('--seed <n>', 'the same seed gives the same ids and API key', '1')
+    .option('--algorithm <name>', 'how limits are counted (default: fixed); listed below')
+    .option('--quirk <name...>', 'differ from the specification; listed below')
+    .option('--fault <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
+    .option('--seed <n>', 'the same seed gives the same ids, API key and faults', '1')
     .option('--key <key>', 'API key (default: drawn from the seed)')
-    .option('--channel <id=Name...>', `channels (default: ${defaultChannels.join(', ')})`)
-    .option('--json', 'print one JSON document');
+    .option(
+      '--channel <id=Name...>',
+      `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
+    )
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', legend);
+}
+
+/** Every algorithm, quirk and kind of fault, a line each. */
+function legend(): string {
+  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
+  const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
+  return [
+    '\nAlgorithms:',
+    ...table(counts),
+    '\nQuirks, seen on real platforms; several compose:',
+    ...table(spellings()),
+    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
+    ...table(faults),
+  ].join('\n');
+}
+
+function table(rows: readonly { text: string; line: string }[]): string[] {
+  const width = Math.max(...rows.map(({ text }) => text.length));
+  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
 }
 
 /** Runs until the shell is asked to stop; that is what it is for, so it answers 0. */
@@ -38,6 +71,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     apiKey: parseKey(flags.key),
     channels: parseChannels(flags.channel ?? defaultChannels),
     limits: flags.limit,
+    algorithm: flags.algorithm,
+    quirks: flags.quirk,
+    faults: flags.fault,
   });
   const served = await serveAt(emulator, port);
   if (flags.json) printJson(emulator, served.url, shell);
@@ -99,8 +135,11 @@ function parseKey(key: string | undefined): string | undefined {
 
 function parseChannels(texts: readonly string[]): Channel[] {
   return texts.map((text) => {
-    const [, id, name] = /^([\w.~-]+)(?:=(.+))?$/.exec(text) ?? [];
-    if (id !== undefined) return { id, name: name ?? id };
-    throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    const [, id, name, byDefault] =
+      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+    if (id === undefined) {
+      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    }
+    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
   });
 }

@@ -6,6 +6,8 @@ export interface Outcome {
   body: object;
   /** Of whom the request spoke, for the request log. */
   about?: About;
+  /** The request did not fit the schemas of its operation. */
+  misfit?: true;
 }
 
 /** Whom and what a request was about, as far as the request or the answer tells. */

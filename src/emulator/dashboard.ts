@@ -53,7 +53,7 @@ export function createDashboard(organization: Organization): Dashboard {
   return {
     signUp({ channels = [], ...person }) {
       const entered = channels.map((id) => findChannel(organization, id));
-      const email = emailKey(person.email);
+      const email = organization.manner.keepsCase ? person.email.trim() : emailKey(person.email);
       const contact =
         contacts.byEmail(email) ?? contacts.add({ ...person, email }, organization.now());
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');

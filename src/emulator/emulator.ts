@@ -3,10 +3,15 @@ import type { Answer, Request } from '../model/exchange.ts';
 import { refuse, timestamp, toAnswer, type Outcome } from './answer.ts';
 import { CONSOLE, createConsole } from './console.ts';
 import { createDashboard, type Dashboard } from './dashboard.ts';
-import { createLimits, limitHeaders, type Route } from './limit/limits.ts';
-import { fixedWindow } from './limit/meter.ts';
+import { createFaults } from './fault/faults.ts';
+import type { Delivery } from './fault/kinds.ts';
+import { createReceive } from './fault/receive.ts';
+import { findAlgorithm } from './limit/algorithms.ts';
+import { createLimits, limitHeaders, rateLimited, type Route } from './limit/limits.ts';
 import { findOperation } from './operation/router.ts';
 import { operations } from './operation/table.ts';
+import type { Reply } from './quirk/quirk.ts';
+import { createQuirks } from './quirk/quirks.ts';
 import { createIds, letters } from './random.ts';
 import { createSeed, type Seed } from './seed.ts';
 import type { Channel } from './store/contact.ts';
@@ -23,6 +28,12 @@ export interface EmulatorOptions {
   channels?: readonly Channel[] | undefined;
   /** Such as `contacts.enrol=30/60` or `*=1000/1`; Invalid when one cannot be read. */
   limits?: readonly string[] | undefined;
+  /** How they are counted, by name; fixed unless told otherwise. */
+  algorithm?: string | undefined;
+  /** Differences from the specification, such as `no-flip`; Invalid when one is not known. */
+  quirks?: readonly string[] | undefined;
+  /** Such as `500=0.05@contacts.enrol`; Invalid when one cannot be read. */
+  faults?: readonly string[] | undefined;
   /** The request log keeps at least so many of the newest entries; default 100,000. */
   keepRequests?: number | undefined;
 }
@@ -32,8 +43,12 @@ type AnyRequest = Omit<Request, 'method'> & { method: string };
 
 /** An email platform with one organization, in memory: nothing happens but what is asked of it. */
 export interface Emulator {
-  /** Answers one request at once, always in JSON; never throws. */
+  /** Answers one request at once, always in JSON and without faults; never throws. */
   handle(request: AnyRequest): Answer;
+  /** The same, over a connection on which faults happen. */
+  receive(request: AnyRequest): Delivery;
+  /** From now on these faults happen, and no others; Invalid when one cannot be read. */
+  fail(faults: readonly string[]): void;
   readonly apiKey: string;
   readonly organizationId: string;
   /** Arranges the world before the story begins. */
@@ -52,8 +67,11 @@ export interface Emulator {
 export function createEmulator(options: EmulatorOptions): Emulator {
   const { clock, random } = options;
   const apiKey = options.apiKey ?? `key_live_${letters(random)}${letters(random)}`;
-  const organization = createOrganization(createIds(random), () => clock.now());
-  const limits = createLimits(options.limits ?? [], fixedWindow);
+  const quirks = createQuirks(options.quirks ?? []);
+  const now = () => clock.now();
+  const organization = createOrganization(createIds(random), now, quirks.manner);
+  const limits = createLimits(options.limits ?? [], findAlgorithm(options.algorithm));
+  const faults = createFaults(options.faults ?? [], random);
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const seed = createSeed(organization);
   const dashboard = createDashboard(organization);
@@ -68,25 +86,36 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     const { route } = operation;
     if (asked.key !== apiKey) return { route, outcome: unauthorized(asked.key), headers: {} };
 
-    const taken = limits.take(route, clock.monotonic());
+    const taken = limits.take(route, { epoch: clock.now(), monotonic: clock.monotonic() });
     const headers = limitHeaders(taken, { sends: operation.sends, nowMs: clock.now() });
-    const outcome = taken.reading.allowed
-      ? operation.answer(organization, { ...asked, id })
-      : rateLimited(route, headers['retry-after']);
-    return { route, outcome, headers };
+    const { reading } = taken;
+    if (!reading.allowed) {
+      return { route, outcome: rateLimited(route, headers['retry-after']), headers, reading };
+    }
+    const question = quirks.rewrites({ ...asked, route, id });
+    const outcome =
+      quirks.answers(question, organization) ?? operation.answer(organization, question);
+    return { route, outcome, headers, question, reading };
+  }
+
+  function handle(request: AnyRequest, fault?: string): Answer {
+    const asked = read(request);
+    const date = new Date(clock.now()).toUTCString();
+    if (asked.path.startsWith(CONSOLE)) return toAnswer(playWith(asked), { date });
+    const { route, outcome, headers } = quirks.turns(ask(asked), organization);
+    const { status, about } = outcome;
+    log(request, { route, status, ...about, ...(fault !== undefined && { fault }) });
+    return toAnswer(outcome, { date, ...headers });
+  }
+
+  function log({ method, path }: AnyRequest, seen: Omit<LoggedRequest, 'at' | 'method' | 'path'>) {
+    requests.add({ at: timestamp(clock.now()), method, path, ...seen });
   }
 
   return {
-    handle(request) {
-      const asked = read(request);
-      const date = new Date(clock.now()).toUTCString();
-      if (asked.path.startsWith(CONSOLE)) return toAnswer(playWith(asked), { date });
-      const { route, outcome, headers } = ask(asked);
-      const { method, path } = request;
-      const { status, about } = outcome;
-      requests.add({ at: timestamp(clock.now()), method, path, route, status, ...about });
-      return toAnswer(outcome, { date, ...headers });
-    },
+    handle: (request) => handle(request),
+    receive: createReceive(faults, { routeOf, handle, lose: log }),
+    fail: faults.choose,
     apiKey,
     organizationId: organization.id,
     seed,
@@ -101,11 +130,6 @@ interface Asked {
   query: URLSearchParams;
   key: string | undefined;
   body: string;
-}
-
-interface Reply {
-  route: Route | null;
-  outcome: Outcome;
   headers: Record<string, string>;
 }
 
@@ -113,7 +137,13 @@ function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   const mark = path.indexOf('?');
   const end = mark < 0 ? path.length : mark;
   const query = new URLSearchParams(path.slice(end + 1));
-  return { method, path: path.slice(0, end), query, key: headers['x-api-key'], body };
+  const key = headers['x-api-key'];
+  return { method, path: path.slice(0, end), query, key, body, headers };
+}
+
+function routeOf(request: AnyRequest): Route | undefined {
+  const found = findOperation(operations, read(request));
+  return 'operation' in found ? found.operation.route : undefined;
 }
 
 function noOperation({ method, path }: Asked, allowed: readonly string[]): Reply {
@@ -142,11 +172,4 @@ function unauthorized(key: string | undefined): Outcome {
         why: 'The key in the x-api-key header belongs to no organization.',
         fix: 'Compare the key with the one the emulator printed when it started.',
       });
-}
-
-function rateLimited(route: Route, retryAfter: string | undefined): Outcome {
-  return refuse(429, 'Rate limit exceeded', {
-    why: `The organization has used up its limit for ${route} in this window.`,
-    fix: `Wait ${retryAfter} s, as Retry-After says, and send the request again.`,
-  });
 }

@@ -24,9 +24,10 @@ interface SeededContact extends NewContact {
 export function createSeed(organization: Organization): Seed {
   const { channels, contacts, templates, now } = organization;
   return {
-    channel({ id, name }) {
+    channel(channel) {
+      const { id } = channel;
       refuseTaken('channel', id, channels.has(id));
-      channels.set(id, { id, name });
+      channels.set(id, { ...channel });
     },
     contact({ channels: wanted = {}, ...contact }) {
       const { id } = contact;

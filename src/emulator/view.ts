@@ -32,8 +32,9 @@ export function viewContact(contact: ContactRow): ContactView {
     status: contact.status,
     properties: contact.properties,
     groups: contact.groups,
-    channels: contact.memberships.map(({ channel, subscription }) => ({
-      ...channel,
+    channels: contact.memberships.map(({ channel: { id, name }, subscription }) => ({
+      id,
+      name,
       subscription,
     })),
     suppressionReason: contact.suppressionReason,

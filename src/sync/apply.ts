@@ -59,13 +59,14 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   for (const [at, planned] of changes.entries()) {
     if (run.stop.aborted || brake.stopped()) return;
     if (brake.holds(kind, planned)) continue;
-    const recorded = run.snapshot.recorded.get(kind.name, key);
-    const target = planned.op === 'create' ? undefined : (planned.target ?? recorded?.id);
-    const change = { ...planned, target };
-    const outcome: Outcome =
-      target === undefined && planned.op !== 'create'
-        ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
-        : await attempt(applying, change);
+    const change = aimed(applying, planned);
+    if (change.target === undefined && change.op !== 'create') {
+      // Nothing was read, so nothing is concluded: least of all that the person is absent.
+      const reason = 'its creation did not come to pass';
+      journal.move(change.seq, 'stale', { at: run.clock.now(), reason });
+      continue;
+    }
+    const outcome = await attempt(applying, change);
     brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     if (outcome.is === 'stale' || outcome.is === 'unknown') {
@@ -74,6 +75,12 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
       return;
     }
   }
+}
+
+/** What follows a creation was planned before its record had an id. */
+export function aimed({ run, kind }: Applying, change: JournaledChange): JournaledChange {
+  if (change.op === 'create' || change.target !== undefined) return change;
+  return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
 }
 
 /** `sent` is written at the very moment the request leaves: until then nothing has happened. */

@@ -7,12 +7,13 @@
 import type { JournaledChange } from '../model/change.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
-import { settle, type Applying } from './apply.ts';
+import { aimed, settle, type Applying } from './apply.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
-  for (const change of run.snapshot.journal.open(kind.name)) {
+  for (const open of run.snapshot.journal.open(kind.name)) {
     if (run.stop.aborted || brake.stopped()) return;
+    const change = aimed(applying, open);
     await passTimeout(applying, change);
     const outcome = await find(applying, change);
     if (outcome) settle(applying, change, outcome);

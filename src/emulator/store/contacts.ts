@@ -17,8 +17,8 @@ export interface Contacts {
   add(contact: NewContact, now: number): ContactRow;
   remove(contact: ContactRow): void;
   byId(id: string): ContactRow | undefined;
-  /** Whatever the case; of several with one email, the one added first. */
-  byEmail(email: string): ContactRow | undefined;
+  /** Whatever the case, unless `exact`; of several with one email, the one added first. */
+  byEmail(email: string, exact?: boolean): ContactRow | undefined;
   setStatus(contact: ContactRow, status: ContactStatus): void;
   /** Enrols, or changes the subscription of the membership that is there. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
@@ -55,7 +55,8 @@ export function createContacts(ids: Ids): Contacts {
       listings[row.status].remove(row);
     },
     byId: (id) => byId.get(id),
-    byEmail: (email) => byEmail.get(emailKey(email))?.[0],
+    byEmail: (email, exact = false) =>
+      byEmail.get(emailKey(email))?.find((row) => !exact || row.email === email),
     setStatus(row, status) {
       listings[row.status].remove(row);
       row.status = status;

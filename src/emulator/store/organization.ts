@@ -2,6 +2,7 @@ import { Invalid } from '../../model/errors.ts';
 import type { Ids } from '../random.ts';
 import type { Channel } from './contact.ts';
 import { createContacts, type Contacts } from './contacts.ts';
+import { specified, type Manner } from './manner.ts';
 import { remember, type Recent } from './recent.ts';
 import { createTemplates, type Templates } from './templates.ts';
 
@@ -25,17 +26,23 @@ export interface Organization {
   readonly contacts: Contacts;
   readonly templates: Templates;
   readonly outbox: Recent<TestSend>;
+  readonly manner: Manner;
   /** The platform's time, in milliseconds since the epoch. */
   now(): number;
 }
 
-export function createOrganization(ids: Ids, now: () => number): Organization {
+export function createOrganization(
+  ids: Ids,
+  now: () => number,
+  manner: Partial<Manner> = {},
+): Organization {
   return {
     id: ids('org'),
     channels: new Map(),
     contacts: createContacts(ids),
     templates: createTemplates(ids),
     outbox: remember(1000),
+    manner: { ...specified, ...manner },
     now,
   };
 }

@@ -78,7 +78,11 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
     const ours = error.acted === 'maybe';
-    if (error.status === 409) return readBack(access, { change, ours }, passage.abort);
+    if (error.status === 409) {
+      const reading = () => readBack(access, { change, ours }, passage.abort);
+      // What may be ours is not sent again: a second 409 would no longer know.
+      return ours ? afterwards(reading) : reading();
+    }
     if (error.status !== 404 || change.target === undefined) throw error;
     return missing(access, change, passage.abort);
   }
