@@ -70,3 +70,56 @@ export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 /** GET /api/template/v1/list */
 export const templateListQuery = z.object({ page: page.optional(), limit: limit.optional() });
 export type TemplateListQuery = z.infer<typeof templateListQuery>;
+
+/** POST /api/template/v1/{id}/test */
+export const testSendBody = z.object({
+  to: z.string().min(1),
+  fromEmail: z.string().optional(),
+  subject: z.string().optional(),
+  html: z.string().optional(),
+  variables: z.record(z.string(), z.unknown()).optional(),
+});
+export type TestSendBody = z.infer<typeof testSendBody>;
+
+/** Letters, digits and inner hyphens, at most 63 of them. */
+const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+/** Labels with dots between them; the last one of two letters or more. */
+export const domainName = z
+  .string()
+  .min(4)
+  .max(255)
+  .regex(new RegExp(`^(?:${label}\\.)+[A-Za-z]{2,63}$`), 'Invalid domain format');
+
+const subdomain = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid subdomain format');
+
+export const tls = z.enum(['opportunistic', 'enforced']);
+export type Tls = z.infer<typeof tls>;
+
+/** POST /api/domain/v1/create: what is left out has the default that the specification states. */
+export const domainCreateBody = z.object({
+  domain: domainName,
+  /** Default inbound. */
+  custom_return_path: subdomain.optional(),
+  /** Default tracking. */
+  tracking: subdomain.optional(),
+  /** Default false. */
+  click_tracking: z.boolean().optional(),
+  /** Default false. */
+  open_tracking: z.boolean().optional(),
+  /** No default stated. */
+  tls: tls.optional(),
+  /** Default true. */
+  sending_email: z.boolean().optional(),
+  /** Default true. */
+  receiving_email: z.boolean().optional(),
+});
+export type DomainCreateBody = z.infer<typeof domainCreateBody>;
+
+/** GET /api/domain/v1/list: not shown; as every list is paged ("Limits 2"). */
+export const domainListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export type DomainListQuery = z.infer<typeof domainListQuery>;

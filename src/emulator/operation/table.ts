@@ -3,13 +3,14 @@ import {
   templateCreateBody,
   templateListQuery,
   templateUpdateBody,
+  testSendBody,
 } from '../../platform/request.ts';
 import { deleteContact, listContacts, retrieveContact } from './contacts.ts';
 import { enrolContact, enrolment } from './enrol.ts';
 import { operation, type Operation } from './operation.ts';
 import { json, nothing, query } from './read.ts';
 import { createTemplate, listTemplates, updateTemplate } from './templates.ts';
-import { testSendBody, testTemplate } from './test-send.ts';
+import { testTemplate } from './test-send.ts';
 
 /** Every operation of the API ("Endpoints"). The first row that fits has it. */
 export const operations: readonly Operation[] = [
