@@ -15,6 +15,8 @@ export interface About {
   channelId?: string;
   subscription?: 'opt_in' | 'opt_out';
   templateId?: string;
+  domainId?: string;
+  keyId?: string;
   /** The contact was made by this request. */
   created?: true;
 }
@@ -23,6 +25,11 @@ export interface About {
 export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
   const link = `https://docs.example.com/errors#${status}`;
   return { status, body: { message, ...detail, link } } satisfies Outcome;
+}
+
+/** An error body with nothing but a message, as some operations have it ("Errors 1"). */
+export function refuseBriefly(status: number, message: string) {
+  return { status, body: { message } } satisfies Outcome;
 }
 
 export function toAnswer({ status, body }: Outcome, headers: Record<string, string>): Answer {

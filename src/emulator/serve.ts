@@ -40,11 +40,12 @@ export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number):
 }
 
 function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
-  const single = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  const single: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) single[name] = String(value);
   return {
     method,
     path: originalUrl,
-    headers: Object.fromEntries(single),
+    headers: single,
     body: typeof body === 'string' ? body : '',
   };
 }

@@ -100,23 +100,16 @@ const subdomain = z
 export const tls = z.enum(['opportunistic', 'enforced']);
 export type Tls = z.infer<typeof tls>;
 
-/** POST /api/domain/v1/create: what is left out has the default that the specification states. */
+/** POST /api/domain/v1/create: no default is stated for tls. */
 export const domainCreateBody = z.object({
   domain: domainName,
-  /** Default inbound. */
-  custom_return_path: subdomain.optional(),
-  /** Default tracking. */
-  tracking: subdomain.optional(),
-  /** Default false. */
-  click_tracking: z.boolean().optional(),
-  /** Default false. */
-  open_tracking: z.boolean().optional(),
-  /** No default stated. */
+  custom_return_path: subdomain.optional().meta({ default: 'inbound' }),
+  tracking: subdomain.optional().meta({ default: 'tracking' }),
+  click_tracking: z.boolean().optional().meta({ default: false }),
+  open_tracking: z.boolean().optional().meta({ default: false }),
   tls: tls.optional(),
-  /** Default true. */
-  sending_email: z.boolean().optional(),
-  /** Default true. */
-  receiving_email: z.boolean().optional(),
+  sending_email: z.boolean().optional().meta({ default: true }),
+  receiving_email: z.boolean().optional().meta({ default: true }),
 });
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 

@@ -11,6 +11,11 @@ const defaults = {
   'templates.create': perMinute(60),
   'templates.update': perMinute(60),
   'templates.test': perMinute(60),
+  'domains.create': perMinute(60),
+  'domains.verify': perMinute(60),
+  'domains.nameservers': perMinute(60),
+  'domains.list': perMinute(60),
+  'keys.enable': perMinute(60),
 } satisfies Record<string, Limit>;
 
 /** The name of an operation, for limits and the request log. */

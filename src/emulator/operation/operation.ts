@@ -12,6 +12,8 @@ export interface Operation {
   route: Route;
   /** It sends email, and so names the reset of its window instead of its length ("Limits 4"). */
   sends: boolean;
+  /** It is for a user's session, and for no API key ("Authentication 6"). */
+  session: boolean;
   /** Checks the request against the operation's schemas, and carries it out. */
   answer(organization: Organization, asked: Asked): Outcome;
 }
@@ -36,6 +38,7 @@ interface Row<Query, Body> {
   path: string;
   route: Route;
   sends?: true;
+  session?: true;
   query: Reader<URLSearchParams, Query>;
   body: Reader<string, Body>;
   run(organization: Organization, call: Call<Query, Body>): Outcome;
@@ -47,6 +50,7 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
     path: row.path,
     route: row.route,
     sends: row.sends ?? false,
+    session: row.session ?? false,
     answer(organization, asked) {
       const query = row.query(asked.query);
       if (!query.ok) return query.refusal;
