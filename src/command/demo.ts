@@ -188,6 +188,7 @@ function failure({ summary: { run: id, status, reasons } }: Passed): Told[] {
 function verdict({ page, untrue }: Demo): number {
   if (untrue.length === 0) return 0;
   page.title(`The demo failed: ${untrue.length} things did not happen as told`);
-  for (const { subject, says, truth } of untrue) page.item(subject, `Told: ${says} In truth: ${truth}`);
+  for (const { subject, says, truth } of untrue)
+    page.item(subject, `Told: ${says} In truth: ${truth}`);
   return 1;
 }
