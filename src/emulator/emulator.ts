@@ -8,6 +8,7 @@ import { CONSOLE, createConsole } from './console/console.ts';
 import { createDashboard, type Dashboard } from './dashboard/dashboard.ts';
 import { createLimits, limitHeaders, type Route } from './limit/limits.ts';
 import { fixedWindow } from './limit/meter.ts';
+import { answerPage } from './openapi/pages.ts';
 import { findOperation } from './operation/router.ts';
 import { operations } from './operation/table.ts';
 import { letters } from './random.ts';
@@ -97,6 +98,8 @@ export function createEmulator(options: EmulatorOptions): Emulator {
       begin();
       const asked = read(request);
       const date = new Date(clock.now()).toUTCString();
+      const page = answerPage(asked);
+      if (page) return { ...page, headers: { date, ...page.headers } };
       if (asked.path.startsWith(CONSOLE)) {
         const outcome = playWith(asked);
         return save(storage) ?? toAnswer(outcome, { date });

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Answer } from '../model/exchange.ts';
 import { refuse, toAnswer } from './answer.ts';
@@ -23,6 +24,7 @@ export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number):
     forceCloseConnections: true,
     // Which path exists is the emulator's to say: to fastify all of them are one.
     rewriteUrl: () => '/',
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
   });
   // The platform reads JSON whatever the content type says, even where that makes no sense.
   app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
@@ -52,6 +54,21 @@ function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
 
 function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
+}
+
+/** A request that is no HTTP: answered in JSON all the same, and the connection closed. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const { headers, body } = toAnswer(
+    refuse(400, 'Malformed request', {
+      why: 'The request line or a header is not valid HTTP, or the headers are too large.',
+      fix: 'Send HTTP/1.1 with a method, a path without spaces, and headers of at most 16 kB.',
+    }),
+    { connection: 'close' },
+  );
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = `content-length: ${Buffer.byteLength(body)}\r\n`;
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
 }
 
 /** What is refused before the emulator sees it, above all a body too large; else it is a bug. */

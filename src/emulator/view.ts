@@ -101,7 +101,7 @@ export function viewKey(key: KeyRow): KeyView {
   return {
     id: key.id,
     name: key.name,
-    // Twelve characters tell keys apart; of a short key never more than half.
+    // Enough to tell keys apart, never more than half of one.
     start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
     prefix: /^.*_/.exec(secret)?.[0] ?? '',
     enabled: key.enabled,

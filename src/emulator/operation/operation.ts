@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Method } from '../../model/exchange.ts';
 import type { Outcome } from '../answer.ts';
 import type { Route } from '../limit/limits.ts';
@@ -14,6 +15,8 @@ export interface Operation {
   sends: boolean;
   /** It is for a user's session, and for no API key ("Authentication 6"). */
   session: boolean;
+  /** What its query and body are checked against, if they are looked at. */
+  schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   /** Checks the request against the operation's schemas, and carries it out. */
   answer(organization: Organization, asked: Asked): Outcome;
 }
@@ -51,6 +54,7 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
     route: row.route,
     sends: row.sends ?? false,
     session: row.session ?? false,
+    schemas: { query: row.query.schema, body: row.body.schema },
     answer(organization, asked) {
       const query = row.query(asked.query);
       if (!query.ok) return query.refusal;
