@@ -36,9 +36,11 @@ export function permits({ permissions }: KeyRow, method: string): boolean {
   return permissions.split(',').some((permission) => permission.trim() === needed);
 }
 
-export function forbidden(key: KeyRow, method: string): Outcome {
+export function forbidden(key: KeyRow, { method, brief }: Operation): Outcome {
+  const message = 'Unauthorized access';
+  if (brief) return refuseBriefly(403, message);
   const needed = method === 'GET' ? 'read' : 'write';
-  return refuse(403, 'Unauthorized access', {
+  return refuse(403, message, {
     why: `The API key "${key.name}" may ${key.permissions || 'nothing'}; this needs ${needed}.`,
     fix: `Use a key with the permission ${needed}.`,
   });

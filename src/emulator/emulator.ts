@@ -87,28 +87,29 @@ export function createEmulator(options: EmulatorOptions): Emulator {
 
   function begin(): void {
     if (hasBegun) return;
-    hasBegun = true;
     storage.save();
     storage.begin(accounts.rows());
+    hasBegun = true;
   }
 
   const emulator: Emulator = {
     ...player([...accounts.organizations.keys()][0] ?? ''),
     handle(request) {
-      begin();
+      const unready = writing(begin);
+      if (unready) return unready;
       const asked = read(request);
       const date = new Date(clock.now()).toUTCString();
       const page = answerPage(asked);
       if (page) return { ...page, headers: { date, ...page.headers } };
       if (asked.path.startsWith(CONSOLE)) {
         const outcome = playWith(asked);
-        return save(storage) ?? toAnswer(outcome, { date });
+        return writing(storage.save) ?? toAnswer(outcome, { date });
       }
       const { route, outcome, headers } = ask(asked, { accounts, meters, clock });
       const { method, path } = request;
       const { status, about } = outcome;
       requests.add({ at: timestamp(clock.now()), method, path, route, status, ...about });
-      return save(storage) ?? toAnswer(outcome, { date, ...headers });
+      return writing(storage.save) ?? toAnswer(outcome, { date, ...headers });
     },
     organizations: () => [...accounts.organizations.keys()],
     player,
@@ -151,7 +152,7 @@ function ask(asked: Asked, { accounts, meters, clock }: Ground): Reply {
   }
   const outcome =
     key && !permits(key, method)
-      ? forbidden(key, method)
+      ? forbidden(key, operation)
       : operation.answer(organization, { ...asked, id });
   return { route, outcome, headers };
 }
@@ -218,10 +219,10 @@ function isGuest({ organizationId }: UserRow): boolean {
   return organizationId === null;
 }
 
-/** Writes what the request changed; the refusal when that cannot be done. */
-function save(storage: Storage): Answer | undefined {
+/** Writes to the storage; the refusal when that cannot be done. */
+function writing(write: () => void): Answer | undefined {
   try {
-    storage.save();
+    write();
     return undefined;
   } catch (error) {
     const why = `The data file could not be written: ${error instanceof Error ? error.message : ''}`;

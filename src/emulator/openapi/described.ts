@@ -10,8 +10,6 @@ export interface Description {
   success: { status: 200 | 201; answer: AnswerName };
   /** What is refused, by status, besides what every operation refuses. */
   refusals: Record<number, string>;
-  /** Its refusals carry nothing but a message. */
-  brief?: true;
 }
 
 export const described: Record<Route, Description> = {
@@ -107,7 +105,6 @@ export const described: Record<Route, Description> = {
       'and . _ ~ - is a 400.',
     success: { status: 200, answer: 'DomainVerification' },
     refusals: { 400: 'Invalid domain format', 404: 'Domain not found' },
-    brief: true,
   },
   'domains.nameservers': {
     tag: 'Domains',
@@ -117,7 +114,6 @@ export const described: Record<Route, Description> = {
       'is a 403, one with neither a 401. The nameservers are made up.',
     success: { status: 200, answer: 'DomainNameservers' },
     refusals: { 404: 'DNS records not found' },
-    brief: true,
   },
   'domains.list': {
     tag: 'Domains',

@@ -76,8 +76,8 @@ export function describeApi(): Document {
   };
 }
 
-function describe({ route, path, schemas, session, sends }: Operation): DescribedOperation {
-  const { tag, summary, description, success, refusals, brief } = described[route];
+function describe({ route, path, schemas, session, sends, brief }: Operation): DescribedOperation {
+  const { tag, summary, description, success, refusals } = described[route];
   const headers = limitHeaders(sends);
   const refusal = answerOf(brief ? 'BriefRefusal' : 'Refusal');
   const always = {

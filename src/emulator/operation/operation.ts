@@ -15,6 +15,8 @@ export interface Operation {
   sends: boolean;
   /** It is for a user's session, and for no API key ("Authentication 6"). */
   session: boolean;
+  /** Its refusals hold nothing but a message ("Errors 1"). */
+  brief: boolean;
   /** What its query and body are checked against, if they are looked at. */
   schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   /** Checks the request against the operation's schemas, and carries it out. */
@@ -42,6 +44,7 @@ interface Row<Query, Body> {
   route: Route;
   sends?: true;
   session?: true;
+  brief?: true;
   query: Reader<URLSearchParams, Query>;
   body: Reader<string, Body>;
   run(organization: Organization, call: Call<Query, Body>): Outcome;
@@ -54,6 +57,7 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
     route: row.route,
     sends: row.sends ?? false,
     session: row.session ?? false,
+    brief: row.brief ?? false,
     schemas: { query: row.query.schema, body: row.body.schema },
     answer(organization, asked) {
       const query = row.query(asked.query);
