@@ -25,7 +25,34 @@ export interface ContactView {
   updatedAt: string;
 }
 
-export function viewContact(contact: ContactRow): ContactView {
+/** Each contact as it was last shown: lists show the same ones again and again. */
+const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
+
+/** Frozen: as long as the contact does not change, it is the same object. */
+export function viewContact(contact: ContactRow): Readonly<ContactView> {
+  const last = shown.get(contact);
+  if (last && isSame(last.as, contact)) return last.view;
+  const view = Object.freeze(lookAt(contact));
+  shown.set(contact, { as: { ...contact }, view });
+  return view;
+}
+
+/** Whether nothing of a contact has changed; what lies within a row is never changed in place. */
+function isSame(one: ContactRow, other: ContactRow): boolean {
+  return (
+    one.memberships === other.memberships &&
+    one.status === other.status &&
+    one.updatedAt === other.updatedAt &&
+    one.suppressedAt === other.suppressedAt &&
+    one.suppressionReason === other.suppressionReason &&
+    one.firstName === other.firstName &&
+    one.lastName === other.lastName &&
+    one.properties === other.properties &&
+    one.groups === other.groups
+  );
+}
+
+function lookAt(contact: ContactRow): ContactView {
   return {
     object: 'contact',
     id: contact.id,
