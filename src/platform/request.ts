@@ -86,7 +86,7 @@ export type TestSendBody = z.infer<typeof testSendBody>;
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
 /** Labels with dots between them; the last one of two letters or more. */
-export const domainName = z
+const domainName = z
   .string()
   .min(4)
   .max(255)
