@@ -12,13 +12,14 @@ export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 /** local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
-const page = z.coerce.number().int().min(1);
-const limit = z.coerce.number().int().min(1).max(100);
+/** "Limits 2"; the two statements about the default of `limit` conflict. */
+const page = z.coerce.number().int().min(1).optional().meta({ default: 1 });
+const limit = z.coerce.number().int().min(1).max(100).optional();
 
 /** GET /api/contacts/list */
 export const contactListQuery = z.object({
-  page: page.optional(),
-  limit: limit.optional(),
+  page,
+  limit: limit.meta({ default: 100 }),
   search: z.string().optional(),
   status: contactStatus.optional(),
 });
@@ -68,7 +69,7 @@ export const templateUpdateBody = z.object({
 export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 
 /** GET /api/template/v1/list */
-export const templateListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export const templateListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type TemplateListQuery = z.infer<typeof templateListQuery>;
 
 /** POST /api/template/v1/{id}/test */
@@ -85,7 +86,7 @@ export type TestSendBody = z.infer<typeof testSendBody>;
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
 /** Labels with dots between them; the last one of two letters or more. */
-export const domainName = z
+const domainName = z
   .string()
   .min(4)
   .max(255)
@@ -114,5 +115,5 @@ export const domainCreateBody = z.object({
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 
 /** GET /api/domain/v1/list: not shown; as every list is paged ("Limits 2"). */
-export const domainListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type DomainListQuery = z.infer<typeof domainListQuery>;
