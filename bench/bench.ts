@@ -1,4 +1,4 @@
-/** `npm run bench` lists the benchmarks of this folder, `npm run bench <name> [argument …]` runs one. */
+/** `npm run bench` lists the benchmarks here, `npm run bench <name> [argument …]` runs one. */
 import { readdirSync } from 'node:fs';
 
 const files = readdirSync(import.meta.dirname).filter((file) => file.endsWith('.ts'));

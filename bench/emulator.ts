@@ -1,6 +1,7 @@
 /**
- * Whether the emulator could be a bottleneck: its requests per second beside those of a bare fastify
- * route that answers the same bytes, in one run: `node bench/emulator.ts [seconds] [data file]`.
+ * Whether the emulator could be a bottleneck: its requests per second beside those of a bare
+ * fastify route that answers the same bytes, in one run:
+ * `node bench/emulator.ts [seconds] [data file]`.
  * The client lives in a thread of its own, so that it costs neither of them anything.
  */
 import { once } from 'node:events';

@@ -4,8 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { explain } from './command/fault.ts';
 import type { CommandModule, Shell } from './command/shell.ts';
-import { Busy, Interrupted, Invalid, isExpected } from './model/errors.ts';
+import { Interrupted } from './model/errors.ts';
 
 interface Entry {
   name: string;
@@ -81,56 +82,11 @@ export async function main(argv: readonly string[], shell: Shell): Promise<numbe
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
-    return explain(error, shell);
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const { text, code: failure } = explain(error);
+    shell.note(text);
+    return failure;
   }
-}
-
-/** One clear line for whatever went wrong, and the exit code that says which kind it was. */
-function explain(error: unknown, shell: Shell): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (isExpected(error)) {
-    shell.note(`crm-mirror: ${error.message}`);
-    if (error instanceof Invalid) return 2;
-    if (error instanceof Busy) return 75;
-    return error instanceof Interrupted ? exitOf(error) : 1;
-  }
-  const storage = storageFault(error);
-  shell.note(storage ?? `crm-mirror: this is a bug, please report it:\n${stackOf(error)}`);
-  return 1;
-}
-
-export function exitOf({ signal }: Interrupted): number {
-  return signal === 'SIGINT' ? 130 : 143;
-}
-
-/** What the disk or the file system says about itself; nothing of it is a bug of ours. */
-function storageFault(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (!(error instanceof Error)) return undefined;
-  if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
-    return 'crm-mirror: the disk is full; nothing is lost → free some space and run again';
-  }
-  if (code.startsWith('SQLITE_BUSY')) {
-    return 'crm-mirror: the snapshot is in use by another process → wait for it, then run again';
-  }
-  if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
-    return 'crm-mirror: the snapshot cannot be written (read-only) → mend its permissions or its disk';
-  }
-  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or move it away to begin anew';
-  }
-  if (
-    /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
-      code,
-    )
-  ) {
-    return `crm-mirror: ${error.message} (${code}) → mend the disk or the permissions, then run again`;
-  }
-  return undefined;
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function version(): string {
@@ -178,6 +134,7 @@ function processShell(): Shell {
 
 const patienceMs = 8_000;
 const sameSignalMs = 1_000;
+const twinMs = 250;
 
 /** The first signal stops, a later one (process groups and launchers send two at once) gives up. */
 function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
@@ -190,6 +147,8 @@ function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
       if (!stop.signal.aborted) {
         since = performance.now();
         setTimeout(() => abort.abort(reason), patienceMs).unref();
+        // Still here for the twin of this signal, which would else hit a process on its way out.
+        setTimeout(() => undefined, twinMs);
         stop.abort(reason);
       } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
     });

@@ -51,7 +51,7 @@ describe('lint', () => {
   let found: Awaited<ReturnType<typeof lint>>;
   beforeAll(async () => void (found = await lint()));
 
-  test('holds function sizes', () => {
+  test('holds the sizes of files, functions and parameter lists', () => {
     expect(found.project).toEqual([]);
   });
 

@@ -1,4 +1,6 @@
-/** From a configuration to a mirror that can run: the one place where everything is put together. */
+/**
+ * From a configuration to a mirror that can run: the one place where everything is put together.
+ */
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { createGate } from '../http/gate.ts';

@@ -2,17 +2,24 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
+import { faultKinds } from '../emulator/fault/kinds.ts';
+import { algorithms } from '../emulator/limit/algorithms.ts';
+import { spellings } from '../emulator/quirk/quirks.ts';
 import { seeded } from '../emulator/random.ts';
 import { parseSeedFile, type SeedFile } from '../emulator/seed-file.ts';
 import { serve } from '../emulator/serve.ts';
 import type { Channel } from '../emulator/store/contact.ts';
 import { openFile } from '../emulator/store/file.ts';
 import { Invalid } from '../model/errors.ts';
+import { subscription } from '../platform/request.ts';
 import type { Shell } from './shell.ts';
 
 interface Flags {
   port: string;
   limit?: string[];
+  algorithm?: string;
+  quirk?: string[];
+  fault?: string[];
   seed: string;
   key?: string;
   channel?: string[];
@@ -27,15 +34,41 @@ export function options(command: Command): void {
   command
     .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
     .option('--limit <route=limit/window...>', 'such as contacts.enrol=30/60 (30 in 60 seconds)')
-    .option('--seed <n>', 'the same seed gives the same ids and API key', '1')
+    .option('--algorithm <name>', 'how limits are counted (default: fixed); listed below')
+    .option('--quirk <name...>', 'differ from the specification; listed below')
+    .option('--fault <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
+    .option('--seed <n>', 'the same seed gives the same ids, API key and faults', '1')
     .option('--key <key>', 'API key (default: drawn from the seed)')
-    .option('--channel <id=Name...>', `channels (default: ${defaultChannels.join(', ')})`)
+    .option(
+      '--channel <id=Name...>',
+      `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
+    )
     .option('--data <file>', 'keep the world in this SQLite file, and go on with the one in it')
     .option(
       '--seed-file <file>',
       'what is there at first, as YAML or JSON; not for a --data in use',
     )
-    .option('--json', 'print one JSON document');
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', legend);
+}
+
+/** Every algorithm, quirk and kind of fault, a line each. */
+function legend(): string {
+  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
+  const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
+  return [
+    '\nAlgorithms:',
+    ...table(counts),
+    '\nQuirks, seen on real platforms; several compose:',
+    ...table(spellings()),
+    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
+    ...table(faults),
+  ].join('\n');
+}
+
+function table(rows: readonly { text: string; line: string }[]): string[] {
+  const width = Math.max(...rows.map(({ text }) => text.length));
+  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
 }
 
 /** Runs until the shell is asked to stop; that is what it is for, so it answers 0. */
@@ -63,8 +96,9 @@ function openEmulator(flags: Flags): Emulator {
   const storage = flags.data === undefined ? undefined : openFile(flags.data);
   try {
     const clock = { now: Date.now, monotonic: () => performance.now() };
-    const { limit: limits } = flags;
-    return createEmulator({ clock, random, apiKey, channels, limits, seedFile, storage });
+    const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
+    const imitated = { limits, algorithm, quirks, faults };
+    return createEmulator({ clock, random, apiKey, channels, seedFile, storage, ...imitated });
   } catch (error) {
     storage?.close();
     throw error;
@@ -151,8 +185,11 @@ function parseKey(key: string | undefined): string | undefined {
 
 function parseChannels(texts: readonly string[]): Channel[] {
   return texts.map((text) => {
-    const [, id, name] = /^([\w.~-]+)(?:=(.+))?$/.exec(text) ?? [];
-    if (id !== undefined) return { id, name: name ?? id };
-    throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    const [, id, name, byDefault] =
+      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+    if (id === undefined) {
+      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    }
+    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
   });
 }

@@ -7,6 +7,7 @@ import type { Mirror, RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import type { Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
+import { explain } from './fault.ts';
 import { createLog } from './log.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
@@ -33,11 +34,21 @@ export interface Pass {
   mode: RunOptions['mode'];
   writes: boolean;
   /** What more to say when the run has ended, before the snapshot is closed. */
-  then?(ended: { mirror: Mirror; summary: Summary; names: Names }): void;
+  ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
 }
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
 export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  try {
+    return await runOnce(flags, shell, wanted);
+  } catch (error) {
+    const reasons = explain(error).text.split('\n');
+    if (flags.json) shell.print(JSON.stringify({ status: 'failed', reasons }, null, 2));
+    throw error;
+  }
+}
+
+async function runOnce(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
   const only = onlyOf(flags.only);
   const config = loadConfig(flags.config, shell.env);
   const log = createLog(shell, config.mirror);
@@ -54,7 +65,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
     if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
-    wanted.then?.({ mirror, summary, names });
+    wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } finally {
     await close();

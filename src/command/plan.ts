@@ -23,7 +23,7 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   let changes = 0;
-  const then: Pass['then'] = ({ mirror, summary, names }) => {
+  const ended: Pass['ended'] = ({ mirror, summary, names }) => {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) for (const line of renderChanges(planned, names)) shell.print(line);
@@ -35,6 +35,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       shell.note(`plan ${plan} written to ${flags.out}`);
     }
   };
-  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, then });
+  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, ended });
   return code === 0 && flags.exitCode && changes > 0 ? 5 : code;
 }

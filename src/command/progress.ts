@@ -23,9 +23,8 @@ export function createProgress(shell: Shell, clock: Clock): (progress: Progress)
     drawn = now;
     const perSecond = now > since ? (done / (now - since)) * 1000 : 0;
     const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
-    shell.progress(
-      `${kind}s ${shownStages[stage]} ${done.toLocaleString('en')}${total}${paceOf(perSecond, of, done)}`,
-    );
+    const count = `${done.toLocaleString('en')}${total}`;
+    shell.progress(`${kind}s ${shownStages[stage]} ${count}${paceOf(perSecond, of, done)}`);
   };
 }
 

@@ -12,7 +12,7 @@ interface Guide {
   /** What a field is for, in brackets. */
   meaning(path: Path): string;
   /** The words that may stand there, when they are few and fixed. */
-  words(path: Path): unknown[];
+  words(path: Path): string[];
   /** The keys that may stand in it. */
   keys(path: Path): string[];
 }
@@ -90,7 +90,8 @@ function makeGuide(): Guide {
       return text ? ` (${text})` : '';
     },
     words(path) {
-      return [...new Set(choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []))];
+      const words = choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []);
+      return [...new Set(words.map((word) => JSON.stringify(word).replaceAll('"', '')))];
     },
     keys(path) {
       return [

@@ -1,6 +1,17 @@
 /** From the bytes of a YAML file to a plain value, with the place of everything in it. */
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Pair, Scalar, YAMLError, YAMLMap } from 'yaml';
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Pair,
+  type Scalar,
+  type YAMLError,
+  type YAMLMap,
+} from 'yaml';
 import { interpolate, mask, unmask } from './interpolate.ts';
 import type { Mistake, Path, Place } from './mistake.ts';
 
@@ -160,8 +171,9 @@ function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> 
 }
 
 function keyOf({ key }: Pair): string | undefined {
-  if (!isScalar(key) || key.value === null) return undefined;
-  return unmask(String(key.value));
+  const value = isScalar(key) ? key.value : undefined;
+  if (typeof value === 'string') return unmask(value);
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
 }
 
 function offsetOf(node: unknown): number | undefined {

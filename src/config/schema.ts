@@ -12,7 +12,8 @@ import { address, isLoopback } from './address.ts';
 /** Numbers may come as text: an environment variable is never anything else. */
 const numeric = (value: unknown) =>
   typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-const boolean = (value: unknown) => (value === 'true' ? true : value === 'false' ? false : value);
+const boolean = (value: unknown) =>
+  value === 'true' || value === 'false' ? value === 'true' : value;
 
 /** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
 export function isHeaderText(text: string): boolean {
@@ -63,7 +64,7 @@ const platform = z
       wrong('apiKey', 'is missing → add it, or apiKeyFile');
     if (value.apiKey !== undefined && value.apiKeyFile !== undefined)
       wrong('apiKeyFile', 'stands beside apiKey → keep one of the two');
-    if (/^http:/i.test(value.url) && !isLoopback(value.url) && value.allowHttp !== true)
+    if (/^http:/i.test(value.url) && !isLoopback(value.url) && !value.allowHttp)
       wrong('url', 'would send the key unencrypted → use https, or add allowHttp: true');
   }, onMapping)
   .describe('The email platform: where it is and how to get in');

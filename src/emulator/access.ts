@@ -5,7 +5,12 @@ import type { KeyRow } from './store/keys.ts';
 import type { Organization } from './store/organization.ts';
 
 /** In whose name a request is answered; by session there is no key. */
-export type Admitted = { organization: Organization; key?: KeyRow } | { refusal: Outcome };
+export interface Guest {
+  organization: Organization;
+  key?: KeyRow;
+}
+
+type Admitted = Guest | { refusal: Outcome };
 
 /**
  * Who asks ("Authentication").

@@ -6,6 +6,8 @@ export interface Outcome {
   body: object;
   /** Of whom the request spoke, for the request log. */
   about?: About;
+  /** The request did not fit the schemas of its operation. */
+  misfit?: true;
 }
 
 /** Whom and what a request was about, as far as the request or the answer tells. */
@@ -43,7 +45,7 @@ export function toAnswer({ status, body }: Outcome, headers: Record<string, stri
 /** The JSON of what is frozen, which never changes. */
 const texts = new WeakMap<object, string>();
 
-/** The JSON of a body. A list of frozen records costs no more than joining what was written before. */
+/** The JSON of a body: a list of frozen records costs no more than joining what was written. */
 function write(body: object): string {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)

@@ -66,7 +66,8 @@ const domain = z.strictObject({
 });
 
 const records = {
-  channels: z.array(named).optional(),
+  /** With the subscription that a contact without a row of its own is taken to have. */
+  channels: z.array(named.extend({ subscription: subscription.optional() })).optional(),
   keys: z.array(key).optional(),
   users: z.array(user).optional(),
   people: z.array(person).optional(),

@@ -35,9 +35,10 @@ export interface SeededContact extends NewContact {
 export function createSeed(accounts: Accounts, organization: Organization): Seed {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
-    channel({ id, name }) {
+    channel(channel) {
+      const { id } = channel;
       refuseTaken('channel', id, channels.has(id));
-      organization.addChannel({ id, name });
+      organization.addChannel({ ...channel });
     },
     contact({ channels: wanted = {}, ...contact }) {
       const { id } = contact;

@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../model/exchange.ts';
 import { refuse, toAnswer } from './answer.ts';
 import type { Emulator } from './emulator.ts';
+import type { Delivery } from './fault/kinds.ts';
 
 /** An emulator that can be reached; only from this machine. */
 interface Served {
@@ -18,7 +20,7 @@ const MOST_BYTES = 1024 * 1024;
  * Binds the emulator to a port of the loopback address, 0 for a free one. Throws the system's
  * error when the port cannot be had. A body over 1 MB is refused with 413 before it is read.
  */
-export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number): Promise<Served> {
+export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number): Promise<Served> {
   const app = Fastify({
     bodyLimit: MOST_BYTES,
     forceCloseConnections: true,
@@ -32,7 +34,7 @@ export async function serve({ handle }: Pick<Emulator, 'handle'>, port: number):
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
 
   const answer = async (request: FastifyRequest, reply: FastifyReply) =>
-    send(reply, handle(toRequest(request)));
+    deliver(reply, receive(toRequest(request)));
   app.all('/', answer);
   app.setNotFoundHandler(answer);
   app.setErrorHandler((error: FastifyError, _request, reply) => send(reply, toRefusal(error)));
@@ -50,6 +52,24 @@ function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
     headers: single,
     body: typeof body === 'string' ? body : '',
   };
+}
+
+async function deliver(reply: FastifyReply, delivery: Delivery): Promise<unknown> {
+  if (delivery.is === 'whole') {
+    if (delivery.delayMs > 0) await pause(delivery.delayMs);
+    return send(reply, delivery.answer);
+  }
+  // From here on the connection is ours; one that stays silent is cut when the emulator closes.
+  reply.hijack();
+  if (delivery.is === 'reset') reply.raw.destroy();
+  if (delivery.is === 'half') sendHalf(reply, delivery.answer);
+  return reply;
+}
+
+function sendHalf({ raw }: FastifyReply, { status, headers, body }: Answer): void {
+  const bytes = Buffer.from(body);
+  raw.writeHead(status, { ...headers, 'content-length': bytes.length });
+  raw.write(bytes.subarray(0, bytes.length / 2), () => raw.destroy());
 }
 
 function send(reply: FastifyReply, { status, headers, body }: Answer) {

@@ -62,8 +62,9 @@ function lookAt(contact: ContactRow): ContactView {
     status: contact.status,
     properties: contact.properties,
     groups: contact.groups,
-    channels: contact.memberships.map(({ channel, subscription }) => ({
-      ...channel,
+    channels: contact.memberships.map(({ channel: { id, name }, subscription }) => ({
+      id,
+      name,
       subscription,
     })),
     suppressionReason: contact.suppressionReason,

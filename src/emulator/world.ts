@@ -25,6 +25,8 @@ export interface LoggedRequest extends About {
   /** Null when no operation has this method and path. */
   route: Route | null;
   status: number;
+  /** The fault that was played, by name; a status of 0 is no answer at all. */
+  fault?: string;
 }
 
 /** Everything there is, to be looked at; records newest first, what happened oldest first. */

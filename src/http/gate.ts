@@ -198,7 +198,8 @@ function refuse(route: Route, entry: Entry, seen: Observation): void {
   entry.refusals += 1;
   if (entry.refusals < MOST_REFUSALS) return queue(route, entry, 'front');
   const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
-  entry.reject(new RateLimited(`${said}, the waits asked for kept`, seen.retryAfterMs ?? 0));
+  const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
+  entry.reject(new RateLimited(`${said}, the waits asked for kept`, detail));
 }
 
 type Place = 'front' | 'back';

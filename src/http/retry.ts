@@ -3,7 +3,7 @@
  * operation allows is data; 429 is no business of this file: the gate waits it out.
  */
 import type { Clock, Random } from '../model/clock.ts';
-import { RateLimited, Unavailable } from '../model/errors.ts';
+import { Held, RateLimited, Rejected, Unavailable } from '../model/errors.ts';
 import { anySignal } from './gate.ts';
 
 const MOST_ATTEMPTS = 4;
@@ -46,7 +46,8 @@ interface RetryOptions {
  * attempt throws Unavailable, with `status` when there was an answer (5xx).
  *
  * Throws Unavailable with `acted` 'maybe' if any attempt may have had its effect, else 'no'; the
- * signal's reason when aborted and nothing may have acted; everything else as the attempt threw it.
+ * signal's reason when aborted and nothing may have acted; Rejected with `acted` when an attempt
+ * before it may have acted; everything else as the attempt threw it.
  */
 type Retry = <T>(rule: Resend, attempt: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
@@ -87,8 +88,13 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
 
 /** Given up between attempts of which one may have acted: that outweighs why it was given up. */
 function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSignal): unknown {
-  const givenUp = error instanceof RateLimited || (ended?.aborted && error === ended.reason);
-  if (acted === 'no' || !givenUp) return error;
+  if (acted === 'no') return error;
+  if (error instanceof Rejected) {
+    const { status, why, fix, route } = error;
+    return new Rejected(error.message, { status, why, fix, route, acted });
+  }
+  const waited = error instanceof RateLimited || error instanceof Held;
+  if (!waited && !(ended?.aborted && error === ended.reason)) return error;
   const message = 'stopped before it was known whether an earlier attempt had its effect';
   return new Unavailable(message, { acted, cause: error });
 }

@@ -4,13 +4,15 @@
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
  * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
- * - `decide` is pure: what to do with one record, from the three things known about it. Called twice
+ * - `decide` is pure: what to do with one record, from the three things known about it. Called
+ *   twice
  *   on an unchanged world the second decision holds no changes.
  * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
  * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
- *   reading, never by sending again.
- * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined = gone.
+ *   reading, never by sending again; it throws what that reading throws.
+ * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
+ *   gone.
  */
 import type { Change, Op } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
@@ -22,6 +24,8 @@ export interface Kind {
   readonly fields: readonly string[];
   /** Phases of its changes, in the order they are sent. */
   readonly phases: readonly number[];
+  /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
+  readonly needsCertificate: boolean;
   /** Whether recorded records that the source no longer names are decided upon one by one. */
   readonly decidesAbsent: boolean;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
@@ -29,8 +33,10 @@ export interface Kind {
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
+  /** The route that `look` reads by. */
+  lookRoute(op: Op): string;
   look(change: Change, known: Known): Promise<Outcome | undefined>;
-  send(change: Change, signal: AbortSignal): Promise<Outcome>;
+  send(change: Change, passage: Passage): Promise<Outcome>;
   recover(change: Change, signal: AbortSignal): Promise<Outcome>;
   acknowledge(
     before: RecordedRow | undefined,
@@ -60,12 +66,16 @@ export interface States {
   recorded: RecordedRow | undefined;
   /**
    * Recorded rows of other keys that are this record under a former name: the platform shows the
-   * same id (and the source no longer names that key), or the source once gave that key the same id.
+   * same id (and the source no longer names that key), or the source once gave that key the same
+   * id.
    */
   former: readonly RecordedRow[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
-  /** listed: `observed` was read, empty means absent. assumed: nothing was read, take what is recorded. */
+  /**
+   * listed: `observed` was read, empty means absent. assumed: nothing was read, take what is
+   * recorded.
+   */
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
@@ -83,10 +93,24 @@ export interface Decision {
   problems: Problem[];
 }
 
+/** How a change may leave. */
+export interface Passage {
+  /** Ends the waiting before it leaves. */
+  signal: AbortSignal;
+  /** Gives it up under way. */
+  abort: AbortSignal;
+  /** Called right before it leaves; throws Held to keep it. */
+  leaves(): void;
+  /** Called with the status of the answer as it comes in, before anything else leaves. */
+  answered(status: number): void;
+}
+
 /** How fresh our knowledge is when a change is about to be sent. */
 export interface Known {
   recorded: RecordedRow | undefined;
-  /** Whether the platform was read recently enough to prove what the plan assumed of this record. */
+  /**
+   * Whether the platform was read recently enough to prove what the plan assumed of this record.
+   */
   fresh: boolean;
   signal: AbortSignal;
 }
@@ -103,16 +127,19 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * what holds now. unsent: certainly nothing happened. unknown: something may have. stopped: nothing
- * more of that scope may be sent, `scope: 'run'` for a refused key.
+ * what holds now. unsent: certainly nothing happened. held: we kept it ourselves. unknown:
+ * something
+ * may have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
  */
 export type Outcome =
   | Acked
   | { is: 'stale'; observed: ObservedRow[]; why: string }
   | { is: 'rejected'; status: number; reason: string; fix: string }
   | { is: 'unsent'; why: string }
+  | { is: 'held'; why: string }
   | { is: 'unknown'; why: string }
-  | { is: 'stopped'; scope: 'run' | 'route' | 'part'; why: string };
+  | { is: 'stopped'; scope: 'run' | 'part'; why: string }
+  | { is: 'stopped'; scope: 'route'; route: string; why: string };
 
 /** The acknowledgement of a request whose answer says no more than that it was done. */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {

@@ -1,4 +1,11 @@
-import { Interrupted, RateLimited, Rejected, Unavailable } from '../model/errors.ts';
+import {
+  Held,
+  Interrupted,
+  isExpected,
+  RateLimited,
+  Rejected,
+  Unavailable,
+} from '../model/errors.ts';
 import type { ObservedRow } from '../model/record.ts';
 import type { Outcome } from './kind.ts';
 
@@ -16,22 +23,45 @@ export function stale(observed: ObservedRow[], why: string): Outcome {
   return { is: 'stale', observed, why };
 }
 
-/** What a request that threw means for its change, where the kind has no rule of its own (README, outcomes). */
-function outcomeOf(error: unknown): Outcome {
+/**
+ * What a change became after a write that may have acted: `read` finds out. A reading that fails
+ * says nothing about the change.
+ */
+export async function afterwards(read: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isExpected(error)) return { is: 'unknown', why: error.message };
+    throw error;
+  }
+}
+
+/**
+ * What a request that threw means for its change, where the kind has no rule of its own (README,
+ * outcomes).
+ */
+export function outcomeOf(error: unknown): Outcome {
   if (error instanceof Rejected) return ofRefusal(error);
   if (error instanceof Unavailable) {
     return error.acted === 'no'
       ? { is: 'unsent', why: error.message }
       : { is: 'unknown', why: error.message };
   }
-  if (error instanceof RateLimited) return { is: 'stopped', scope: 'route', why: error.message };
-  if (error instanceof Interrupted) return { is: 'unsent', why: error.message };
+  if (error instanceof RateLimited) {
+    return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
+  }
+  if (error instanceof Held || error instanceof Interrupted) {
+    return { is: 'held', why: error.message };
+  }
   throw error;
 }
 
 function ofRefusal(error: Rejected): Outcome {
   if (error.status === 401) return { is: 'stopped', scope: 'run', why: error.message };
-  if (error.status === 403) return { is: 'stopped', scope: 'route', why: error.message };
-  const reason = error.why ? `${error.message}: ${error.why}` : error.message;
+  if (error.status === 403) {
+    return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
+  }
+  const more = error.why !== '' && error.why !== error.message;
+  const reason = more ? `${error.message}: ${error.why}` : error.message;
   return { is: 'rejected', status: error.status, reason, fix: error.fix };
 }

@@ -8,13 +8,17 @@ export class Invalid extends Error {
   override readonly name = 'Invalid';
 }
 
-/** The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named. */
+/**
+ * The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named.
+ */
 export class RateLimited extends Error {
   override readonly name = 'RateLimited';
   readonly retryAfterMs: number;
-  constructor(message: string, retryAfterMs: number) {
+  readonly route: string;
+  constructor(message: string, detail: { retryAfterMs: number; route: string }) {
     super(message);
-    this.retryAfterMs = retryAfterMs;
+    this.retryAfterMs = detail.retryAfterMs;
+    this.route = detail.route;
   }
 }
 
@@ -36,21 +40,42 @@ export class Unavailable extends Error {
   }
 }
 
+interface Refusal {
+  status: number;
+  why: string;
+  fix: string;
+  /** The route that was refused. */
+  route: string;
+  /** Whether an earlier attempt at the same request may have had its effect; 'no' when left out. */
+  acted?: 'no' | 'maybe';
+}
+
 /** A request the platform understood and refused (4xx, never 429), in its own words. */
-export class Rejected extends Error {
+export class Rejected extends Error implements Refusal {
   override readonly name = 'Rejected';
   readonly status: number;
   readonly why: string;
   readonly fix: string;
-  constructor(message: string, detail: { status: number; why: string; fix: string }) {
+  readonly route: string;
+  readonly acted: 'no' | 'maybe';
+  constructor(message: string, { status, why, fix, route, acted = 'no' }: Refusal) {
     super(message);
-    this.status = detail.status;
-    this.why = detail.why;
-    this.fix = detail.fix;
+    this.status = status;
+    this.why = why;
+    this.fix = fix;
+    this.route = route;
+    this.acted = acted;
   }
 }
 
-/** Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later. */
+/** Withheld by ourselves just before it left: certainly nothing happened. */
+export class Held extends Error {
+  override readonly name = 'Held';
+}
+
+/**
+ * Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later.
+ */
 export class Busy extends Error {
   override readonly name = 'Busy';
 }
@@ -65,11 +90,11 @@ export class Interrupted extends Error {
   }
 }
 
-export type Expected = Invalid | RateLimited | Unavailable | Rejected | Busy | Interrupted;
+export type Expected = Invalid | RateLimited | Unavailable | Rejected | Held | Busy | Interrupted;
 
 /** Whether an error is one of these; anything else is a bug and goes up as it is. */
 export function isExpected(error: unknown): error is Expected {
-  return [Invalid, RateLimited, Unavailable, Rejected, Busy, Interrupted].some(
+  return [Invalid, RateLimited, Unavailable, Rejected, Held, Busy, Interrupted].some(
     (known) => error instanceof known,
   );
 }

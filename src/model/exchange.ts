@@ -1,4 +1,6 @@
-/** One HTTP exchange as plain values: what the client sends and the emulator answers, socket or not. */
+/**
+ * One HTTP exchange as plain values: what the client sends and the emulator answers, socket or not.
+ */
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

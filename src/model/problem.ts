@@ -1,6 +1,9 @@
 import type { Key, KindName } from './record.ts';
 
-/** invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides disagree and people come first. */
+/**
+ * invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides
+ * disagree and people come first.
+ */
 export type ProblemClass = 'invalid' | 'rejected' | 'conflict';
 
 /** Something about one record that a person should know: one line each, no address in them. */

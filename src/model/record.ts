@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 /** The kinds of record a mirror keeps equal. */
 export type KindName = 'contact' | 'template';
 
-/** What names a record on both sides: a contact's trimmed lower-cased email, a template's source key. */
+/**
+ * What names a record on both sides: a contact's trimmed lower-cased email, a template's source
+ * key.
+ */
 export type Key = string;
 
 /** How a record came to be ours; a foreign record is not recorded at all. */
@@ -16,13 +19,17 @@ export interface DesiredRow {
   id: string;
   /** Undefined when the record is too broken to tell whom it is about. */
   key: Key | undefined;
-  /** The name under which the platform would list it: the key of a contact, the name of a template. */
+  /**
+   * The name under which the platform would list it: the key of a contact, the name of a template.
+   */
   alias: string;
   /** Where in the source it stands ("line 17"), for messages. */
   place: string;
   body: string;
   fingerprint: string;
-  /** Whether it asks for something to exist that may not: without it an absent record needs no look. */
+  /**
+   * Whether it asks for something to exist that may not: without it an absent record needs no look.
+   */
   wants: boolean;
   invalid: Fault | undefined;
 }
@@ -54,7 +61,9 @@ export interface RecordedRow {
   body: string;
   /** Fingerprint of the observed state that `body` knows; undefined = look again. */
   shown: string | undefined;
-  /** Fingerprint of the desired state for which nothing was left to do; undefined = decide again. */
+  /**
+   * Fingerprint of the desired state for which nothing was left to do; undefined = decide again.
+   */
   desired: string | undefined;
   /** When the platform last showed it to us, by our clock. */
   seenAt: number;

@@ -20,10 +20,10 @@ const words: Record<string, string> = {
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
   const lines = [
-    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${summary.status} (${summary.mode}, ${(summary.ms / 1000).toFixed(1)} s)`,
+    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
     '',
     ...table([
-      ['', 'CRM', 'platform', writes ? 'done' : 'to do', 'conflicts', 'rejected', 'invalid'],
+      ['', 'CRM', 'platform', 'conflicts', 'rejected', 'invalid', writes ? 'done' : 'to do'],
       ['contacts', ...rowOf(contacts, writes)],
       ['templates', ...rowOf(templates, writes)],
     ]),
@@ -35,12 +35,17 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
   return [...lines, ...renderProblems(summary)];
 }
 
+function outcomeOf({ status, mode, ms }: Summary): string {
+  const done = status === 'rejected' ? 'done, but some records need a look' : status;
+  return `${done} (${mode}, ${(ms / 1000).toFixed(1)} s)`;
+}
+
 function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean): string[] {
   const counts = { ...kind.changes, ...(writes ? kind.applied : {}) };
   const done = Object.entries(counts).filter(([, n]) => n > 0);
   const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
   const numbers = [kind.conflicts, kind.rejected, kind.invalid].map(String);
-  return [String(kind.desired), String(kind.observed), text || 'nothing', ...numbers];
+  return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
 }
 
 function renderProblems({ problems, known }: Summary): string[] {

@@ -59,7 +59,10 @@ const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> =
   },
 };
 
-/** Counts in the order of the contract, with zeros; the second step of a creation is no change of its own. */
+/**
+ * Counts in the order of the contract, with zeros; the second step of a creation is no change of
+ * its own.
+ */
 export function shownCounts(
   kind: KindName,
   counts: Counts,

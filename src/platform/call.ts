@@ -1,6 +1,6 @@
 /** One call of one operation: request out, answer read, sent again where its row allows it. */
 import type { z } from 'zod';
-import type { Gate, Priority } from '../http/gate.ts';
+import { anySignal, type Gate, type Priority } from '../http/gate.ts';
 import { createRetry } from '../http/retry.ts';
 import type { Clock, Random } from '../model/clock.ts';
 import { Invalid } from '../model/errors.ts';
@@ -9,7 +9,14 @@ import type { Operation } from './operations.ts';
 import { parseJson, refusal, unreadable } from './refusal.ts';
 
 export interface CallOptions {
+  /** Ends the waiting for a place, for the budget and between attempts. */
   signal?: AbortSignal | undefined;
+  /** Gives up a request that is under way; without it `signal` does. */
+  abort?: AbortSignal | undefined;
+  /** Called right before each attempt leaves; what it throws keeps that attempt from leaving. */
+  leaves?: (() => void) | undefined;
+  /** Called with the status of each answer as it comes in, before anything else leaves. */
+  answered?: ((status: number) => void) | undefined;
   /** Default 'other'. */
   priority?: Priority | undefined;
 }
@@ -54,13 +61,18 @@ export function createCaller(options: CallerOptions): Caller {
 
   async function perform<R>(
     call: Call<unknown>,
-    { signal, priority }: CallOptions,
+    { signal, abort, leaves, answered, priority }: CallOptions,
     read: (answer: Answer) => R,
   ): Promise<R> {
     const { route, resend } = call.operation;
     const request = build(call, apiKey);
-    const attempt = async () =>
-      read(await gate.through(route, (stop) => send(request, stop), { signal, priority }));
+    const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
+      leaves?.();
+      const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
+      answered?.(answer.status);
+      return answer;
+    };
+    const attempt = async () => read(await gate.through(route, leave, { signal, priority }));
     return retry(resend, attempt, signal);
   }
   return {
@@ -82,7 +94,7 @@ function build(call: Call<unknown>, apiKey: string): Request {
   const path = operation.path.replace(/\{\w+\}/, () => segment(id));
   const request: Request = {
     method: operation.method,
-    path: search.size > 0 ? `${path}?${search}` : path,
+    path: search.size > 0 ? `${path}?${search.toString()}` : path,
     headers: { accept: 'application/json', 'x-api-key': apiKey },
   };
   if (body === undefined) return request;

@@ -34,7 +34,7 @@ export function refusal(answer: Answer, route: string, secrets: Secrets): Reject
   }
   const why = said.why || said.message;
   const { message, fix } = advice(status, route, said);
-  return new Rejected(message, { status, why, fix });
+  return new Rejected(message, { status, why, fix, route });
 }
 
 /** An answer whose body is not `expected`; `detail` says what is wrong with it. */

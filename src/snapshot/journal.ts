@@ -21,7 +21,7 @@ export interface Journal {
   /** The next keys of a phase that still have planned changes, after `after`. */
   plannedKeys(part: PlanPart, after: Key, count: number): Key[];
   planned(part: PlanPart, key: Key): JournaledChange[];
-  move(seq: number, to: ChangeState, at: number, fault?: { reason: string; fix: string }): void;
+  move(seq: number, to: ChangeState, how: Move): void;
   /** Everything sent whose outcome is not known, oldest first; of every run. */
   open(kind: KindName): JournaledChange[];
   /** What is still planned will not be sent any more. */
@@ -30,6 +30,12 @@ export interface Journal {
   tally(run: string): Tally[];
   /** Forgets the changes of runs that are no longer known. */
   prune(before: number): void;
+}
+
+interface Move {
+  at: number;
+  reason?: string | null;
+  fix?: string | null;
 }
 
 export interface PlanPart {
@@ -96,9 +102,9 @@ export function changesIn(db: Database): Journal {
     add: (run, change, at) => void add.run({ ...change, target: change.target ?? null, run, at }),
     plannedKeys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
     planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
-    move: (seq, to, at, fault) => {
+    move: (seq, to, { at, reason = null, fix = null }) => {
       if (to === 'sent') sent.run(at, seq);
-      else move.run({ seq, to, at, reason: fault?.reason ?? null, fix: fault?.fix ?? null });
+      else move.run({ seq, to, at, reason, fix });
     },
     open: (kind) => open.all(kind).map(fromStored),
     abandon: (kind, at) => void abandon.run(at, kind),

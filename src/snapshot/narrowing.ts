@@ -19,11 +19,16 @@ export interface Narrowing {
 
 /** One row per key of the source, whatever the number of its records. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
-  max(fingerprint) fingerprint from temp.desired where kind = @kind and key is not null group by key`;
+  max(fingerprint) fingerprint
+  from temp.desired where kind = @kind and key is not null group by key`;
 
 /** One row per key of the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
   from temp.observed where kind = @kind group by key`;
+
+/** What the platform refused, whatever became of it. */
+const parked = `union all
+  select kind, key from problem where kind = @kind and desired is not null`;
 
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
@@ -41,7 +46,8 @@ export function narrowingIn(db: Database): Narrowing {
      select @kind, r.key from recorded r
        left join (${shown}) o on o.key = r.key
      where r.kind = @kind and (@absent or r.shown is not o.fingerprint or o.n > 1)
-       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)`,
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
+     ${parked}`,
   );
   const fast = db.prepare(
     `insert or ignore into temp.candidate (kind, key)
@@ -50,7 +56,8 @@ export function narrowingIn(db: Database): Narrowing {
      where ${differsFromSource}
      union all
      select @kind, r.key from recorded r where r.kind = @kind and @absent
-       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)`,
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
+     ${parked}`,
   );
   const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
   const next = db.prepare<[string, string, number], { key: Key }>(

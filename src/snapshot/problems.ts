@@ -11,12 +11,16 @@ import type { Key, KindName } from '../model/record.ts';
 export interface Problems {
   get(problem: Pick<Problem, 'kind' | 'key' | 'class' | 'part'>): Known | undefined;
   put(problem: Problem & Known & { run: string }): void;
-  /** Takes over what this run noticed (invalid records and conflicts) and forgets what it did not. */
+  /**
+   * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not.
+   */
   adopt(kind: KindName, run: string, at: number): void;
   forgetUnnoticed(kind: KindName, run: string): void;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(kind: KindName, key: Key, part: string): void;
+  /** Forgets what is parked of records that the source, read wholly, no longer names. */
+  dropUnnamed(kind: KindName): void;
 }
 
 export interface Known {
@@ -48,7 +52,8 @@ export function problemsIn(db: Database): Problems {
   const put = db.prepare(
     `insert or replace into problem
        (kind, key, class, part, reason, fix, desired, attempts, retry_at, since, run)
-     values (@kind, @key, @class, @part, @reason, @fix, @desired, @attempts, @retryAt, @since, @run)`,
+     values (@kind, @key, @class, @part, @reason, @fix,
+       @desired, @attempts, @retryAt, @since, @run)`,
   );
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, since, run)
@@ -57,6 +62,10 @@ export function problemsIn(db: Database): Problems {
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
   const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
+  const dropUnnamed = db.prepare(
+    `delete from problem where kind = ? and desired is not null and not exists (
+       select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
+  );
   const drop = db.prepare(`delete from problem where kind = ? and key = ? and part = ?`);
   const parked = db.prepare<[string, string], Problem & Stored & { desired: string }>(
     'select * from problem where kind = ? and key = ? and desired is not null',
@@ -85,5 +94,6 @@ export function problemsIn(db: Database): Problems {
         .map(({ retry_at: retryAt, ...row }) => ({ ...row, retryAt: retryAt ?? undefined })),
     countParked: (kind) => countParked.get(kind)?.n ?? 0,
     drop: (kind, key, part) => void drop.run(kind, key, part),
+    dropUnnamed: (kind) => void dropUnnamed.run(kind),
   };
 }

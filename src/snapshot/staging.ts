@@ -24,7 +24,9 @@ export interface Staging {
   forgetObserved(kind: KindName, key: Key): void;
   observed(kind: KindName, key: Key): ObservedRow[];
   countObserved(kind: KindName): number;
-  /** Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time. */
+  /**
+   * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
+   */
   countCreatedBy(kind: KindName, at: number): number;
   /** Notes that this key was read by itself just now: its observed rows are all there are. */
   addLooked(kind: KindName, key: Key, at: number): void;
@@ -32,6 +34,7 @@ export interface Staging {
   assume(kind: KindName, key: Key): void;
   lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
   addPlanned(change: Change): void;
+  countPlanned(): number;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
   planned(): IterableIterator<Change>;
   addNoted(row: RecordedRow): void;
@@ -195,6 +198,7 @@ function decidedIn(db: Database): DecidedPart {
     `insert into temp.planned (kind, key, op, part, target, body, phase)
      values (@kind, @key, @op, @part, @target, @body, @phase)`,
   );
+  const countPlanned = db.prepare<[], { n: number }>('select count(*) n from temp.planned');
   const planned = db.prepare<[], Omit<Change, 'target'> & { target: string | null }>(
     `select kind, key, op, part, target, body, phase from temp.planned
      order by phase, kind, key, seq`,
@@ -217,6 +221,7 @@ function decidedIn(db: Database): DecidedPart {
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
   return {
+    countPlanned: () => countPlanned.get()?.n ?? 0,
     addPlanned: (change) => void plan.run({ ...change, target: change.target ?? null }),
     *planned() {
       for (const row of planned.iterate()) yield { ...row, target: row.target ?? undefined };

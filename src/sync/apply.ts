@@ -3,6 +3,7 @@
  * state moves in the same transaction as `acked`.
  */
 import type { JournaledChange } from '../model/change.ts';
+import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
@@ -47,35 +48,59 @@ function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<
   }
 }
 
-/** The changes of one record, one after the other; what one of them learns ends the plan of the rest. */
+/**
+ * The changes of one record, one after the other; what one of them learns ends the plan of the
+ * rest.
+ */
 async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
   const { run, kind, brake } = applying;
   const { journal } = run.snapshot;
   const changes = journal.planned({ run: run.id, kind: kind.name, phase }, key);
   for (const [at, planned] of changes.entries()) {
-    if (run.stop.aborted || brake.holds(kind, planned)) return;
-    const recorded = run.snapshot.recorded.get(kind.name, key);
-    const target = planned.op === 'create' ? undefined : (planned.target ?? recorded?.id);
-    const change = { ...planned, target };
-    const outcome: Outcome =
-      target === undefined && planned.op !== 'create'
-        ? { is: 'stale', observed: [], why: 'its creation did not come to pass' }
-        : await attempt(applying, change);
+    if (run.stop.aborted || brake.stopped()) return;
+    if (brake.holds(kind, planned)) continue;
+    const change = aimed(applying, planned);
+    if (change.target === undefined && change.op !== 'create') {
+      // Nothing was read, so nothing is concluded: least of all that the person is absent.
+      const reason = 'its creation did not come to pass';
+      journal.move(change.seq, 'stale', { at: run.clock.now(), reason });
+      continue;
+    }
+    const outcome = await attempt(applying, change);
+    brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     if (outcome.is === 'stale' || outcome.is === 'unknown') {
-      for (const rest of changes.slice(at + 1)) journal.move(rest.seq, 'stale', run.clock.now());
+      for (const rest of changes.slice(at + 1))
+        journal.move(rest.seq, 'stale', { at: run.clock.now() });
       return;
     }
   }
 }
 
+/** What follows a creation was planned before its record had an id. */
+export function aimed({ run, kind }: Applying, change: JournaledChange): JournaledChange {
+  if (change.op === 'create' || change.target !== undefined) return change;
+  return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
+}
+
+/** `sent` is written at the very moment the request leaves: until then nothing has happened. */
 async function attempt(applying: Applying, change: JournaledChange): Promise<Outcome> {
-  const { run, kind } = applying;
+  const { run, kind, brake } = applying;
   const known = knownOf(applying, change);
+  if (!known.fresh && brake.blinds(kind, change)) {
+    return { is: 'held', why: 'it cannot be looked at before it is sent' };
+  }
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-  run.snapshot.journal.move(change.seq, 'sent', run.clock.now());
-  return kind.send(change, run.abort);
+  return kind.send(change, {
+    signal: run.stop,
+    abort: run.abort,
+    leaves: () => {
+      if (run.stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+      run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
+    },
+    answered: brake.hear,
+  });
 }
 
 function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known {
@@ -89,21 +114,22 @@ function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known
   return { recorded, fresh, signal: run.abort };
 }
 
-/** What an outcome means for the journal, the recorded state, the problems and the rest of the run. */
+/**
+ * What an outcome means for the journal, the recorded state, the problems and the rest of the run.
+ */
 export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
-  const { run, kind, brake } = applying;
+  const { run, kind } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
-  brake.note(kind, change, outcome);
   run.snapshot.transaction(() => {
     if (outcome.is === 'acked') acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
-      journal.move(change.seq, 'stale', at, { reason: outcome.why, fix: '' });
+      journal.move(change.seq, 'stale', { at, reason: outcome.why });
       relearn(applying, change, outcome.observed);
     } else if (outcome.is === 'unknown') {
-      journal.move(change.seq, 'unknown', at, { reason: outcome.why, fix: '' });
-    } else journal.move(change.seq, 'planned', at);
+      journal.move(change.seq, 'unknown', { at, reason: outcome.why });
+    } else journal.move(change.seq, 'planned', { at });
   });
   applying.tally.settled(kind, change, outcome);
   const done = applying.tally.settledCount(kind.name);
@@ -120,7 +146,7 @@ function acknowledge(
   const { journal, recorded, problems, staging, narrowing } = run.snapshot;
   const at = run.clock.now();
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
-  journal.move(change.seq, 'acked', at);
+  journal.move(change.seq, 'acked', { at });
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(kind.name, change.key, change.part);
@@ -131,7 +157,9 @@ function acknowledge(
   }
 }
 
-/** Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily. */
+/**
+ * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
+ */
 function reject(
   applying: Applying,
   change: JournaledChange,
@@ -150,7 +178,7 @@ function reject(
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;
   const delay = Math.min(day, 3_600_000 * 2 ** (attempts - 1));
-  journal.move(change.seq, 'rejected', at, { reason, fix });
+  journal.move(change.seq, 'rejected', { at, reason, fix });
   problems.put({
     ...problem,
     reason,

@@ -5,16 +5,26 @@
  *   it refuses a route                                        → that route stops
  *   it knows no such channel                                  → that channel stops
  *   5 unknown addresses in one channel, and no success there  → that channel stops
- *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409 does not count)
+ *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
  *   5 requests in a row without a usable answer               → the run stops
  */
 import type { Change } from '../model/change.ts';
+import { Rejected } from '../model/errors.ts';
+import { outcomeOf } from '../kind/outcome.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
 
 export interface Brake {
   /** Whether this change must not be sent. */
   holds(kind: Kind, change: Change): boolean;
+  /** Whether it cannot be looked at before it is sent. */
+  blinds(kind: Kind, change: Change): boolean;
+  /**
+   * Hears every answer at once: after a 401 nothing more may leave, before it is even understood.
+   */
+  hear(status: number): void;
   note(kind: Kind, change: Change, outcome: Outcome): void;
+  /** Whether an error means that a route may not be used, which stops that route and no more. */
+  refuses(error: unknown): boolean;
   /** What was stopped and why, once each. */
   reasons(): string[];
   /** The whole run is stopped. */
@@ -28,62 +38,85 @@ const strangersAtMost = 5;
 
 export function createBrake(): Brake {
   const stops = new Map<string, string>();
+  const stop = (scope: string, why: string): void => {
+    if (!stops.has(scope)) stops.set(scope, why);
+  };
+  const refusals = countRefusals(stop);
+  let keyRefused = false;
+  let silence = 0;
+
+  function noteSilence(why: string): void {
+    silence += 1;
+    if (silence < unanswered) return;
+    const count = `${unanswered} requests in a row had no usable answer`;
+    stop('run', `${count}, the last: ${why} → run again when the platform is well`);
+  }
+
+  return {
+    hear: (status) => void (keyRefused ||= status === 401),
+    holds: (kind, change) =>
+      keyRefused ||
+      stops.has('run') ||
+      stops.has(kind.route(change.op)) ||
+      (change.part !== '' && stops.has(partOf(kind, change))) ||
+      (stops.has('most') && change.op !== 'opt_out'),
+    blinds: (kind, change) => stops.has(kind.lookRoute(change.op)),
+    note(kind, change, outcome) {
+      if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
+      if (outcome.is === 'held' || outcome.is === 'stale') return;
+      silence = 0;
+      if (outcome.is === 'acked') refusals.acked(partOf(kind, change));
+      else if (outcome.is === 'rejected') refusals.rejected(kind, change, outcome.status);
+      else stop(scopeOf(kind, change, outcome), outcome.why);
+    },
+    refuses(error) {
+      const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
+      if (outcome?.is !== 'stopped' || outcome.scope !== 'route') return false;
+      stop(outcome.route, outcome.why);
+      return true;
+    },
+    reasons: () => [...stops.values()],
+    stopped: () => keyRefused || stops.has('run'),
+  };
+}
+
+/** The rows of the table that need a count. */
+function countRefusals(stop: (scope: string, why: string) => void) {
   const strangers = new Map<string, number>();
   const proven = new Set<string>();
   let attempted = 0;
   let rejected = 0;
-  let silence = 0;
-  const stop = (scope: string, why: string): void => {
-    if (!stops.has(scope)) stops.set(scope, why);
-  };
-  const partOf = (kind: Kind, { part }: Change): string => `${kind.name}/${part}`;
 
-  function noteRejection(kind: Kind, change: Change, status: number): void {
-    if (status === 409) return;
-    attempted += 1;
-    rejected += 1;
-    const scope = partOf(kind, change);
-    if (status === 404 && change.op === 'create' && change.part !== '') {
-      strangers.set(scope, (strangers.get(scope) ?? 0) + 1);
-      if (!proven.has(scope) && strangers.get(scope) === strangersAtMost) {
-        stop(
-          scope,
-          `the platform answered 404 to ${strangersAtMost} people in channel ${change.part} → check that the channel exists`,
-        );
-      }
-    }
-    if (attempted >= attemptsAtLeast && rejected / attempted > rejectedAtMost) {
-      stop(
-        'quarantine',
-        `the platform refused ${rejected} of ${attempted} changes; only opt-outs go on → see the problems listed`,
-      );
-    }
+  function noteStranger(scope: string, part: string): void {
+    const count = (strangers.get(scope) ?? 0) + 1;
+    strangers.set(scope, count);
+    if (proven.has(scope) || count < strangersAtMost) return;
+    stop(scope, `the platform answered 404 to ${count} people in ${part} → is that channel there?`);
   }
 
   return {
-    holds: (kind, change) =>
-      stops.has('run') ||
-      stops.has(kind.route(change.op)) ||
-      (change.part !== '' && stops.has(partOf(kind, change))) ||
-      (stops.has('quarantine') && change.op !== 'opt_out'),
-    note(kind, change, outcome) {
-      silence = outcome.is === 'unsent' || outcome.is === 'unknown' ? silence + 1 : 0;
-      if (silence >= unanswered && 'why' in outcome) {
-        stop(
-          'run',
-          `${unanswered} requests in a row had no usable answer, the last: ${outcome.why} → run again when the platform is well`,
-        );
-      }
-      if (outcome.is === 'acked') {
-        attempted += 1;
-        proven.add(partOf(kind, change));
-      } else if (outcome.is === 'rejected') noteRejection(kind, change, outcome.status);
-      else if (outcome.is === 'stopped') {
-        const scope = { run: 'run', route: kind.route(change.op), part: partOf(kind, change) };
-        stop(scope[outcome.scope], outcome.why);
-      }
+    acked(scope: string): void {
+      attempted += 1;
+      proven.add(scope);
     },
-    reasons: () => [...stops.values()],
-    stopped: () => stops.has('run'),
+    rejected(kind: Kind, change: Change, status: number): void {
+      if (status === 409) return;
+      attempted += 1;
+      rejected += 1;
+      const isStranger = status === 404 && change.op === 'create' && change.part !== '';
+      if (isStranger) noteStranger(partOf(kind, change), change.part);
+      if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
+      const count = `${rejected} of ${attempted}`;
+      stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
+    },
   };
+}
+
+function scopeOf(kind: Kind, change: Change, stopped: Outcome & { is: 'stopped' }): string {
+  if (stopped.scope === 'route') return stopped.route;
+  return stopped.scope === 'run' ? 'run' : partOf(kind, change);
+}
+
+function partOf(kind: Kind, { part }: Change): string {
+  return `${kind.name}/${part}`;
 }

@@ -14,9 +14,16 @@ export interface Knowledge {
   listing: Listing | undefined;
 }
 
+interface Deciding {
+  run: Run;
+  kind: Kind;
+  known: Knowledge;
+  tally: Tally;
+}
+
 const pageOfKeys = 500;
 
-export function decide(run: Run, kind: Kind, known: Knowledge, tally: Tally): void {
+export function decide({ run, kind, known, tally }: Deciding): void {
   const { narrowing } = run.snapshot;
   let after = '';
   let done = 0;
@@ -44,8 +51,10 @@ function decideOne(
   if (decision.note && news) staging.addNoted(decision.note);
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
-  for (const change of withoutParked(run, states, decision.changes, tally))
+  const { changes } = decision;
+  for (const change of withoutParked(run, tally, { kind, states, changes })) {
     staging.addPlanned(change);
+  }
 }
 
 function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowledge }): States {
@@ -80,28 +89,32 @@ export function wishOf(desired: readonly { fingerprint: string }[]): string {
 
 /**
  * A change the platform refused is not sent again until the record changes; an opt-out is, with
- * rising delay. What builds on a creation that is parked waits with it.
+ * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
+ * parked no longer.
  */
-function withoutParked(run: Run, states: States, changes: Change[], tally: Tally): Change[] {
-  const [first] = changes.length > 0 ? changes : states.desired;
-  if (!first) return changes;
+function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;
-  const parked = problems.parked(first.kind, states.key);
-  if (parked.length === 0) return changes;
   const wish = wishOf(states.desired);
-  const now = run.clock.now();
-  const waits = (change: Change): boolean =>
-    parked.some(
-      (known) =>
-        known.part === change.part &&
-        (change.op === 'opt_out' ? (known.retryAt ?? 0) > now : known.desired === wish),
-    );
-  const waiting = changes.filter(waits);
-  for (const change of waiting) if (change.op === 'opt_out') tally.optOutWaits(change);
+  const waiting: Change[] = [];
+  for (const parked of problems.parked(kind.name, states.key)) {
+    const change = changes.find(({ part }) => part === parked.part);
+    const waits =
+      change?.op === 'opt_out' ? (parked.retryAt ?? 0) > run.clock.now() : parked.desired === wish;
+    if (change && waits) {
+      waiting.push(change);
+      tally.parked(change, parked);
+    } else if (!change && run.writes) problems.drop(kind.name, states.key, parked.part);
+  }
   const creates = waiting.some((change) => change.op === 'create');
   return changes.filter(
     (change) => !waiting.includes(change) && !(creates && change.target === undefined),
   );
+}
+
+interface Decided {
+  kind: Kind;
+  states: States;
+  changes: Change[];
 }
 
 /** A note that says nothing new is not written. */

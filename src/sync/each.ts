@@ -1,4 +1,7 @@
-/** Runs `work` over `items`, at most `width` at a time. The first failure takes no more items, and is thrown once what is running has ended. */
+/**
+ * Runs `work` over `items`, at most `width` at a time. The first failure takes no more items, and
+ * is thrown once what is running has ended.
+ */
 export async function each<T>(
   items: Iterable<T>,
   width: number,

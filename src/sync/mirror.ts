@@ -11,7 +11,9 @@ export interface Mirror {
   snapshot: Snapshot;
   clock: Clock;
   random: Random;
-  /** One request's deadline: a creation of unknown outcome is looked for only after it has passed. */
+  /**
+   * One request's deadline: a creation of unknown outcome is looked for only after it has passed.
+   */
   timeoutMs: number;
   /** Runs and changes older than this are dropped. */
   keepMs: number;

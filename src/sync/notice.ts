@@ -1,4 +1,6 @@
-/** Lists the records of a source that cannot be used, each under a name that stays when lines move. */
+/**
+ * Lists the records of a source that cannot be used, each under a name that stays when lines move.
+ */
 import type { DesiredRow } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { Run } from './mirror.ts';

@@ -1,9 +1,11 @@
 /**
  * Lists the platform wholly into staging, with a certificate.
  *
- * Offset pages shift while others write: one pass proves nothing. The proof is a count: the distinct
+ * Offset pages shift while others write: one pass proves nothing. The proof is a count: the
+ * distinct
  * ids that were created before the listing began are at least as many as the first page said there
- * were. "Before" is by the platform's own clock: its answer's Date, or the newest record of page one.
+ * were. "Before" is by the platform's own clock: its answer's Date, or the newest record of page
+ * one.
  * Short of it, the list is read again with other page borders and united with the first.
  */
 import type { Kind, Page } from '../kind/kind.ts';
@@ -31,7 +33,10 @@ export async function observe(run: Run, kind: Kind): Promise<Listing> {
   return { complete: false, at };
 }
 
-/** One pass over all pages: side by side as far as the total reaches, then on to the first short one. */
+/**
+ * One pass over all pages: side by side as far as the total reaches, then on to the first short
+ * one.
+ */
 async function pass(
   run: Run,
   kind: Kind,

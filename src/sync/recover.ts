@@ -1,22 +1,39 @@
 /**
  * Finds out what became of changes that were sent and not answered, by reading, never by sending
- * again. A creation may still arrive until one time-out has passed since it was sent.
+ * again. A creation may still arrive until one time-out has passed since it was sent. A reading
+ * that
+ * fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../model/change.ts';
-import { settle, type Applying } from './apply.ts';
+import type { Outcome } from '../kind/kind.ts';
+import { outcomeOf } from '../kind/outcome.ts';
+import { aimed, settle, type Applying } from './apply.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
-  for (const change of run.snapshot.journal.open(kind.name)) {
+  for (const open of run.snapshot.journal.open(kind.name)) {
     if (run.stop.aborted || brake.stopped()) return;
-    await settleAfter(applying, change);
-    const outcome = await kind.recover(change, run.abort);
-    if ('why' in outcome && outcome.is !== 'stale') brake.note(kind, change, outcome);
-    else settle(applying, change, outcome);
+    const change = aimed(applying, open);
+    await passTimeout(applying, change);
+    const outcome = await find(applying, change);
+    if (outcome) settle(applying, change, outcome);
   }
 }
 
-async function settleAfter({ run }: Applying, change: JournaledChange): Promise<void> {
+async function find(
+  { run, kind, brake }: Applying,
+  change: JournaledChange,
+): Promise<Outcome | undefined> {
+  try {
+    return await kind.recover(change, run.abort);
+  } catch (error) {
+    const outcome = outcomeOf(error);
+    if (outcome.is !== 'rejected') brake.note(kind, change, outcome);
+    return undefined;
+  }
+}
+
+async function passTimeout({ run }: Applying, change: JournaledChange): Promise<void> {
   if (change.op !== 'create' || change.sentAt === undefined) return;
   const now = run.clock.now();
   const wait = Math.min(run.timeoutMs, change.sentAt + run.timeoutMs - now);

@@ -33,9 +33,9 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     for (const part of course.parts) await learn(course, part);
     await list(course);
     for (const { kind } of course.parts) narrow(course, kind);
-    for (let round = 1; round <= rounds; round += 1) {
+    for (let round = 1; ; round += 1) {
       plan(course);
-      if (!options.writes) break;
+      if (!options.writes || isLeftOver(course, round)) break;
       commit(course);
       await eachPart(course, apply);
       await eachPart(course, recover);
@@ -53,14 +53,17 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
 /** Reads one kind's source; what it lacks is said, and limits what may be done. */
 async function learn({ run, reasons, known }: Course, part: MirrorPart): Promise<void> {
   const certificate = await read(run, part);
-  if (!certificate.complete) {
+  if (!certificate.complete && part.kind.needsCertificate) {
     reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
   }
   known.set(part.kind, { certified: certificate.complete, listing: undefined });
 }
 
-/** Lists all kinds side by side, when this is a full run; the first failure ends the others. */
-async function list({ run, parts, known }: Course): Promise<void> {
+/**
+ * Lists all kinds side by side, when this is a full run; the first failure ends the others. A kind
+ * that the key may not list is known only by what is recorded.
+ */
+async function list({ run, parts, known, brake }: Course): Promise<void> {
   if (run.mode === 'fast') return;
   const others = new AbortController();
   const stop = AbortSignal.any([run.stop, others.signal]);
@@ -70,6 +73,7 @@ async function list({ run, parts, known }: Course): Promise<void> {
       run.snapshot.staging.resolveKeys(kind.name);
       known.set(kind, { certified: knowledgeOf({ known }, kind).certified, listing });
     } catch (error) {
+      if (brake.refuses(error)) return;
       others.abort(error);
       throw error;
     }
@@ -85,10 +89,18 @@ function narrow({ run, known }: Course, kind: Kind): void {
 function plan(course: Course): void {
   const { run, tally } = course;
   for (const { kind } of course.parts) {
-    decide(run, kind, knowledgeOf(course, kind), tally);
+    decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (!course.plan) noticeInvalid(run, kind, tally);
   }
   course.plan ??= planOf(run.snapshot.staging.planned());
+}
+
+/** After the last round, what is still not in line is left to the next run, and said. */
+function isLeftOver({ run, reasons }: Course, round: number): boolean {
+  if (round <= rounds) return false;
+  const left = run.snapshot.staging.countPlanned();
+  if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
+  return true;
 }
 
 /** What was decided becomes the journal's plan, and what is known already is recorded. */

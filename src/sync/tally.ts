@@ -1,7 +1,7 @@
 /** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
 import type { Change } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
-import type { KindName } from '../model/record.ts';
+import type { Fault, KindName } from '../model/record.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
 import type { ListedProblem } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -10,8 +10,8 @@ export interface Tally {
   adopted(kind: KindName): void;
   /** Stages a problem found while deciding; lists it when it is new. */
   notice(problem: Problem): void;
-  /** An opt-out the platform refused, and that is not due for another try yet. */
-  optOutWaits(change: Change): void;
+  /** A change the platform refused before, and that is not to be tried again yet. */
+  parked(change: Change, known: Fault): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
   settledCount(kind: KindName): number;
   counts(): TallyCounts;
@@ -49,16 +49,17 @@ export function createTally(snapshot: Snapshot): Tally {
       const isConflict = problem.class === 'conflict';
       const isNew = !before || (isConflict && before.reason !== problem.reason);
       snapshot.staging.addNoticed(problem);
-      if (!isConflict) isNew ? (news += 1) : (known += 1);
+      if (!isConflict && isNew) news += 1;
+      else if (!isConflict) known += 1;
       if (isNew || !isConflict) list(isNew ? 1 : 2, { ...problem, isNew });
     },
-    optOutWaits(change) {
-      optOutsFailed += 1;
-      const { kind, key, part } = change;
-      const before = snapshot.problems.get({ kind, key, class: 'rejected', part });
-      const reason = before?.reason ?? 'refused by the platform';
-      const fix = 'it is tried again with rising delay, at most daily';
-      list(0, { kind, key, class: 'rejected', part, reason, fix, isNew: false });
+    parked({ op, kind, key, part }, { reason, fix }) {
+      known += 1;
+      const isOptOut = op === 'opt_out';
+      if (isOptOut) optOutsFailed += 1;
+      const problem = { kind, key, class: 'rejected' as const, part, reason, isNew: false };
+      const delays = 'it is tried again with rising delay, at most daily';
+      list(isOptOut ? 0 : 2, { ...problem, fix: isOptOut ? delays : fix });
     },
     settled(kind, change, outcome) {
       settled[kind.name] += 1;

@@ -10,7 +10,7 @@ import { makePeople } from '../../config/demo/make.ts';
 import { claimsOfActOne, claimsOfActTwo } from '../../src/command/demo/cast.ts';
 import { tellOf, type Claim } from '../../src/command/demo/claim.ts';
 import { lookBefore, tellSafety } from '../../src/command/demo/safety.ts';
-import { contactKey } from '../../src/kind/contact/record.ts';
+import { contactKey } from '../../src/kind/contact/observe.ts';
 import { desireContact } from '../../src/kind/contact/desire.ts';
 import type { DesiredRow } from '../../src/model/record.ts';
 import type { Summary } from '../../src/plan/summary.ts';

@@ -1,4 +1,4 @@
-/** bin/crm-mirror.mjs as it is started: on this Node, and on one that is too old if there is any. */
+/** bin/crm-mirror.mjs as it is started: on this Node, and on one too old if there is any. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

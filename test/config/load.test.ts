@@ -182,7 +182,7 @@ describe('a file that is no configuration at all', () => {
     [
       'huge',
       `a: ${'b'.repeat(1 << 20)}`,
-      '1:1  is larger than any configuration' + '  → name the right file with -c FILE',
+      '1:1  is larger than any configuration  → name the right file with -c FILE',
     ],
   ])('%s', (_, content, expected) => {
     expect(mistakes(content)).toEqual([`mirror.yaml:${expected}`]);

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { faultKinds } from '../../src/emulator/fault/kinds.ts';
+import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { KEY, stage } from './stage.ts';
 
 const word = fc.oneof(
@@ -102,5 +104,33 @@ test('whatever is asked, the answer is JSON, a refusal has a message, and nothin
       );
     }),
     { numRuns: 2000 },
+  );
+});
+
+const variants = quirks.flatMap(({ name, values }) =>
+  values ? values.map((one) => `${name}=${one}`) : [name],
+);
+
+test('so it is under any quirks, and on a connection where anything may fail', () => {
+  const chosen = fc.uniqueArray(fc.constantFrom(...variants), {
+    selector: (variant) => variant.split('=')[0],
+  });
+  fc.assert(
+    fc.property(chosen, fc.array(request, { minLength: 1, maxLength: 10 }), (played, requests) => {
+      const faults = faultKinds.map(({ name }) => `${name}=0.05`);
+      const platform = stage({ quirks: played, faults, limits: ['*=5/1'] });
+      platform.seed.contact({ id: 'con_1', email: 'A@b.c', channels: { ch_news: 'opt_in' } });
+      platform.seed.template({ id: 'tpl_1', name: 'One', subject: '{{name}}' });
+      for (const one of requests) {
+        const delivery = platform.receive(one);
+        if (delivery.is === 'reset' || delivery.is === 'silence') continue;
+        const { status, headers, body: text } = delivery.answer;
+        expect([200, 201, 400, 401, 403, 404, 405, 409, 422, 429, 500]).toContain(status);
+        if (headers['content-type']?.startsWith('text/html')) continue;
+        const json = JSON.parse(text);
+        if (status >= 400) expect(json.message).toEqual(expect.any(String));
+      }
+    }),
+    { numRuns: 1000 },
   );
 });

@@ -32,7 +32,8 @@ people:
     properties: { plan: pro }
     channels: { ch_1: opt_out }
     createdAt: 2026-01-02T03:04:05+01:00
-templates: [{ id: tpl_1, name: Welcome, status: published, variables: [{ name: a, type: string, defaultValue: null }] }]
+templates:
+  - { id: tpl_1, name: Welcome, status: published }
 domains: [{ domain: Mail.Example.org, status: active, tls: enforced }]
 `);
     expect(platform.apiKey).toBe('k_1');

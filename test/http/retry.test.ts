@@ -86,8 +86,8 @@ test('waits longer each time, at most 5 s, a random part of it', async () => {
 
 describe('what is final', () => {
   const errors = [
-    new Rejected('no', { status: 400, why: '', fix: '' }),
-    new RateLimited('no', 1000),
+    new Rejected('no', { status: 400, why: '', fix: '', route: 'r' }),
+    new RateLimited('no', { retryAfterMs: 1000, route: 'r' }),
     new Invalid('no'),
     new TypeError('a bug'),
   ];
@@ -96,13 +96,18 @@ describe('what is final', () => {
   });
 
   test('a refusal after an attempt that may have acted stays a refusal', async () => {
-    const rejected = new Rejected('no', { status: 409, why: '', fix: '' });
+    const rejected = new Rejected('no', { status: 409, why: '', fix: '', route: 'r' });
     const { result } = await attempt('repeatable', [unavailable(500), rejected]);
-    expect(result).toBe(rejected);
+    expect(result).toEqual(
+      new Rejected('no', { status: 409, why: '', fix: '', route: 'r', acted: 'maybe' }),
+    );
   });
 
   test('given up after an attempt that may have acted: unknown', async () => {
-    const { result } = await attempt('repeatable', [unavailable(500), new RateLimited('no', 1)]);
+    const { result } = await attempt('repeatable', [
+      unavailable(500),
+      new RateLimited('no', { retryAfterMs: 1, route: 'r' }),
+    ]);
     expect(result).toMatchObject({ name: 'Unavailable', acted: 'maybe' });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { observedBody } from '../../src/kind/contact/record.ts';
 import type { Outcome } from '../../src/kind/kind.ts';
 import { ANN, change } from './person.ts';
-import { NEWS, open, refused, signal, type Fault } from './stage.ts';
+import { NEWS, open, passage, refused, type Fault } from './stage.ts';
 
 const ENROL = 'POST /api/contacts/channel';
 const LIST = 'GET /api/contacts/list';
@@ -19,7 +19,8 @@ function stage(...faults: Fault[]) {
     seed: emulator.seed.contact,
     ann: () => emulator.world.contact(ANN),
     news: () => emulator.world.contact(ANN)?.channels.find(({ id }) => id === NEWS)?.subscription,
-    send: (...what: Parameters<typeof change>) => world.run(contacts.send(change(...what), signal)),
+    send: (...what: Parameters<typeof change>) =>
+      world.run(contacts.send(change(...what), passage)),
     count: (line: string) => world.asked.filter((asked) => asked.startsWith(line)).length,
   };
 }

@@ -52,8 +52,8 @@ function worlds(): World[] {
 /** The platform after it did all that was asked of it. */
 function afterwards(recorded: RecordedRow | undefined): ObservedRow[] {
   if (recorded?.id === undefined) return [];
-  const { observed } = recordedBody.parse(JSON.parse(recorded.body));
-  const { left, channels } = observedBody.parse(observed);
+  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  const { left, channels } = observedBody.parse(contacts[0]);
   const news = channels[NEWS];
   const product = channels[PRODUCT];
   const status = left ? 'blocked' : 'subscribed';
@@ -128,6 +128,7 @@ describe.each(policies)('under %j, in every world', (contacts) => {
 
 describe('an acknowledged change', () => {
   const kind = open().contacts;
+  const again = open({ contacts: { missing: 'recreate' } }).contacts;
 
   test('makes a created person ours, with both channels', () => {
     const recorded = carryOut(kind, states({ desired: [bothIn()] }));
@@ -195,6 +196,18 @@ describe('an acknowledged change', () => {
     const fast = kind.decide({ ...known, sight: 'assumed' });
     expect(steps(fast)).toEqual(['opt_in ch_product → con_1']);
     expect(steps(kind.decide({ ...known, observed: [observed] }))).toEqual(steps(fast));
+  });
+
+  test('who is made anew starts over: the memberships of the vanished contact are no loss', () => {
+    const recorded = remembered({ id: undefined, news: 'in', product: 'in' });
+    const desired = [bothIn()];
+    const { changes } = again.decide(states({ desired, recorded }));
+    const observed = shown({ id: 'con_2', news: 'opt_in' });
+    const ack = { is: 'acked', id: 'con_2', observed, found: false, at: LATER } as const;
+    const made = again.acknowledge(recorded, changes[0]!, ack);
+    const next = again.decide(states({ desired, recorded: made, sight: 'assumed' }));
+    expect(next.problems).toEqual([]);
+    expect(steps(next)).toEqual(['opt_in ch_product → con_2']);
   });
 
   test('a delete leaves nothing recorded', () => {

@@ -1,5 +1,6 @@
 /** People as the CRM, the platform and the snapshot state them. */
-import { observe, type Membership } from '../../src/kind/contact/record.ts';
+import { observe } from '../../src/kind/contact/observe.ts';
+import type { Membership } from '../../src/kind/contact/record.ts';
 import { desireContact } from '../../src/kind/contact/desire.ts';
 import {
   canonicalJson,
@@ -27,7 +28,7 @@ interface Shown extends Partial<Omit<Contact, 'channels'>> {
   product?: Subscription;
 }
 
-export function platformContact({ news, product, ...rest }: Shown = {}): Contact {
+function platformContact({ news, product, ...rest }: Shown = {}): Contact {
   const channels = [
     ...(news ? [{ id: NEWS, name: '', subscription: news }] : []),
     ...(product ? [{ id: PRODUCT, name: '', subscription: product }] : []),
@@ -40,7 +41,7 @@ export function shown(contact: Shown = {}): ObservedRow {
   return observe(platformContact(contact), new Set([NEWS, PRODUCT]));
 }
 
-export const memberships = {
+const memberships = {
   in: { is: 'opt_in', by: 'us' },
   us: { is: 'opt_out', by: 'us' },
   platform: { is: 'opt_out', by: 'platform' },
@@ -72,7 +73,7 @@ export function remembered(known: Remembered = {}): RecordedRow {
     key: ANN,
     id,
     ownership: 'created',
-    body: canonicalJson({ observed, channels }),
+    body: canonicalJson({ contacts: [observed], defaults: [], channels }),
     shown: seen?.fingerprint,
     desired: undefined,
     seenAt: NOON,
@@ -92,5 +93,13 @@ export const conflicts = ({ problems }: Decision): string[] =>
 const phases: Partial<Record<Op, number>> = { opt_out: 0, delete: 2 };
 
 export function change(op: Op, target?: string, part = NEWS): Change {
-  return { kind: 'contact', key: ANN, op, part, target, body: '{}', phase: phases[op] ?? 1 };
+  return {
+    kind: 'contact',
+    key: ANN,
+    op,
+    part,
+    target,
+    body: '{"forbids":false}',
+    phase: phases[op] ?? 1,
+  };
 }

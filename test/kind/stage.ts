@@ -100,6 +100,14 @@ function answer({ status, body }: { status: number; body: unknown }): Answer {
 
 export const signal = new AbortController().signal;
 
+/** Leaves when it likes, and nobody stops it. */
+export const passage = {
+  signal,
+  abort: signal,
+  leaves: () => undefined,
+  answered: () => undefined,
+};
+
 /** What the error bodies of the platform look like. */
 export const refused = (status: number) => ({
   status,
@@ -121,7 +129,7 @@ export function states(known: Partial<States>): States {
   };
 }
 
-/** Decides, has every change acknowledged by a platform that says no more than that, and returns what is recorded then. */
+/** Decides, has every change acknowledged with no more than a yes; what is recorded then. */
 export function carryOut(kind: Kind, known: States): RecordedRow | undefined {
   const { changes, note } = kind.decide(known);
   let recorded = note ?? known.recorded;

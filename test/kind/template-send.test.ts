@@ -4,7 +4,7 @@ import type { Change, Op } from '../../src/model/change.ts';
 import { canonicalJson, type RecordedRow } from '../../src/model/record.ts';
 import { observeTemplate } from '../../src/kind/template/record.ts';
 import { file, states, WELCOME } from './letter.ts';
-import { open, refused, signal, type Fault } from './stage.ts';
+import { open, passage, refused, signal, type Fault } from './stage.ts';
 
 const CREATE = 'POST /api/template';
 const UPDATE = 'PUT /api/template';
@@ -25,7 +25,7 @@ function stage(...faults: Fault[]) {
     ...world,
     seed: emulator.seed.template,
     all: () => emulator.world.templates(),
-    send: (what: Change) => world.run(templates.send(what, signal)),
+    send: (what: Change) => world.run(templates.send(what, passage)),
     recover: (what: Change) => world.run(templates.recover(what, signal)),
     look: (what: Change, recorded?: RecordedRow, fresh = false) =>
       world.run(templates.look(what, { recorded, fresh, signal })),
@@ -179,7 +179,7 @@ test('the whole way: created, completed, settled, then nothing', async () => {
   let recorded: RecordedRow | undefined;
   for (const planned of templates.decide(states({ desired })).changes) {
     const step = { ...planned, target: planned.op === 'create' ? undefined : recorded?.id };
-    const outcome = await run(templates.send(step, signal));
+    const outcome = await run(templates.send(step, passage));
     expect(outcome).toMatchObject({ is: 'acked' });
     if (outcome?.is === 'acked')
       recorded = templates.acknowledge(recorded, step, { ...outcome, at: 1 });

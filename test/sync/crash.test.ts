@@ -1,22 +1,23 @@
 /**
- * The command line as a process, killed and interrupted in the middle of an apply (DESIGN 8). What
+ * The command line as a process, killed and interrupted in the middle of an apply. What
  * must hold: nobody is enrolled twice, no template is made twice, and the next run ends what the
  * first began.
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { createWorld, launch, statesIn, type Arrival, type Ended, type World } from './world.ts';
+import type { Arrival } from './server.ts';
+import { createWorld, launch, statesIn, type Ended, type World } from './world.ts';
 
 // Several processes each, beside other tests.
 vi.setConfig({ testTimeout: 40_000 });
 
-const count = 180;
+const count = 84;
 const address = (at: number): string => `p${String(at).padStart(3, '0')}@example.com`;
-/** Every third is on the platform and leaves the newsletter; the others are new. */
+/** Two of three are on the platform and leave the newsletter; the others are new. */
 const wishes = Array.from({ length: count }, (_, at) => ({
   email: address(at),
-  news: at % 3 === 0 ? 'no' : 'yes',
+  news: at % 3 === 0 ? 'yes' : 'no',
   product: at % 2 === 0 ? 'yes' : '',
 }));
 
@@ -28,7 +29,7 @@ async function arranged(): Promise<World & { file: string; journal: string }> {
   for (const key of ['a', 'b', 'c'])
     world.template(key, { subject: key, fromEmail: 'us@example.com' });
   world.server.delayMs = 10;
-  const file = world.config({ timeoutMs: 400 });
+  const file = world.config({ timeoutMs: 1_000 });
   return { ...world, file, journal: join(world.folder, 'cli/snapshot.sqlite') };
 }
 
@@ -73,11 +74,10 @@ async function expectMended(world: World & { file: string; journal: string }): P
 
 /** A moment: the n-th request of a route, seen or carried out. */
 const moments: { route: string; nth: number; when: 'arrived' | 'acted' }[] = [
-  { route: 'contacts.enrol', nth: 1, when: 'arrived' },
   { route: 'contacts.enrol', nth: 1, when: 'acted' },
-  { route: 'contacts.enrol', nth: 33, when: 'arrived' },
+  { route: 'contacts.enrol', nth: 62, when: 'arrived' },
   { route: 'contacts.enrol', nth: 41, when: 'acted' },
-  { route: 'contacts.enrol', nth: 90, when: 'acted' },
+  { route: 'contacts.enrol', nth: 80, when: 'acted' },
   { route: 'templates.create', nth: 2, when: 'arrived' },
   { route: 'templates.create', nth: 2, when: 'acted' },
   { route: 'templates.update', nth: 1, when: 'acted' },
@@ -145,7 +145,7 @@ describe('asked to stop', () => {
     expect(documentOf(end)).toMatchObject({ status: 'interrupted' });
     // Opt-outs go first, and none of the rest was begun.
     expect(documentOf(end).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
-    expect(documentOf(end).contacts.applied.opt_out).toBeLessThan(55);
+    expect(documentOf(end).contacts.applied.opt_out).toBeLessThan(56);
     expect(end.stderr).not.toContain('bug');
     // What had been taken is finished: 32 people at work, and the templates.
     expect(late()).toBeLessThan(45);
@@ -176,8 +176,8 @@ describe('asked to stop', () => {
     };
     const end = await ended;
     expect(statesIn(world.journal)).toMatchObject({ unknown: 1 });
-    // DESIGN 5 says that an unknown outcome is 1 before it is 143, DESIGN 8 says 143.
-    expect([1, 143]).toContain(end.code);
+    // Of several codes the gravest: an outcome left unknown outweighs the interruption.
+    expect(end.code).toBe(1);
     await expectMended(world);
   });
 });

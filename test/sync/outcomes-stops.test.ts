@@ -1,8 +1,9 @@
-/** Outcomes that stop more than one record, or slow everything down (DESIGN 8). */
+/** Outcomes that stop more than one record, or slow everything down. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/sync/run.ts';
-import { createWorld, type Arrival, type World } from './world.ts';
+import type { Arrival } from './server.ts';
+import { createWorld, type World } from './world.ts';
 
 const isEnrolment = ({ route }: Arrival): boolean => route === 'contacts.enrol';
 const isOptOut = ({ body }: Arrival): boolean => body.subscription === 'opt_out';
@@ -40,8 +41,9 @@ describe('401', () => {
     expect(world.states()['sent']).toBeUndefined();
     const { arrived } = world.server;
     const first = arrived.find(({ status }) => status === 401);
-    // Those on their way when the answer left are a matter of the network.
-    expect(arrived.length - (first?.answeredAfter ?? 0)).toBeLessThanOrEqual(2);
+    // Those on their way when the answer left are a matter of the network: about as many as there
+    // were answers before it, of the 54 that waited.
+    expect(arrived.length - (first?.answeredAfter ?? 0)).toBeLessThanOrEqual(8);
     play.undo();
     world.server.delayMs = 0;
     await expectMended(world);

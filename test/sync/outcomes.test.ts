@@ -1,9 +1,10 @@
 /**
- * No usable answer (DESIGN 8): time-outs, cut connections, 5xx and bodies nobody can read, before
+ * No usable answer: time-outs, cut connections, 5xx and bodies nobody can read, before
  * and after the platform acted. What counts is what the platform has in the end, and how often.
  */
 import { describe, expect, test } from 'vitest';
-import { createWorld, type Arrival, type Fault, type World } from './world.ts';
+import type { Arrival, Fault } from './server.ts';
+import { createWorld, type World } from './world.ts';
 
 const ann = 'ann@example.com';
 const page = { 'content-type': 'text/html' };
@@ -107,7 +108,8 @@ const toRoute =
     arrival.route === route;
 
 async function worldFor({ name, arrange }: Operation): Promise<World> {
-  const world = await createWorld({ kinds: [name.includes('template') ? 'template' : 'contact'] });
+  const kinds = [name.includes('template') ? ('template' as const) : ('contact' as const)];
+  const world = await createWorld({ kinds, timeoutMs: 300 });
   world.people([]);
   await arrange(world);
   world.writes();
@@ -251,7 +253,10 @@ describe('what was sent and not answered counts as ours', () => {
 });
 
 describe('a 2xx to a creation', () => {
-  /** The platform opts a new person into ch_product by itself, and answers with or without saying so. */
+  /**
+   * The platform opts a new person into ch_product by itself, and answers with or without saying
+   * so.
+   */
   function byDefault(world: World, bare: boolean): Fault {
     return {
       is: 'rewrite',

@@ -1,5 +1,9 @@
 /** The whole engine against the whole emulator in one process: no socket, no wall clock. */
-import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
+import {
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+} from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
 import { createGate } from '../../src/http/gate.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
@@ -12,6 +16,7 @@ import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { virtualClock, type VirtualClock } from '../clock.ts';
+import { toSend } from '../emulator/wire.ts';
 
 export interface Stage {
   clock: VirtualClock;
@@ -30,6 +35,8 @@ export interface Stage {
 export interface StageOptions {
   seed?: number;
   limits?: string[];
+  /** More about the platform: its quirks, its faults, its algorithm. */
+  platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
   policy?: {
     missing?: 'respect' | 'recreate';
     templates?: 'keep' | 'overwrite';
@@ -50,9 +57,10 @@ export function createStage(options: StageOptions = {}): Stage {
     apiKey: 'key',
     channels: channels.map((id) => ({ id, name: id })),
     limits: options.limits ?? ['*=1000000/1'],
+    ...options.platform,
   });
   const snapshot = openSnapshot('', { inMemory: true });
-  const direct: Send = async (request) => emulator.handle(request);
+  const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
   const stage: Pick<Stage, 'people' | 'templates' | 'certificate'> = {
     people: [],

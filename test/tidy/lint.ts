@@ -20,12 +20,19 @@ export const planted: Record<string, string> = {
 };
 
 const report = z.object({
-  diagnostics: z.array(z.object({ code: z.string(), filename: z.string(), message: z.string() })),
+  diagnostics: z.array(
+    z.object({
+      code: z.string(),
+      filename: z.string(),
+      message: z.string(),
+      labels: z.array(z.object({ span: z.object({ line: z.number() }) })),
+    }),
+  ),
 });
 
 /**
  * Lints the planted texts and src/ with the project's configuration. `planted` names the rules that
- * were found broken in the text meant for them, `project` the functions of src/ that are too long.
+ * were found broken in the text meant for them, `project` the places of src/ that are too long.
  */
 export async function lint(): Promise<{ planted: string[]; project: string[] }> {
   const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -64,7 +71,10 @@ export async function lint(): Promise<{ planted: string[]; project: string[] }> 
         .filter(
           ({ code, filename }) => code.startsWith('eslint(max-') && filename.startsWith('src/'),
         )
-        .map(({ filename, message }) => `${filename}: ${message}`),
+        .map(({ code, filename, message, labels: [label] }) => {
+          const place = `${filename}:${label?.span.line ?? 1}`;
+          return `${place}  ${code}: ${message} → split it by subject, or name the parameters`;
+        }),
     };
   } finally {
     rmSync(folder, { recursive: true });

@@ -63,9 +63,10 @@ export const claimsOfActOne: readonly Claim[] = [
     who: 'helen.meyer@example.com',
     says:
       'Two records in the CRM: one says yes to the newsletter, the other no. The strictest wins: ' +
-      'opted out. Both say yes to product updates: opted in.',
+      'opted out, and the contradiction is listed. Both say yes to product updates: opted in.',
     sent: [`opt_out ${news}`, `opt_in ${product}`],
     shows: 'ch_news out, ch_product in',
+    listed: 'conflict',
   },
   {
     who: 'lucas.martin@example.com',

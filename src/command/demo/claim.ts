@@ -1,6 +1,6 @@
 /** What is told of somebody, compared with what the platform was asked and what it shows. */
 import type { World } from '../../emulator/world.ts';
-import { contactKey } from '../../kind/contact/record.ts';
+import { contactKey } from '../../kind/contact/observe.ts';
 import type { DesiredRow, Key } from '../../model/record.ts';
 import type { Passed } from './pass.ts';
 

@@ -44,7 +44,7 @@ export function peopleOf(organization: Organization): People {
   return {
     signUp({ channels = [], ...person }) {
       const entered = channels.map((id) => findChannel(organization, id));
-      const email = emailKey(person.email);
+      const email = organization.manner.keepsCase ? person.email.trim() : emailKey(person.email);
       const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
       return viewContact(contact);

@@ -1,5 +1,6 @@
 import { Invalid } from '../../model/errors.ts';
-import type { Algorithm, Limit, Meter, Reading } from './meter.ts';
+import { refuse, type Outcome } from '../answer.ts';
+import type { Algorithm, Instant, Limit, Meter, Reading } from './meter.ts';
 
 /** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
 const defaults = {
@@ -21,9 +22,18 @@ const defaults = {
 /** The name of an operation, for limits and the request log. */
 export type Route = keyof typeof defaults;
 
+/** Every route, for messages. */
+export function routeNames(): string {
+  return Object.keys(defaults).join(', ');
+}
+
+export function isRoute(name: string): name is Route {
+  return Object.hasOwn(defaults, name);
+}
+
 /** One organization's limits: `take` asks for one request. */
 interface Limits {
-  take(route: Route, nowMs: number): { limit: Limit; reading: Reading };
+  take(route: Route, at: Instant): { limit: Limit; reading: Reading };
 }
 
 /**
@@ -35,11 +45,11 @@ export function createLimits(texts: readonly string[], algorithm: Algorithm): Li
   const meters = new Map<Route, Meter>();
 
   return {
-    take(route, nowMs) {
+    take(route, at) {
       const limit = stated.get(route) ?? stated.get('*') ?? defaults[route];
       const meter = meters.get(route) ?? algorithm(limit);
       meters.set(route, meter);
-      return { limit, reading: meter(nowMs) };
+      return { limit, reading: meter(at) };
     },
   };
 }
@@ -62,6 +72,14 @@ export function limitHeaders(
   return headers;
 }
 
+/** The refusal of one request too many. */
+export function rateLimited(route: Route, retryAfter: string | undefined): Outcome {
+  return refuse(429, 'Rate limit exceeded', {
+    why: `The organization has used up its limit for ${route} in this window.`,
+    fix: `Wait ${retryAfter} s, as Retry-After says, and send the request again.`,
+  });
+}
+
 /** Whole seconds, rounded up: whoever waits that long is never too early. */
 function seconds(ms: number): string {
   // A nanosecond less, because 60.000000000000001 is 60.
@@ -78,9 +96,8 @@ function parseLimit(text: string): [route: string, limit: Limit] {
         'for example contacts.enrol=30/60',
     );
   }
-  if (route !== '*' && !Object.hasOwn(defaults, route)) {
-    const known = Object.keys(defaults).join(', ');
-    throw new Invalid(`limit "${text}" names no route: use one of ${known}, or * for all`);
+  if (route !== '*' && !isRoute(route)) {
+    throw new Invalid(`limit "${text}" names no route: use one of ${routeNames()}, or * for all`);
   }
   return [route, limit];
 }

@@ -7,32 +7,23 @@ export interface Limit {
 /** What a meter says to one request. */
 export interface Reading {
   allowed: boolean;
-  /** How many more would be allowed right now. */
+  /** How many more would be allowed right now; exact. */
   remaining: number;
-  /** How long until capacity returns. */
+  /** How long until more than that are allowed; after a refusal, until one is. */
   resetMs: number;
 }
 
-/** Counts the requests of one route; asked once per request, with monotonic milliseconds. */
-export type Meter = (nowMs: number) => Reading;
+/** When a request comes, in milliseconds: `epoch` may jump, `monotonic` never does. */
+export interface Instant {
+  epoch: number;
+  monotonic: number;
+}
+
+/** Counts the requests of one route; asked once per request. A refused one never counts. */
+export type Meter = (at: Instant) => Reading;
 
 /** How a server counts; each organization has one meter per route. */
 export type Algorithm = (limit: Limit) => Meter;
 
-/**
- * A window begins with the first request after the last one ended. A refused request is not
- * counted, and does not make the window longer.
- */
-export const fixedWindow: Algorithm = ({ requests, windowSeconds }) => {
-  let end = Number.NEGATIVE_INFINITY;
-  let used = 0;
-  return (nowMs) => {
-    if (nowMs >= end) {
-      end = nowMs + windowSeconds * 1000;
-      used = 0;
-    }
-    const allowed = used < requests;
-    if (allowed) used += 1;
-    return { allowed, remaining: requests - used, resetMs: end - nowMs };
-  };
-};
+/** What is less than this is a rounding error: a millionth of a request. */
+export const TINY = 1e-6;

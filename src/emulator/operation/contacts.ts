@@ -1,18 +1,18 @@
 import type { ContactListQuery } from '../../platform/request.ts';
 import { refuse, type Outcome } from '../answer.ts';
 import type { ContactRow } from '../store/contact.ts';
-import type { Contacts } from '../store/contacts.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewContact } from '../view.ts';
 import type { Call } from './operation.ts';
 
 /** GET /api/contacts/list: newest first; the three counters ignore search and status. */
 export function listContacts(
-  { contacts }: Organization,
+  organization: Organization,
   { query }: Call<ContactListQuery, undefined>,
 ): Outcome {
+  const { contacts } = organization;
   const { page = 1, limit = 100 } = query;
-  const { total, rows } = findContacts(contacts, { ...query, page, limit });
+  const { total, rows } = findContacts(organization, { ...query, page, limit });
   return {
     status: 200,
     body: {
@@ -56,15 +56,17 @@ export function deleteContact(
 
 /** One page of the contacts that match, and how many there are; a search reads every row once. */
 function findContacts(
-  contacts: Contacts,
+  { contacts, manner }: Organization,
   { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },
 ): { total: number; rows: ContactRow[] } {
   const listed = contacts.listed(status);
-  if (search === '') return { total: listed.size, rows: listed.page(page, limit) };
+  const { finds, orders = (found: ContactRow[]) => found } = manner;
+  if (search === '' && !manner.orders)
+    return { total: listed.size, rows: listed.page(page, limit) };
   const needle = search.toLowerCase();
   const matches: ContactRow[] = [];
-  for (const row of listed) if (row.key.includes(needle)) matches.push(row);
-  return { total: matches.length, rows: matches.slice((page - 1) * limit, page * limit) };
+  for (const row of listed) if (finds(row.key, needle)) matches.push(row);
+  return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
 export function contactNotFound(id: string): Outcome {

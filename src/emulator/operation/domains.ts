@@ -30,8 +30,8 @@ export function createDomain(
 }
 
 /**
- * POST /api/domain/v1/verify/{domain_id}: whatever the state was, it is verifying now. How the check
- * ends is not shown; here it ends when the console says so.
+ * POST /api/domain/v1/verify/{domain_id}: whatever the state was, it is verifying now. How the
+ * check ends is not shown; here it ends when the console says so.
  */
 export function verifyDomain(
   { domains, now }: Organization,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { enrolBody, type Subscription } from '../../platform/request.ts';
 import { refuse, type Outcome } from '../answer.ts';
 import { emailKey, membershipIn, type Channel, type ContactRow } from '../store/contact.ts';
+import { findByEmail } from '../store/manner.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewContact } from '../view.ts';
 import { contactNotFound } from './contacts.ts';
@@ -34,7 +35,7 @@ export function enrolContact(
   const channel = channels.get(channelId);
   if (channel === undefined) return { ...channelNotFound(channelId), about: asked };
 
-  const known = who.id === undefined ? contacts.byEmail(who.email) : contacts.byId(who.id);
+  const known = who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
   if (known !== undefined) return enrol(organization, known, { channel, subscription });
   if (who.id !== undefined) return { ...contactNotFound(who.id), about: asked };
 

@@ -51,10 +51,11 @@ function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'):
   // A format that the specification names has a message of its own ("Errors 3").
   const format = issues.find(({ code }) => code === 'invalid_format');
   const faults = issues.map(({ path, message }) => `${[part, ...path].join('.')}: ${message}`);
-  return refused(format?.message ?? 'Invalid request', {
+  const refusal = refuse(400, format?.message ?? 'Invalid request', {
     why: faults.join('; '),
     fix: `Correct the ${part} and send the request again.`,
   });
+  return { ok: false, refusal: { ...refusal, misfit: true } };
 }
 
 function refused(message: string, detail: { why: string; fix: string }): Read<never> {

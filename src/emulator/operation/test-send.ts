@@ -5,7 +5,10 @@ import type { TemplateRow } from '../store/templates.ts';
 import type { Call } from './operation.ts';
 import { templateNotFound } from './templates.ts';
 
-/** POST /api/template/v1/{id}/test: puts the email into the outbox; what the request does not state is the template's. */
+/**
+ * POST /api/template/v1/{id}/test: puts the email into the outbox; what the request does not state
+ * is the template's.
+ */
 export function testTemplate(
   organization: Organization,
   { id, body }: Call<undefined, TestSendBody>,

@@ -9,25 +9,25 @@ import { createUsers, type Users } from './users.ts';
 /** The whole world: every organization, and who may come in. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
-  /** With an owner, who has a session; its name is its id unless given. Invalid if the id is taken. */
+  /** With an owner, who has a session; named by its id unless stated. Invalid if that is taken. */
   addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
   readonly users: Users;
   /** Whose key it is, revoked and disabled ones too. */
   byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
   /** Organizations before what belongs to them. */
   rows(): Generator<StoredRow>;
-  /** Makes the world what these rows say, and nothing else; whoever holds an organization still does. */
+  /** Makes the world what these rows say; whoever holds an organization still does. */
   restore(rows: readonly StoredRow[]): void;
 }
 
 export function createAccounts(
   storage: Storage,
-  { random, now }: { random: Random; now: () => number },
+  { random, now, manner }: { random: Random } & Pick<Ground, 'now' | 'manner'>,
 ): Accounts {
   const draws = startDraws(random);
   const shelves = { draws: storage.shelf('draws', ''), named: storage.shelf('organization', '') };
   const ids = createIds(draws, () => shelves.draws.keep(draws));
-  const ground: Ground = { ids, storage, now };
+  const ground: Ground = { ids, storage, now, manner };
   const organizations = new Map<string, Organization>();
   const users = createUsers(ids, storage.shelf('user', ''));
 

@@ -5,6 +5,8 @@ export type ContactStatus = NonNullable<ContactListQuery['status']>;
 export interface Channel {
   id: string;
   name: string;
+  /** What a contact without a row of its own is taken to be in it, where anybody asks. */
+  subscription?: Subscription | undefined;
 }
 
 /** That a contact has a row of its own in a channel. */

@@ -21,8 +21,8 @@ export interface Contacts {
   put(row: ContactRow): void;
   remove(contact: ContactRow): void;
   byId(id: string): ContactRow | undefined;
-  /** Whatever the case; of several with one email, the one added first. */
-  byEmail(email: string): ContactRow | undefined;
+  /** Whatever the case, unless `exact`; of several with one email, the one added first. */
+  byEmail(email: string, exact?: boolean): ContactRow | undefined;
   change(contact: ContactRow, fields: ContactChange, now: number): void;
   /** Enrols, or changes the subscription of the membership that is there. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
@@ -63,7 +63,8 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       shelf.drop(row.id);
     },
     byId: (id) => byId.get(id),
-    byEmail: (email) => byEmail.get(emailKey(email))?.[0],
+    byEmail: (email, exact = false) =>
+      byEmail.get(emailKey(email))?.find((row) => !exact || row.email === email),
     change(row, fields, now) {
       const { status = row.status } = fields;
       if (status !== row.status) {

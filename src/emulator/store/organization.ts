@@ -4,6 +4,7 @@ import type { Channel } from './contact.ts';
 import { createContacts, type Contacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { createKeys, type Keys } from './keys.ts';
+import { specified, type Manner } from './manner.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
@@ -20,6 +21,7 @@ export interface Organization {
   readonly domains: Domains;
   readonly keys: Keys;
   readonly outbox: Outbox;
+  readonly manner: Manner;
   /** The platform's time, in milliseconds since the epoch. */
   now(): number;
   /** All that belongs to it, oldest first. */
@@ -35,11 +37,13 @@ export interface Ground {
   ids: Ids;
   storage: Storage;
   now(): number;
+  /** What the specification leaves open; as the emulator does it unless stated. */
+  manner: Partial<Manner>;
 }
 
 export function createOrganization(
   { id, name }: { id: string; name: string },
-  { ids, storage, now }: Ground,
+  { ids, storage, now, manner }: Ground,
 ): Organization {
   const channels = new Map<string, Channel>();
   const shelf = storage.shelf('channel', id);
@@ -61,6 +65,7 @@ export function createOrganization(
       shelf.keep(channel);
     },
     ...parts,
+    manner: { ...specified, ...manner },
     now,
     rows: () => rowsOf(id, { channels, ...parts }),
     put(stored) {

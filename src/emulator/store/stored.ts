@@ -6,6 +6,7 @@ import type { StoredRow } from './storage.ts';
 const text = z.string();
 const time = z.number();
 const named = z.object({ id: text, name: text });
+const channel = named.extend({ subscription: subscription.optional() });
 const person = named.extend({ email: text });
 const dated = z.object({ id: text, serial: z.number(), createdAt: time, updatedAt: time });
 
@@ -28,7 +29,7 @@ const contact = dated.extend({
   status: contactStatus,
   properties: z.record(text, z.unknown()),
   groups: z.array(named),
-  memberships: z.array(z.object({ id: text, channel: named, subscription })),
+  memberships: z.array(z.object({ id: text, channel, subscription })),
   suppressionReason: text.nullable(),
   suppressedAt: time.nullable(),
 });
@@ -78,7 +79,7 @@ export const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
   row('draws', draws),
   row('organization', named),
   row('user', user),
-  row('channel', named),
+  row('channel', channel),
   row('key', key),
   row('contact', contact),
   row('template', template),

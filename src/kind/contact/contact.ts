@@ -1,27 +1,16 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import {
-  canonicalJson,
-  fingerprint,
-  type ObservedRow,
-  type RecordedRow,
-} from '../../model/record.ts';
+import type { ObservedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
-import type { Subscription } from '../../platform/request.ts';
-import { acked, type Acked, type Kind, type Known, type Outcome } from '../kind.ts';
-import { settled, stale } from '../outcome.ts';
+import { acked, type Kind, type Known, type Outcome, type Passage } from '../kind.ts';
+import { afterwards, settled, stale } from '../outcome.ts';
+import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
-import {
-  contactKey,
-  observe,
-  observedBody,
-  recordedBody,
-  type ObservedContact,
-  type RecordedContact,
-} from './record.ts';
+import { contactKey, observe } from './observe.ts';
+import { creationBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -36,6 +25,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     name: 'contact',
     fields: fieldNames(fields),
     phases: [phase.optOut, phase.optIn, phase.delete],
+    needsCertificate: true,
     decidesAbsent: false,
     desire: (value, place) => desireContact(fields, value, place),
     list: async (query, signal) => {
@@ -45,9 +35,10 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     },
     decide: (states) => decidePerson(states, { channels, policy }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
+    lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
-    send: (change, signal) => settled(() => send(access, change, signal)),
-    recover: (change, signal) => settled(() => recover(access, change, signal)),
+    send: (change, passage) => settled(() => send(access, change, passage)),
+    recover: (change, signal) => recover(access, change, signal),
     acknowledge,
   };
 }
@@ -58,11 +49,11 @@ interface Access {
 }
 
 /**
- * A person is created only on proof of absence, and an existing one is opted in or deleted only on
- * fresh knowledge. An opt-out needs no look: it can do no harm.
+ * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
+ * and deleted only right after a look. An opt-out needs none: it can do no harm.
  */
 async function look(access: Access, change: Change, known: Known): Promise<Outcome | undefined> {
-  if (known.fresh || change.op === 'opt_out') return undefined;
+  if (change.op === 'opt_out' || (known.fresh && change.op !== 'delete')) return undefined;
   if (change.op === 'create') {
     const found = await search(access, change.key, known.signal);
     return found.length === 0 ? undefined : stale(found, 'found on the platform');
@@ -74,51 +65,66 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   return stale(now ? [now] : [], 'changed on the platform since it was last seen');
 }
 
-async function send(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
-  if (change.op === 'delete') return remove(access, change, signal);
+async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {
+  if (change.op === 'delete') return remove(access, change, passage);
   const { channel, subscription } = enrolment(change);
   const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
+  const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
   try {
-    const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
-    const answer = await access.platform.enrol(
-      channel,
-      { ...to, subscription },
-      { signal, priority },
-    );
-    return change.target === undefined
-      ? await made(access, { change, answer: answer.contact }, signal)
-      : acked({ id: change.target });
+    const body = { ...to, subscription };
+    const answer = await access.platform.enrol(channel, body, { ...passage, priority });
+    if (change.target !== undefined) return acked({ id: change.target });
+    return await afterwards(() => made(access, { change, answer: answer.contact }, passage.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
-    if (error.status === 409) return readBack(access, change, signal);
-    if (error.status === 404 && change.target !== undefined) return missing(access, change, signal);
-    throw error;
+    const ours = error.acted === 'maybe';
+    if (error.status === 409) {
+      const reading = () => readBack(access, { change, ours }, passage.abort);
+      // What may be ours is not sent again: a second 409 would no longer know.
+      return ours ? afterwards(reading) : reading();
+    }
+    if (error.status !== 404 || change.target === undefined) throw error;
+    return missing(access, change, passage.abort);
   }
 }
 
-/** The answer to a creation may be a raw row: the id is what matters, the rest is learnt by reading. */
+/**
+ * The answer to a creation may be a raw row: then the contact is read where the CRM forbids a
+ * channel that the creation may have brought along, and else learnt by the next listing.
+ */
 async function made(
   access: Access,
   { change, answer }: { change: Change; answer: Enrolment['contact'] },
   signal: AbortSignal,
 ): Promise<Outcome> {
-  if (answer) {
-    const { id, status, channels } = answer;
-    const whole = status && channels && { ...answer, email: change.key, status, channels };
-    return acked({ id, observed: whole ? observe(whole, access.channels) : undefined });
+  if (!answer) {
+    const [found] = await search(access, change.key, signal);
+    if (found) return acked({ id: found.id, observed: found });
+    return { is: 'unknown', why: 'the answer names no contact' };
   }
-  const [found] = await search(access, change.key, signal);
-  return found
-    ? acked({ id: found.id, observed: found })
-    : { is: 'unknown', why: 'the answer names no contact' };
+  const { id, status, channels } = answer;
+  if (status && channels) {
+    const whole = { ...answer, email: change.key, status, channels };
+    return acked({ id, observed: observe(whole, access.channels) });
+  }
+  const { forbids } = creationBody.parse(JSON.parse(change.body));
+  return acked({ id, observed: forbids ? await retrieve(access, id, signal) : undefined });
 }
 
-/** 409: equal to what we want is done; anything else the platform does not change. */
-async function readBack(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
+/**
+ * 409: equal to what we want is done, by us when an earlier attempt of ours may have done it.
+ * Anything else the platform does not change.
+ */
+async function readBack(
+  access: Access,
+  { change, ours }: { change: Change; ours: boolean },
+  signal: AbortSignal,
+): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
   if (!row) return stale([], 'gone from the platform');
-  if (holds(row, change)) return acked({ id: row.id, observed: row, found: true });
+  if (rows.length > 1) return stale(rows, 'several contacts of this address');
+  if (holds(row, change)) return acked({ id: row.id, observed: row, found: !ours });
   return {
     is: 'rejected',
     status: 409,
@@ -134,16 +140,18 @@ async function missing(access: Access, change: Change, signal: AbortSignal): Pro
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
-async function remove(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
+async function remove(access: Access, change: Change, passage: Passage): Promise<Outcome> {
   const id = change.target ?? '';
-  if ((await access.platform.remove(id, { signal })) === 'removed') return acked({ id });
-  if ((await retrieve(access, id, signal)) === undefined) return acked({ id });
-  return {
-    is: 'rejected',
-    status: 200,
-    reason: 'the platform did not delete the contact, and did not say why',
-    fix: 'delete it on the platform',
-  };
+  if ((await access.platform.remove(id, passage)) === 'removed') return acked({ id });
+  return afterwards(async () => {
+    if ((await retrieve(access, id, passage.abort)) === undefined) return acked({ id });
+    return {
+      is: 'rejected',
+      status: 200,
+      reason: 'the platform did not delete the contact, and did not say why',
+      fix: 'delete it on the platform',
+    };
+  });
 }
 
 /** Sent, and no answer: what the platform shows decides. */
@@ -187,42 +195,4 @@ async function search(access: Access, key: string, signal: AbortSignal): Promise
 function holds(row: ObservedRow, change: Change): boolean {
   const { channel, subscription } = enrolment(change);
   return observedBody.parse(JSON.parse(row.body)).channels[channel] === subscription;
-}
-
-function enrolment(change: Change): { channel: string; subscription: Subscription } {
-  return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
-}
-
-/**
- * Only an acknowledged request makes an opt-out ours; one that was found there already (409) is the
- * platform's. After an acknowledged delete the person counts as never owned.
- */
-function acknowledge(
-  before: RecordedRow | undefined,
-  change: Change,
-  ack: Acked & { at: number },
-): RecordedRow | undefined {
-  if (change.op === 'delete') return undefined;
-  const { channel, subscription } = enrolment(change);
-  const recorded = before && recordedBody.parse(JSON.parse(before.body));
-  const id = ack.id ?? before?.id ?? '';
-  const base: ObservedContact = recorded?.observed ?? { id, left: false, channels: {} };
-  const observed: ObservedContact = ack.observed
-    ? observedBody.parse(JSON.parse(ack.observed.body))
-    : { ...base, id, channels: { ...base.channels, [channel]: subscription } };
-  const by = ack.found && subscription === 'opt_out' ? 'platform' : 'us';
-  const body: RecordedContact = {
-    observed,
-    channels: { ...recorded?.channels, [channel]: { is: subscription, by } },
-  };
-  return {
-    kind: 'contact',
-    key: change.key,
-    id,
-    ownership: before?.ownership ?? (ack.found ? 'adopted' : 'created'),
-    body: canonicalJson(body),
-    shown: fingerprint(canonicalJson(observed)),
-    desired: undefined,
-    seenAt: ack.at,
-  };
 }

@@ -11,7 +11,8 @@
  *   #   D     R                 O         contact                  →
  *   1   gone  any               any       absent, or foreign       nothing, silent
  *   2   gone  any               any       present, owned, due      delete
- *   3   gone  any               in        present, owned           absent: opt_out → opt_out; keep → nothing
+ *   3   gone  any               in        present, owned           absent: opt_out → opt_out
+ *                                                                absent: keep → nothing
  *   4   gone  any               out, —    present, owned           nothing, silent
  *   5   —     any               any       any                      nothing
  *   6   out   any               in        present                  opt_out
@@ -19,12 +20,13 @@
  *   8   out   any               —         absent                   nothing
  *   9   in    any               any       present, left            conflict
  *  10   in    any               in        present                  nothing
- *  11   in    any               —         absent, was owned        missing: recreate → create; respect → conflict
+ *  11   in    any               —         absent, was owned        missing: recreate → create
+ *                                                                missing: respect → conflict
  *  12   in    any               —         absent                   create
  *  13   in    —, out by us      —         present                  opt_in
  *  14   in    in                —         present                  conflict: membership taken away
  *  15   in    in                out       present                  conflict: left on the platform
- *  16   in    out by us         out       present                  opt_in: the CRM takes its own opt-out back
+ *  16   in    out by us         out       present                  opt_in: it takes its own back
  *  17   in    out by platform,— out       present                  conflict
  *  18   in    out by platform   —         present                  conflict
  */
@@ -113,7 +115,7 @@ function decideUnseen({ recorded }: ChannelStates): Verdict {
  *   else         out   yes         out by platform
  *   in           —     yes         out by platform   (membership was taken away)
  *   —, out       —     yes         unchanged
- *   any          —     no          unchanged         (the person vanished; nothing is known to have moved)
+ *   any          —     no          unchanged         (vanished; nothing is known to have moved)
  */
 export function seen(
   recorded: Membership | undefined,

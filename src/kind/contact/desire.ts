@@ -1,7 +1,8 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { email as emailForm, type Subscription } from '../../platform/request.ts';
-import { contactKey, type DesiredContact } from './record.ts';
+import { contactKey } from './observe.ts';
+import type { DesiredContact } from './record.ts';
 
 /** Which field of a CRM record says what: column names or dotted paths. */
 export interface ContactFields {
@@ -23,7 +24,9 @@ export function fieldNames(fields: ContactFields): string[] {
   return [...new Set([fields.id, fields.email, ...optional, ...channels])];
 }
 
-/** One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else. */
+/**
+ * One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else.
+ */
 export function desireContact(
   fields: ContactFields,
   value: Record<string, unknown>,
@@ -31,6 +34,7 @@ export function desireContact(
 ): DesiredRow {
   const faults: Fault[] = [];
   const id = text(at(value, fields.id));
+  if (id === unreadable) faults.push(noSingleValue(fields.id));
   const address = contactKey(text(at(value, fields.email)));
   const key = emailForm.safeParse(address).success ? address : undefined;
   if (id === '') faults.push(blank(fields.id));
@@ -41,7 +45,7 @@ export function desireContact(
   const body = canonicalJson(wanted);
   return {
     kind: 'contact',
-    id,
+    id: id === unreadable ? '' : id,
     key,
     alias: address,
     place,
@@ -87,11 +91,21 @@ function at(value: Record<string, unknown>, field: string): unknown {
 function text(value: unknown): string {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return value === null || value === undefined ? '' : '\u0000';
+  return value === null || value === undefined ? '' : unreadable;
 }
+
+/** An object or a list where a single value belongs: no word that means anything. */
+const unreadable = '\u0000';
 
 function blank(field: string): Fault {
   return { reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+}
+
+function noSingleValue(field: string): Fault {
+  return {
+    reason: `"${field}" is no single value`,
+    fix: 'name a field that holds a text or number',
+  };
 }
 
 function notAnAddress(field: string): Fault {

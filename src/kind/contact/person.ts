@@ -1,17 +1,14 @@
-/** What to do about one person: every channel through the truth table, and what is known afterwards. */
+/**
+ * What to do about one person: every channel through the truth table, and what is known afterwards.
+ */
 import type { Change } from '../../model/change.ts';
-import {
-  canonicalJson,
-  type DesiredRow,
-  type Fault,
-  type Key,
-  type RecordedRow,
-} from '../../model/record.ts';
-import type { Subscription } from '../../platform/request.ts';
+import type { Problem } from '../../model/problem.ts';
+import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
+import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import { decideChannel, seen, type ConsentPolicy, type Person, type Verdict } from './decide.ts';
+import { contradict, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
-  desiredBody,
   observedBody,
   recordedBody,
   type ObservedContact,
@@ -28,17 +25,7 @@ export interface PersonRules {
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
 export function decidePerson(states: States, rules: PersonRules): Decision {
-  const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const contacts = contactsOf(states, recorded);
-  const former = states.former.map((row) => recordedBody.parse(JSON.parse(row.body)));
-  const pasts = { recorded, former };
-  const desired = strictest(states.desired, rules.channels);
-  const person: Person = {
-    present: contacts.length > 0,
-    owned: states.recorded !== undefined,
-    left: contacts.some((contact) => contact.left),
-    due: false,
-  };
+  const facts = factsOf(states, rules);
   const decision: Decision = {
     changes: [],
     note: undefined,
@@ -46,27 +33,76 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     forgets: [],
     problems: [],
   };
-  for (const channel of rules.channels) {
-    const known = {
-      desired: desired.get(channel) ?? null,
-      recorded: recorded?.channels[channel],
-      observed: strictestOf(contacts, channel),
-    };
-    const verdict = guarded(decideChannel(known, person, rules.policy), channel, pasts);
-    act(decision, verdict, { key: states.key, channel, contacts });
-  }
-  const dropped = states.certified
-    ? []
-    : decision.changes.filter((change) => change.op !== 'opt_out');
-  decision.changes = decision.changes.filter((change) => !dropped.includes(change));
-  const gone = [...desired.values()].every((wish) => wish === 'gone');
-  if (states.recorded || (person.present && !gone)) {
-    const settled =
-      decision.changes.length + decision.problems.length + dropped.length === 0 && states.certified;
-    decision.note = noteOf(states, { recorded, contacts, settled, channels: rules.channels });
+  for (const channel of rules.channels) decideOne(decision, channel, facts);
+  markCreation(decision, facts);
+  const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
+  const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
+  decision.changes = decision.changes.filter(allowed);
+  if (facts.recorded || (facts.person.present && facts.person.owned)) {
+    decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined;
   }
   return decision;
+}
+
+/** What is known of one person, decoded. */
+interface Facts {
+  states: States;
+  rules: PersonRules;
+  person: Person;
+  desired: Map<string, Wish>;
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: RecordedContact[];
+  /** Her contacts on the platform, as they are shown or were last. */
+  shown: ObservedContact[];
+  /** The same, without what nobody ever said: an opt-out that the creation left by default. */
+  contacts: ObservedContact[];
+}
+
+function factsOf(states: States, rules: PersonRules): Facts {
+  const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
+  const shown = contactsOf(states, recorded);
+  const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
+  const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
+  const desired = wishesOf(states, rules.channels);
+  const named = [...desired.values()].some((wish) => wish !== 'gone');
+  return {
+    states,
+    rules,
+    recorded,
+    shown,
+    contacts,
+    former: states.former.map((row) => recordedBody.parse(JSON.parse(row.body))),
+    desired,
+    person: {
+      present: contacts.length > 0,
+      // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
+      owned: recorded !== undefined || (contacts.length > 0 && named),
+      left: contacts.some((contact) => contact.left),
+      due: false,
+    },
+  };
+}
+
+function decideOne(decision: Decision, channel: string, facts: Facts): void {
+  const { states, rules, person, desired, recorded, contacts } = facts;
+  const known = {
+    desired: desired.get(channel) ?? null,
+    recorded: recorded?.channels[channel],
+    observed: strictestOf(contacts, channel),
+  };
+  const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
+  act(decision, verdict, { key: states.key, channel, contacts });
+  if (!contradict(states.desired, channel)) return;
+  const fault = contradiction(states.desired.length, channel);
+  decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
+function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
+  const silent = desired.length === 0 && !certified;
+  return silent ? new Map<string, Wish>() : strictest(desired, channels);
 }
 
 /** The person's contacts as they are seen, or as they were when nothing was read. */
@@ -74,65 +110,50 @@ function contactsOf(states: States, recorded: RecordedContact | undefined): Obse
   if (states.observed.length > 0 || states.sight === 'listed') {
     return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
   }
-  return recorded && states.recorded?.id !== undefined ? [recorded.observed] : [];
+  return recorded && states.recorded?.id !== undefined ? recorded.contacts : [];
 }
 
-type Wish = Subscription | 'gone' | null;
-
-/**
- * The strictest of several CRM records of one address, per channel: any opt-out wins, also one that
- * a deleted or an invalid record states; an invalid twin allows no opt-in. The person is gone only
- * when every record is.
- */
-function strictest(rows: readonly DesiredRow[], channels: readonly string[]): Map<string, Wish> {
-  const records = rows.map((row) => ({ row, body: desiredBody.parse(JSON.parse(row.body)) }));
-  const living = records.filter(({ row, body }) => row.invalid || !body.gone);
-  const broken = rows.some((row) => row.invalid);
-  const wishOf = (channel: string): Wish => {
-    if (records.some(({ body }) => body.channels[channel] === 'opt_out')) return 'opt_out';
-    if (living.length === 0) return 'gone';
-    const wanted = living.some(({ body }) => body.channels[channel] === 'opt_in');
-    return wanted && !broken ? 'opt_in' : null;
-  };
-  return new Map(channels.map((channel) => [channel, wishOf(channel)]));
+/** The channels on which the contact we made still shows the opt-out it was made with. */
+function defaultsIn(
+  shown: ObservedContact[],
+  { recorded: row }: States,
+  { defaults }: RecordedContact,
+): string[] {
+  const ours = shown.find((contact) => contact.id === row?.id);
+  return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
 
-/** Several contacts of one address: an opt-out on any of them is the person's. */
-function strictestOf(contacts: ObservedContact[], channel: string): Subscription | undefined {
-  const shown = contacts.map((contact) => contact.channels[channel]);
-  if (shown.includes('opt_in'))
-    return shown.every((is) => is === 'opt_in') ? 'opt_in' : mixed(shown);
-  return shown.find((is) => is !== undefined);
-}
-
-/** Some are in, some are not: nobody is opted in on such ground, and an opt-out still has work to do. */
-function mixed(shown: (Subscription | undefined)[]): Subscription {
-  return shown.includes('opt_out') ? 'opt_out' : 'opt_in';
-}
-
-interface Pasts {
-  recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
-  former: RecordedContact[];
+function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
+  const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
+  return { ...contact, channels: Object.fromEntries(said) };
 }
 
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
  * and who left under a former address stays out under the new one.
  */
-function guarded(verdict: Verdict, channel: string, { recorded, former }: Pasts): Verdict {
-  const leftThis = (past: RecordedContact): boolean => {
-    const membership = past.channels[channel];
-    return past.observed.left || (membership?.is === 'opt_out' && membership.by === 'platform');
+function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts): Verdict {
+  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
+  const leftThis = ({ contacts, channels }: RecordedContact): boolean => {
+    const membership = channels[channel];
+    const out = membership?.is === 'opt_out' && membership.by === 'platform';
+    return out || contacts.some((contact) => contact.left);
   };
-  const vanished = verdict.do === 'create' && recorded && leftThis(recorded);
-  const brings = verdict.do === 'create' || verdict.do === 'opt_in';
-  if (brings && former.some(leftThis)) return { row: formerAddress, do: 'conflict' };
-  return vanished ? { row: verdict.row, do: 'conflict' } : verdict;
+  if (former.some(leftThis)) return { row: beyond.formerAddress, do: 'conflict' };
+  const vanished = verdict.do === 'create' && recorded;
+  return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
 }
 
-/** Beyond the rows of the table: the opt-out stands under a former address of the same CRM record. */
-const formerAddress = 19;
+/** A creation may bring channels along that nobody asked for; it says whether that would matter. */
+function markCreation(decision: Decision, { desired }: Facts): void {
+  const forbids = [...desired.values()].includes('opt_out');
+  const body = canonicalJson({ forbids });
+  decision.changes = decision.changes.map((one) => (one.op === 'create' ? { ...one, body } : one));
+}
+
+function conflictProblem(key: Key, part: string, fault: Fault): Problem {
+  return { kind: 'contact', key, class: 'conflict', part, ...fault };
+}
 
 function act(
   decision: Decision,
@@ -140,12 +161,10 @@ function act(
   { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
 ): void {
   const change = (op: Change['op'], at: number, target?: string): Change => {
-    const subscription = op === 'opt_out' ? 'opt_out' : 'opt_in';
-    const body = canonicalJson({ channel, subscription });
-    return { kind: 'contact', key, op, part: channel, target, body, phase: at };
+    return { kind: 'contact', key, op, part: channel, target, body: '{}', phase: at };
   };
   const conflict = (fault: Fault): void => {
-    decision.problems.push({ kind: 'contact', key, class: 'conflict', part: channel, ...fault });
+    decision.problems.push(conflictProblem(key, channel, fault));
   };
   const several = contacts.length > 1;
   if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));
@@ -167,80 +186,40 @@ function act(
   }
 }
 
-function noteOf(
-  states: States,
-  known: {
-    recorded: RecordedContact | undefined;
-    contacts: ObservedContact[];
-    settled: boolean;
-    channels: readonly string[];
-  },
-): RecordedRow | undefined {
-  const { recorded, contacts } = known;
-  const first = contacts[0];
-  const observed = first ?? recorded?.observed;
-  if (!observed) return undefined;
-  const read = states.observed.length > 0 || states.sight === 'listed';
+function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
+  const { states, rules, recorded, shown, contacts } = facts;
   const channels = { ...recorded?.channels };
-  for (const channel of known.channels) {
-    const shown = strictestOf(contacts, channel);
-    const is = seen(recorded?.channels[channel], shown, first !== undefined);
+  for (const channel of rules.channels) {
+    const now = strictestOf(contacts, channel);
+    const is = seen(recorded?.channels[channel], now, contacts.length > 0);
     if (is) channels[channel] = is;
   }
-  const body: RecordedContact = { observed, channels };
-  const only = states.desired.length === 1 ? states.desired[0] : undefined;
+  const body: RecordedContact = {
+    contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
+    defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    channels,
+  };
+  const [row, twin] = states.desired;
   return {
     kind: 'contact',
     key: states.key,
-    id: first?.id,
+    id: idOf(facts),
     ownership: states.recorded?.ownership ?? 'adopted',
     body: canonicalJson(body),
-    shown: read
-      ? states.observed.length === 1
-        ? states.observed[0]?.fingerprint
-        : undefined
-      : states.recorded?.shown,
-    desired: known.settled && !only?.invalid ? only?.fingerprint : undefined,
-    seenAt: read ? states.at : (states.recorded?.seenAt ?? 0),
+    desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
+    ...sightOf(states),
   };
 }
 
-function severalContacts(count: number, channel: string): Fault {
-  return {
-    reason: `${channel}: ${count} contacts on the platform share this address, so nobody is opted in`,
-    fix: 'delete all but one of them on the platform',
-  };
+/** The contact that is recorded as ours, while it is there. */
+function idOf({ states, shown }: Facts): string | undefined {
+  const ours = shown.find((contact) => contact.id === states.recorded?.id);
+  return (ours ?? shown[0])?.id;
 }
 
-/** Why a row of the table is a conflict, in words, and what a person can do about it. */
-function conflictOf(row: number, channel: string): Fault {
-  const asTheyWish = 'record the opt-out in the CRM; only the person can come back';
-  switch (row) {
-    case 9:
-      return {
-        reason: `${channel}: unsubscribed from all mail, blocked or suppressed on the platform`,
-        fix: asTheyWish,
-      };
-    case 11:
-      return {
-        reason: `${channel}: the contact vanished on the platform`,
-        fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
-      };
-    case formerAddress:
-      return {
-        reason: `${channel}: the person left under a former address`,
-        fix: asTheyWish,
-      };
-    case 14:
-    case 18:
-      return {
-        reason: `${channel}: the subscription was taken away on the platform`,
-        fix: asTheyWish,
-      };
-    default:
-      return {
-        reason: `${channel}: the person left this channel on the platform`,
-        fix: asTheyWish,
-      };
+function sightOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  if (observed.length === 0 && sight === 'assumed') {
+    return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
+  return { shown: observed.length === 1 ? observed[0]?.fingerprint : undefined, seenAt: at };
 }

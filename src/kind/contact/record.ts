@@ -1,8 +1,10 @@
-/** The forms of a contact: desired, observed, recorded; what the staging and the snapshot hold of it. */
+/**
+ * The forms of a contact: desired, observed, recorded; what the staging and the snapshot hold of
+ * it.
+ */
 import { z } from 'zod';
 import type { Subscription } from '../../platform/request.ts';
-import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
-import type { Contact } from '../../platform/answer.ts';
+import type { Change } from '../../model/change.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
@@ -27,49 +29,18 @@ const membership = z.object({ is: subscription, by: z.enum(['us', 'platform']) }
 export type Membership = z.infer<typeof membership>;
 
 export const recordedBody = z.object({
-  /** What the platform showed last; kept when the contact vanishes (the row then has no id). */
-  observed: observedBody,
+  /** What the platform showed last, of every contact of this address; kept when they vanish. */
+  contacts: z.array(observedBody),
+  /** Channels on which the creation itself left an opt-out that nobody made. */
+  defaults: z.array(z.string()),
   channels: z.record(z.string(), membership),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
-/** The key of a contact: one spelling of an address for both sides. */
-export function contactKey(email: string): string {
-  return email.trim().toLowerCase();
-}
+/** What a change that creates a contact carries: whether the CRM forbids some other channel. */
+export const creationBody = z.object({ forbids: z.boolean() });
 
-/** What of a platform contact matters here. */
-type Shown = Pick<
-  Contact,
-  'id' | 'email' | 'status' | 'channels' | 'suppressionReason' | 'suppressedAt' | 'createdAt'
->;
-
-/** Canonical form of a platform contact; channels that are not configured do not concern us. */
-export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
-  const mine = contact.channels.filter((channel) => channels.has(channel.id));
-  const seen: ObservedContact = {
-    id: contact.id,
-    left:
-      contact.status !== 'subscribed' || Boolean(contact.suppressionReason ?? contact.suppressedAt),
-    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
-  };
-  const body = canonicalJson(seen);
-  return {
-    kind: 'contact',
-    id: contact.id,
-    alias: contactKey(contact.email),
-    body,
-    fingerprint: fingerprint(body),
-    createdAt: time(contact.createdAt),
-  };
-}
-
-/** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */
-function strict(word: string): Subscription {
-  return word === 'opt_in' ? 'opt_in' : 'opt_out';
-}
-
-function time(text: string | null | undefined): number | undefined {
-  const ms = text ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(ms) ? undefined : ms;
+/** What a change of a subscription says. */
+export function enrolment(change: Change): { channel: string; subscription: Subscription } {
+  return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
 }

@@ -5,18 +5,19 @@
  *   O = the platform's templates of that id, or of exactly that name
  *   changed = D is not what we sent   edited = what O shows of D's fields is not what it showed us
  *
- *   #   D    R    O                                  →
- *   1   —    —    any                                nothing: foreign
- *   2   —    R    —                                  forget
- *   3   —    R    O                                  absentTemplates: archive → archive; keep → nothing
- *   4   D    —    —                                  create (then complete: what only an update can set)
- *   5   D    —    one                                adopt; differing: overwrite → update; keep → conflict
- *   6   D    —    several                            rejected, ids listed
- *   7   D    R    — (vanished)                       overwrite → create; keep → conflict
- *   8   D    R    shows D                            nothing; record
- *   9   D    R    not edited, not changed            nothing
- *  10   D    R    not edited, changed                update; but found so at adoption: as in 5
- *  11   D    R    edited                             overwrite → keep their version, update; keep → conflict
+ *   #   D    R    O                        →
+ *   1   —    —    any                      nothing: foreign
+ *   2   —    R    —                        forget
+ *   3   —    R    O, listed                absentTemplates: archive → archive; keep → nothing
+ *   4   D    —    —                        create (then complete: what only an update can set)
+ *   5   D    —    one                      adopt; differing: overwrite → update; keep → conflict
+ *   6   D    —    several                  rejected, ids listed
+ *   7   D    R    — (vanished)             overwrite → create; keep → conflict
+ *                 others of that name      as 5 and 6: ours vanished, these are others'
+ *   8   D    R    shows D                  nothing; record
+ *   9   D    R    not edited, not changed  nothing
+ *  10   D    R    not edited, changed      update; but found so at adoption: as in 5
+ *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
  * An invalid D counts as present and does nothing. Without a certified reading of the source no
  * template is absent.
@@ -61,10 +62,12 @@ export function decideTemplate(states: States, policy: TemplatePolicy): Decision
   if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
   if (states.desired.length > 1 || row.invalid) return none;
   const desired = templateFields.parse(JSON.parse(row.body));
-  if (!recorded || !known) return unrecorded({ states, row, desired, shown, policy }, none);
-  const facts = { states, row, desired, policy, recorded, ownership: known.ownership };
+  const facts = { states, row, desired, policy };
+  const ours = shown.find((template) => template.id === known?.id);
+  const replaced = !ours && shown.length > 0;
+  if (!recorded || !known || replaced) return unrecorded({ ...facts, shown }, none);
   return {
-    ...owned({ ...facts, shown: shown[0] }, none),
+    ...owned({ ...facts, recorded, ownership: known.ownership, shown: ours }, none),
     forgets: states.recorded ? [] : [known.key],
   };
 }
@@ -83,9 +86,9 @@ interface Absent extends Pick<Facts, 'states' | 'policy'> {
 
 /** Rows 2 and 3. */
 function absent({ states, recorded, shown, policy }: Absent, none: Decision): Decision {
-  if (!states.certified || !states.recorded || !recorded) return none;
-  const [now] = shown;
-  if (!now) return states.sight === 'listed' ? { ...none, forgets: [states.key] } : none;
+  if (!states.certified || !states.recorded || !recorded || states.sight === 'assumed') return none;
+  const now = shown.find((template) => template.id === states.recorded?.id);
+  if (!now) return { ...none, forgets: [states.key] };
   if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
@@ -106,11 +109,12 @@ interface Owned extends Facts {
 
 /** Rows 4 to 6. */
 function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
-  const { states, row, desired, shown } = facts;
+  const { states, row, desired, policy, shown } = facts;
   const [first] = shown;
   if (!first) return { ...none, changes: creation(states.key, desired) };
   if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
-  const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced: null };
+  const replaced = policy.templates === 'overwrite' ? first : null;
+  const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
   return {
     ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }, none),
     adopts: true,
@@ -157,13 +161,9 @@ function isEdited(
   shown: ObservedTemplate,
   desired: TemplateFields,
 ): boolean {
-  const stated = new Set([...Object.keys(desired), ...Object.keys(recorded.sent)]);
+  const stated = new Set(Object.keys(desired));
   const part = ({ fields }: ObservedTemplate): string =>
-    canonicalJson(
-      Object.entries(fields)
-        .filter(([name]) => stated.has(name))
-        .toSorted(),
-    );
+    canonicalJson(Object.fromEntries(Object.entries(fields).filter(([name]) => stated.has(name))));
   if (part(recorded.shown) === part(shown)) return false;
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
@@ -199,10 +199,19 @@ function noteOf(
     id: recorded.shown.id,
     ownership,
     body: canonicalJson(recorded),
-    shown: states.observed[0]?.fingerprint ?? states.recorded?.shown,
     desired,
-    seenAt: states.at,
+    ...sightOf(states, recorded.shown.id),
   };
+}
+
+function sightOf(
+  { observed, recorded, at }: States,
+  id: string,
+): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const row = observed.find((template) => template.id === id);
+  return row
+    ? { shown: row.fingerprint, seenAt: at }
+    : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
 }
 
 function problem(key: string, kind: Problem['class'], fault: Fault): Problem {

@@ -1,4 +1,6 @@
-/** From a template file to what it wants, with a lint before anything is sent (README, templates). */
+/**
+ * From a template file to what it wants, with a lint before anything is sent (README, templates).
+ */
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { templateUpdateBody } from '../../platform/request.ts';
 import type { TemplateFields } from './record.ts';

@@ -1,4 +1,6 @@
-/** The forms of a template: desired, observed, recorded; what staging and the snapshot hold of it. */
+/**
+ * The forms of a template: desired, observed, recorded; what staging and the snapshot hold of it.
+ */
 import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request.ts';
 import type { Template } from '../../platform/answer.ts';
@@ -86,7 +88,9 @@ function shownFields({ variables, ...template }: Template): ShownFields {
   });
 }
 
-/** Of the wanted fields, those that differ from what is shown; content and variables go together. */
+/**
+ * Of the wanted fields, those that differ from what is shown; content and variables go together.
+ */
 export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   const differs = (name: string): boolean =>
     canonicalJson(Reflect.get(wanted, name) ?? null) !==

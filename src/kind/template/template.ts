@@ -4,7 +4,7 @@ import { Rejected } from '../../model/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Platform } from '../../platform/client.ts';
 import { templateCreateBody } from '../../platform/request.ts';
-import { acked, type Acked, type Kind, type Known, type Outcome } from '../kind.ts';
+import { acked, type Acked, type Kind, type Known, type Outcome, type Passage } from '../kind.ts';
 import { settled, stale } from '../outcome.ts';
 import { decideTemplate, phases, type TemplatePolicy } from './decide.ts';
 import { desireTemplate } from './desire.ts';
@@ -20,6 +20,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     name: 'template',
     fields: [],
     phases,
+    needsCertificate: false,
     decidesAbsent: true,
     desire: desireTemplate,
     list: async (query, signal) => {
@@ -28,14 +29,18 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     },
     decide: (states) => decideTemplate(states, policy),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
+    lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, change, known)),
-    send: (change, signal) => settled(() => send(platform, change, signal)),
-    recover: (change, signal) => settled(() => recover(platform, change, signal)),
+    send: (change, passage) => settled(() => send(platform, change, passage)),
+    recover: (change, signal) => recover(platform, change, signal),
     acknowledge,
   };
 }
 
-/** A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh look. */
+/**
+ * A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh
+ * look.
+ */
 async function look(
   platform: Platform['templates'],
   change: Change,
@@ -52,20 +57,20 @@ async function look(
 async function send(
   platform: Platform['templates'],
   change: Change,
-  signal: AbortSignal,
+  passage: Passage,
 ): Promise<Outcome> {
   const { fields } = changeBody.parse(JSON.parse(change.body));
   if (change.op === 'create') {
-    const template = await platform.create(templateCreateBody.parse(fields), { signal });
+    const template = await platform.create(templateCreateBody.parse(fields), passage);
     return acked({ id: template.id, observed: observeTemplate(template) });
   }
   const id = change.target ?? '';
   try {
-    const template = await platform.update(id, fields, { signal });
+    const template = await platform.update(id, fields, passage);
     return acked({ id, observed: observeTemplate(template) });
   } catch (error) {
     if (!(error instanceof Rejected) || error.status !== 404) throw error;
-    const rows = await find(platform, change, signal);
+    const rows = await find(platform, change, passage.abort);
     if (rows.length > 0) throw error;
     return stale([], 'gone from the platform');
   }

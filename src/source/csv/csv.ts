@@ -1,7 +1,7 @@
 /**
  * A CSV file as a source of contacts: one record a row, the column names as its fields.
  *
- * The reading is certified (DESIGN 7) when it ended without error, the file is the same before and
+ * The reading is certified when it ended without error, the file is the same before and
  * after, every row could be read and has the header's width, and the last line is complete. A
  * file cut in mid-row looks like one that merely lacks its last line break, and taking the one for
  * the other would lose people: so the line break is demanded. A cut exactly between two rows leaves

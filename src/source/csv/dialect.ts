@@ -24,7 +24,7 @@ export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimite
       width,
     };
   });
-  const [best] = scores.sort(
+  const [best] = scores.toSorted(
     (a, b) => b.found - a.found || b.several - a.several || b.even - a.even || b.width - a.width,
   );
   return best?.delimiter ?? ',';

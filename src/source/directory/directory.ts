@@ -1,5 +1,5 @@
 /**
- * A directory as a source of templates (DESIGN 10): `<key>.json`, `<key>.yaml` or `.yml`, or a
+ * A directory as a source of templates: `<key>.json`, `<key>.yaml` or `.yml`, or a
  * folder `<key>/` with `template.yaml` and, unless that states the content itself, `content.json`.
  * Dotfiles, other files and folders without either are not templates and are passed over.
  *

@@ -41,7 +41,7 @@ export async function listEntries(path: string): Promise<Entry[]> {
     const entry = name.startsWith('.') ? undefined : await entryOf(path, name);
     if (entry) entries.push(entry);
   }
-  return entries.sort((a, b) => order(a.key, b.key) || order(a.where, b.where));
+  return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
 }
 
 /** By code units: the same everywhere, whatever the locale. */

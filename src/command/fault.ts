@@ -1,0 +1,48 @@
+import { Busy, Interrupted, Invalid, isExpected } from '../model/errors.ts';
+
+/** What a person reads of a failure, and the exit code that says which kind it was. */
+export interface Fault {
+  text: string;
+  code: number;
+}
+
+export function explain(error: unknown): Fault {
+  if (isExpected(error)) return { text: `crm-mirror: ${error.message}`, code: codeOf(error) };
+  const storage = storageFault(error);
+  if (storage !== undefined) return { text: storage, code: 1 };
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { text: `crm-mirror: this is a bug, please report it:\n${stack}`, code: 1 };
+}
+
+function codeOf(error: Error): number {
+  if (error instanceof Invalid) return 2;
+  if (error instanceof Busy) return 75;
+  if (error instanceof Interrupted) return error.signal === 'SIGINT' ? 130 : 143;
+  return 1;
+}
+
+/** What the disk or the file system says about itself; nothing of it is a bug of ours. */
+function storageFault(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!(error instanceof Error)) return undefined;
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
+    return 'crm-mirror: the disk is full; nothing is lost → free some space and run again';
+  }
+  if (code.startsWith('SQLITE_BUSY')) {
+    return 'crm-mirror: the snapshot is in use by another process → wait for it, then run again';
+  }
+  if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
+    return 'crm-mirror: the snapshot cannot be written (read-only) → mend its permissions or its disk';
+  }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or move it away to begin anew';
+  }
+  if (
+    /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
+      code,
+    )
+  ) {
+    return `crm-mirror: ${error.message} (${code}) → mend the disk or the permissions, then run again`;
+  }
+  return undefined;
+}

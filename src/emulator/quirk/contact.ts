@@ -1,0 +1,73 @@
+import type { Organization } from '../store/organization.ts';
+import { isRecord, withBody, withStatus, type Quirk, type Reply } from './quirk.ts';
+
+type Contact = Record<string, unknown>;
+
+/** Changes every contact of a reply, wherever it stands. */
+function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply {
+  const { route, outcome } = reply;
+  const { body, status } = outcome;
+  if (status >= 300 || !isRecord(body)) return reply;
+  if (route === 'contacts.retrieve') return withBody(reply, change(body));
+  const { contacts, contact } = body;
+  if (route === 'contacts.list' && Array.isArray(contacts)) {
+    return withBody(reply, { ...body, contacts: contacts.filter(isRecord).map(change) });
+  }
+  if (route === 'contacts.enrol' && isRecord(contact)) {
+    return withBody(reply, { ...body, contact: change(contact) });
+  }
+  return reply;
+}
+
+/**
+ * Where a contact has no row of its own, the channel's default is shown; `fallback` is that of a
+ * channel which names none.
+ */
+export function allChannels(fallback: string): Quirk {
+  const shown = (own: unknown, { channels }: Organization): object[] => {
+    const rows = Array.isArray(own) ? own.filter(isRecord) : [];
+    return [...channels.values()].map(({ id, name, subscription = fallback }) => {
+      const row = rows.find((one) => one['id'] === id);
+      return row ?? { id, name, subscription };
+    });
+  };
+  return {
+    turns(reply, organization) {
+      if (!organization) return reply;
+      return eachContact(reply, (contact) => ({
+        ...contact,
+        channels: shown(contact['channels'], organization),
+      }));
+    },
+  };
+}
+
+export function listGroupsEmpty(): Quirk {
+  return {
+    turns: (reply) =>
+      reply.route === 'contacts.list'
+        ? eachContact(reply, (contact) => ({ ...contact, groups: [] }))
+        : reply,
+  };
+}
+
+export function nullNames(): Quirk {
+  const orNull = (name: unknown) => (name === '' ? null : name);
+  return {
+    turns: (reply) =>
+      eachContact(reply, (contact) => ({
+        ...contact,
+        firstName: orNull(contact['firstName']),
+        lastName: orNull(contact['lastName']),
+      })),
+  };
+}
+
+export function deleteSoft404(): Quirk {
+  return {
+    turns: (reply) =>
+      reply.route === 'contacts.delete' && reply.outcome.status === 404
+        ? withBody(withStatus(reply, 200), { message: 'Contact not found' })
+        : reply,
+  };
+}

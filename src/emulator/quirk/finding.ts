@@ -1,0 +1,30 @@
+import type { ContactRow } from '../store/contact.ts';
+import type { Quirk } from './quirk.ts';
+
+/** `%` stands for any text, `_` for any one character. */
+export function searchWildcards(): Quirk {
+  const pattern = (search: string) => {
+    const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+    return new RegExp(plain.replaceAll('%', '.*').replaceAll('_', '.'), 's');
+  };
+  return { manner: { finds: (key, search) => pattern(search).test(key) } };
+}
+
+export function emailAsGiven(): Quirk {
+  return { manner: { keepsCase: true } };
+}
+
+/** Every other listing has the rows of one millisecond the other way round. */
+export function unsortedTies(): Quirk {
+  let turned = false;
+  const turn = (rows: ContactRow[]): ContactRow[] =>
+    rows.toSorted((a, b) => b.createdAt - a.createdAt || a.serial - b.serial);
+  return {
+    manner: {
+      orders(rows) {
+        turned = !turned;
+        return turned ? rows : turn(rows);
+      },
+    },
+  };
+}

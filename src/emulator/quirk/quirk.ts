@@ -1,0 +1,61 @@
+import type { Outcome } from '../answer.ts';
+import type { Route } from '../limit/limits.ts';
+import type { Reading } from '../limit/meter.ts';
+import type { Manner } from '../store/manner.ts';
+import type { Organization } from '../store/organization.ts';
+
+/**
+ * A difference between the specification and a platform that was seen. The operations know the
+ * specification alone; a quirk lies around them and does up to four things. Quirks compose: each
+ * sees what the ones before it in the table (quirks.ts) have made.
+ */
+export interface Quirk {
+  /** How records are found and kept. */
+  manner?: Partial<Manner>;
+  /** Before the operation: other words than those that came. */
+  rewrites?(question: Question): Question;
+  /** Instead of the operation: an answer of its own, or undefined to let it pass. */
+  answers?(question: Question, organization: Organization): Outcome | undefined;
+  /**
+   * After all: refusals for a wrong key or a used-up limit as well. Without an organization nobody
+   * was let in.
+   */
+  turns?(reply: Reply, organization: Organization | undefined): Reply;
+}
+
+/** What reaches an operation: the key is valid, the limit not used up, nothing else is checked. */
+export interface Question {
+  route: Route;
+  /** The path's parameter, decoded; empty when it has none. */
+  id: string;
+  query: URLSearchParams;
+  body: string;
+  headers: Record<string, string>;
+}
+
+/** What is about to be answered. */
+export interface Reply {
+  /** Null when no operation has this method and path. */
+  route: Route | null;
+  outcome: Outcome;
+  headers: Record<string, string>;
+  /** What reached the operation; none where nothing did. */
+  question?: Question | undefined;
+  /** What the limit said; none where nothing was counted. */
+  reading?: Reading | undefined;
+}
+
+/** The same reply with another body. */
+export function withBody(reply: Reply, body: object): Reply {
+  return { ...reply, outcome: { ...reply.outcome, body } };
+}
+
+/** The same reply with another status. */
+export function withStatus(reply: Reply, status: number): Reply {
+  return { ...reply, outcome: { ...reply.outcome, status } };
+}
+
+/** A JSON object: what an operation answers, or a request brings. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

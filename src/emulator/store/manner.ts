@@ -1,0 +1,25 @@
+import type { ContactRow } from './contact.ts';
+import type { Organization } from './organization.ts';
+
+/** What the platform does with records in a way that the specification leaves open. */
+export interface Manner {
+  /** Whether a search finds the contact of this key; both are in lower case. */
+  finds(key: string, search: string): boolean;
+  /** An email keeps its case where people write it; an enrolment finds its exact spelling alone. */
+  keepsCase: boolean;
+  /** The order in which rows, the newest first, are listed this time. */
+  orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
+}
+
+export const specified: Manner = {
+  finds: (key, search) => key.includes(search),
+  keepsCase: false,
+};
+
+/** The contact that an enrolment by `email` (in lower case) is about, if there is one. */
+export function findByEmail(
+  { contacts, manner }: Pick<Organization, 'contacts' | 'manner'>,
+  email: string,
+): ContactRow | undefined {
+  return contacts.byEmail(email, manner.keepsCase);
+}

@@ -1,0 +1,90 @@
+/** What is recorded of a person once a change of theirs is acknowledged. */
+import type { Change } from '../../model/change.ts';
+import { canonicalJson, fingerprint, type RecordedRow } from '../../model/record.ts';
+import type { Acked } from '../kind.ts';
+import {
+  enrolment,
+  observedBody,
+  recordedBody,
+  type Membership,
+  type ObservedContact,
+  type RecordedContact,
+} from './record.ts';
+
+const nothing: RecordedContact = { contacts: [], defaults: [], channels: {} };
+
+/**
+ * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
+ * found there already (409), stays the platform's. A creation starts over: of a contact that
+ * vanished only the opt-outs are remembered. After an acknowledged delete the person counts as
+ * never owned.
+ */
+export function acknowledge(
+  before: RecordedRow | undefined,
+  change: Change,
+  ack: Acked & { at: number },
+): RecordedRow | undefined {
+  if (change.op === 'delete') return undefined;
+  const known = before ? recordedBody.parse(JSON.parse(before.body)) : nothing;
+  const recorded = change.op === 'create' ? anew(known) : known;
+  const id = ack.id ?? before?.id ?? '';
+  const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
+  const others = recorded.contacts.filter((other) => other.id !== id);
+  const body: RecordedContact = {
+    contacts: [...others, contact],
+    defaults: defaultsAfter(recorded, change, ack),
+    channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
+  };
+  return {
+    kind: 'contact',
+    key: change.key,
+    id,
+    ownership: before?.ownership ?? (ack.found ? 'adopted' : 'created'),
+    body: canonicalJson(body),
+    shown: whole && others.length === 0 ? fingerprint(canonicalJson(contact)) : undefined,
+    desired: undefined,
+    seenAt: ack.at,
+  };
+}
+
+function anew({ channels }: RecordedContact): RecordedContact {
+  const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
+  return { ...nothing, channels: Object.fromEntries(outs) };
+}
+
+function membership(recorded: RecordedContact, change: Change, { found }: Acked): Membership {
+  const is = enrolment(change).subscription;
+  const before = recorded.channels[change.part];
+  const theirs = found || (before?.is === 'opt_out' && before.by === 'platform');
+  return { is, by: is === 'opt_out' && theirs ? 'platform' : 'us' };
+}
+
+/** The contact as the answer shows it, else as it was, with what was acknowledged just now. */
+function shownAfter(
+  recorded: RecordedContact,
+  change: Change,
+  { id, observed }: { id: string; observed: Acked['observed'] },
+): { contact: ObservedContact; whole: boolean } {
+  const { channel, subscription } = enrolment(change);
+  const before = recorded.contacts.find((contact) => contact.id === id);
+  const answered = observed && observedBody.parse(JSON.parse(observed.body));
+  const contact = answered ?? before ?? { id, left: false, channels: {} };
+  const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
+  return {
+    contact: { ...contact, channels: { ...contact.channels, [channel]: subscription } },
+    whole,
+  };
+}
+
+/** An opt-out in the creation's own answer, on another channel, is nobody's word: a default. */
+function defaultsAfter(
+  recorded: RecordedContact,
+  change: Change,
+  { observed, found }: Acked,
+): string[] {
+  const others = recorded.defaults.filter((channel) => channel !== change.part);
+  if (change.op !== 'create' || !observed || found) return others;
+  const { channels } = observedBody.parse(JSON.parse(observed.body));
+  const outs = Object.entries(channels).filter(([, is]) => is === 'opt_out');
+  return outs.map(([channel]) => channel).filter((channel) => channel !== change.part);
+}

@@ -1,0 +1,60 @@
+/** What a person reads when both sides disagree about somebody: why, and what can be done. */
+import type { Fault } from '../../model/record.ts';
+
+/**
+ * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
+ * same CRM record. leftBefore: she left, and then her contact vanished.
+ */
+export const beyond = { formerAddress: 19, leftBefore: 20 } as const;
+
+export function severalContacts(count: number, channel: string): Fault {
+  return {
+    reason: `${channel}: ${count} contacts on the platform share this address, so nobody is opted in`,
+    fix: 'delete all but one of them on the platform',
+  };
+}
+
+/** Why a row of the table is a conflict, in words, and what a person can do about it. */
+export function conflictOf(row: number, channel: string): Fault {
+  const asTheyWish = 'record the opt-out in the CRM; only the person can come back';
+  switch (row) {
+    case 9:
+      return {
+        reason: `${channel}: unsubscribed from all mail, blocked or suppressed on the platform`,
+        fix: asTheyWish,
+      };
+    case 11:
+      return {
+        reason: `${channel}: the contact vanished on the platform`,
+        fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
+      };
+    case beyond.formerAddress:
+      return {
+        reason: `${channel}: the person left under a former address`,
+        fix: asTheyWish,
+      };
+    case beyond.leftBefore:
+      return {
+        reason: `${channel}: the person left, and then the contact vanished on the platform`,
+        fix: asTheyWish,
+      };
+    case 14:
+    case 18:
+      return {
+        reason: `${channel}: the subscription was taken away on the platform`,
+        fix: asTheyWish,
+      };
+    default:
+      return {
+        reason: `${channel}: the person left this channel on the platform`,
+        fix: asTheyWish,
+      };
+  }
+}
+
+export function contradiction(count: number, channel: string): Fault {
+  return {
+    reason: `${channel}: ${count} CRM records of this address contradict each other; the opt-out counts`,
+    fix: 'merge them in the CRM',
+  };
+}

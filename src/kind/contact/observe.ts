@@ -1,0 +1,46 @@
+/** From a platform contact to its canonical form. */
+import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
+import type { Contact } from '../../platform/answer.ts';
+import type { Subscription } from '../../platform/request.ts';
+import type { ObservedContact } from './record.ts';
+
+/** The key of a contact: one spelling of an address for both sides. */
+export function contactKey(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+/** What of a platform contact matters here. */
+type Shown = Pick<
+  Contact,
+  'id' | 'email' | 'status' | 'channels' | 'suppressionReason' | 'suppressedAt' | 'createdAt'
+>;
+
+/** Canonical form of a platform contact; channels that are not configured do not concern us. */
+export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
+  const mine = contact.channels.filter((channel) => channels.has(channel.id));
+  const seen: ObservedContact = {
+    id: contact.id,
+    left:
+      contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
+    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
+  };
+  const body = canonicalJson(seen);
+  return {
+    kind: 'contact',
+    id: contact.id,
+    alias: contactKey(contact.email),
+    body,
+    fingerprint: fingerprint(body),
+    createdAt: time(contact.createdAt),
+  };
+}
+
+/** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */
+function strict(word: string): Subscription {
+  return word === 'opt_in' ? 'opt_in' : 'opt_out';
+}
+
+function time(text: string | null | undefined): number | undefined {
+  const ms = text ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}

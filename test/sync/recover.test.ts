@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { Unavailable } from '../../src/model/errors.ts';
+import type { Send } from '../../src/model/exchange.ts';
+import { createStage } from './process.ts';
+
+const letter = {
+  key: 'welcome',
+  subject: 'Hello',
+  content: [{ text: 'Dear {{name}}' }],
+  variables: [{ name: 'name', type: 'string', defaultValue: null }],
+  status: 'published',
+};
+
+describe.each(['keep', 'overwrite'] as const)('templates: %s', (templates) => {
+  test.each(['timeout-after', 'timeout-before', 'reset-after', 'half', 'garbage'])(
+    'the second step of a creation that ends in %s is found by the id of the first',
+    async (fault) => {
+      const stage = createStage({
+        policy: { templates },
+        platform: { faults: [`${fault}@templates.update`] },
+      });
+      stage.templates.push(letter);
+      await stage.sync();
+      stage.emulator.fail([]);
+      const summary = await stage.sync();
+      expect(summary.templates).toMatchObject({ conflicts: 0, rejected: 0 });
+      expect(stage.emulator.world.templates()).toMatchObject([
+        { name: 'welcome', variables: letter.variables, status: 'published' },
+      ]);
+      stage.writes();
+      await stage.sync();
+      expect(stage.writes()).toEqual([]);
+      stage.close();
+    },
+  );
+});
+
+/** The first few requests to paths with this text get no answer, though the platform saw them. */
+function deaf(text: string, times: number): (send: Send) => Send {
+  let left = times;
+  return (send) => async (request, signal) => {
+    const answer = await send(request, signal);
+    if (!request.path.includes(text) || left === 0) return answer;
+    left -= 1;
+    throw new Unavailable('no answer', { acted: 'maybe' });
+  };
+}
+
+/** The first request of this method is carried out, and answered with 500. */
+function failing(method: string): (send: Send) => Send {
+  let done = false;
+  return (send) => async (request, signal) => {
+    const answer = await send(request, signal);
+    if (request.method !== method || done) return answer;
+    done = true;
+    return { ...answer, status: 500, body: '{"message":"Internal error"}' };
+  };
+}
+
+test('a creation whose look failed is not proof that the person is absent', async () => {
+  const stage = createStage({ wire: deaf('search=left', 4) });
+  stage.emulator.seed.contact({ email: 'left@example.com', status: 'unsubscribed' });
+  for (const name of ['left', 'new']) {
+    const email = `${name}@example.com`;
+    stage.people.push({ id: name, email, ch_news: 'yes', ch_product: 'yes' });
+  }
+  await stage.sync({ mode: 'fast' });
+  expect(new Set(stage.writes().map(({ email }) => email))).toEqual(new Set(['new@example.com']));
+  const summary = await stage.sync({ mode: 'fast' });
+  expect(stage.writes()).toEqual([]);
+  expect(summary.contacts.conflicts).toBe(1);
+  stage.close();
+});
+
+test('an opt-out of ours stays ours, though it was answered by 500, 409 and silence', async () => {
+  const wire = (send: Send): Send => failing('POST')(deaf('/retrieve/', 4)(send));
+  const stage = createStage({ wire });
+  stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+  await stage.sync();
+  expect(stage.writes().map(({ status }) => status)).toEqual([201, 409]);
+  stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
+  const summary = await stage.sync();
+  expect(summary.contacts).toMatchObject({ conflicts: 0, applied: { opt_in: 1 } });
+  stage.close();
+});
+
+test('a 409 to an opt-out that nobody else explains is the word of the person', async () => {
+  const stage = createStage({ wire: deaf('/retrieve/', 4) });
+  const id = stage.emulator.seed.contact({
+    email: 'a@example.com',
+    channels: { ch_news: 'opt_in' },
+  });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+  await stage.sync();
+  stage.emulator.dashboard.leave(id, 'ch_news');
+  stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'no' };
+  for (let times = 0; times < 2; times += 1) await stage.sync({ mode: 'fast' });
+  stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
+  stage.writes();
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(stage.writes()).toEqual([]);
+  stage.close();
+});
