@@ -97,8 +97,8 @@ function openEmulator(flags: Flags): Emulator {
   try {
     const clock = { now: Date.now, monotonic: () => performance.now() };
     const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
-    const manner = { limits, algorithm, quirks, faults };
-    return createEmulator({ clock, random, apiKey, channels, ...manner, seedFile, storage });
+    const imitated = { limits, algorithm, quirks, faults };
+    return createEmulator({ clock, random, apiKey, channels, seedFile, storage, ...imitated });
   } catch (error) {
     storage?.close();
     throw error;

@@ -45,7 +45,7 @@ export function toAnswer({ status, body }: Outcome, headers: Record<string, stri
 /** The JSON of what is frozen, which never changes. */
 const texts = new WeakMap<object, string>();
 
-/** The JSON of a body. A list of frozen records costs no more than joining what was written. */
+/** The JSON of a body: a list of frozen records costs no more than joining what was written. */
 function write(body: object): string {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)

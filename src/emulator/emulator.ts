@@ -1,30 +1,26 @@
 import type { Clock, Random } from '../model/clock.ts';
-import { Invalid } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
-import { permits } from './access.ts';
 import { refuse, timestamp, toAnswer } from './answer.ts';
 import { arrange } from './arrange.ts';
 import { ask, read, routeOf, type AnyRequest } from './ask.ts';
 import { CONSOLE, createConsole } from './console/console.ts';
-import { createDashboard, type Dashboard } from './dashboard/dashboard.ts';
 import { createFaults } from './fault/faults.ts';
 import type { Delivery } from './fault/kinds.ts';
 import { createReceive } from './fault/receive.ts';
 import { findAlgorithm } from './limit/algorithms.ts';
 import { createMeters } from './limit/limits.ts';
 import { answerPage } from './openapi/pages.ts';
+import { createPlayers, type Player } from './player.ts';
 import { createQuirks } from './quirk/quirks.ts';
 import { letters } from './random.ts';
 import type { SeedFile } from './seed-file.ts';
-import { createSeed, type Seed } from './seed.ts';
 import { createAccounts, type Accounts } from './store/accounts.ts';
 import type { Channel } from './store/contact.ts';
 import type { Manner } from './store/manner.ts';
-import type { Organization } from './store/organization.ts';
-import { remember, type Recent } from './store/recent.ts';
+import { remember } from './store/recent.ts';
 import { createMemory, type Storage } from './store/storage.ts';
 import type { UserRow } from './store/users.ts';
-import { createWorld, type LoggedRequest, type World } from './world.ts';
+import type { LoggedRequest } from './world.ts';
 
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -47,19 +43,6 @@ export interface EmulatorOptions {
   storage?: Storage | undefined;
   /** What is there from the beginning. Not looked at when the storage brings a world. */
   seedFile?: SeedFile | undefined;
-}
-
-/** One organization, from behind the scenes. */
-export interface Player {
-  readonly organizationId: string;
-  /** A key that may read and write, if there is one; else any. */
-  readonly apiKey: string;
-  /** Arranges the world before the story begins. */
-  readonly seed: Seed;
-  /** Acts as the people on the platform. */
-  readonly dashboard: Dashboard;
-  /** Looks at what there is, and at what was asked. */
-  readonly world: World;
 }
 
 /** An email platform: nothing happens but what is asked of it. It plays its first organization. */
@@ -175,32 +158,6 @@ function openAccounts(
   else arrange(accounts, { apiKey, drawnKey, channels, seedFile });
   storage.save();
   return accounts;
-}
-
-function createPlayers(
-  accounts: Accounts,
-  requests: Recent<LoggedRequest>,
-): (organizationId: string) => Player {
-  return (organizationId) => {
-    const organization = accounts.organizations.get(organizationId);
-    if (organization === undefined) {
-      const known = [...accounts.organizations.keys()].join(', ');
-      throw new Invalid(`no organization "${organizationId}": use one of ${known}`);
-    }
-    return {
-      organizationId,
-      apiKey: bestKey(organization),
-      seed: createSeed(accounts, organization),
-      dashboard: createDashboard(organization),
-      world: createWorld(organization, { accounts, requests }),
-    };
-  };
-}
-
-function bestKey({ keys }: Organization): string {
-  const usable = [...keys.rows()].filter(({ enabled, revoked }) => enabled && !revoked);
-  const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
-  return (best ?? usable[0])?.secret ?? '';
 }
 
 function isGuest({ organizationId }: UserRow): boolean {

@@ -11,7 +11,7 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** All that decides which identifiers come next; kept with the world, which goes on from there. */
+/** All that decides which identifiers come next; kept with the world, so that they go on. */
 export interface Draws {
   readonly id: 'draws';
   start: number;

@@ -19,7 +19,6 @@ const time = z.iso
   .transform((text) => Date.parse(text));
 const name = z.string().min(1);
 const named = z.strictObject({ id, name });
-const channel = named.extend({ subscription: subscription.optional() });
 
 const key = z.strictObject({
   id: id.optional(),
@@ -67,7 +66,8 @@ const domain = z.strictObject({
 });
 
 const records = {
-  channels: z.array(channel).optional(),
+  /** With the subscription that a contact without a row of its own is taken to have. */
+  channels: z.array(named.extend({ subscription: subscription.optional() })).optional(),
   keys: z.array(key).optional(),
   users: z.array(user).optional(),
   people: z.array(person).optional(),

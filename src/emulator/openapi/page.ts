@@ -18,8 +18,8 @@ export function pageOf(document: Document): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${text(document.info.title)}</title><style>${style}</style></head><body>
 <header><h1>${text(document.info.title)}</h1><p>${text(document.info.description)}</p>
-<p>Send the API key as <code>x-api-key</code>. For programs:
-<a href="/openapi.json">openapi.json</a>. To play:
+<p>Send the API key as <code>x-api-key</code>.
+For programs: <a href="/openapi.json">openapi.json</a>. To play:
 <a href="/_emulator/">/_emulator/</a>.</p></header>
 <main>${groups.join('')}<h2>Shapes</h2>${shapes.join('')}</main></body></html>`;
 }

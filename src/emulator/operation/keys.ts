@@ -3,7 +3,7 @@ import type { Organization } from '../store/organization.ts';
 import { viewKey } from '../view.ts';
 import type { Call } from './operation.ts';
 
-/** POST /api/api-key/v1/enable/{api_key_id}: an enabled one stays so, a revoked one is gone. */
+/** POST /api/api-key/v1/enable/{api_key_id}: an enabled key stays so; a revoked one is gone. */
 export function enableKey(
   { keys, now }: Organization,
   { id }: Call<undefined, undefined>,

@@ -2,7 +2,6 @@ import type { Random } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import { createIds, startDraws } from '../random.ts';
 import type { KeyRow } from './keys.ts';
-import type { Manner } from './manner.ts';
 import { createOrganization, ownerOf, type Ground, type Organization } from './organization.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createUsers, type Users } from './users.ts';
@@ -10,25 +9,25 @@ import { createUsers, type Users } from './users.ts';
 /** The whole world: every organization, and who may come in. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
-  /** With an owner, who has a session; named as its id unless given. Invalid if the id is taken. */
+  /** With an owner, who has a session; named by its id unless stated. Invalid if that is taken. */
   addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
   readonly users: Users;
   /** Whose key it is, revoked and disabled ones too. */
   byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
   /** Organizations before what belongs to them. */
   rows(): Generator<StoredRow>;
-  /** The world is what these rows say, and nothing else; who holds an organization still does. */
+  /** Makes the world what these rows say; whoever holds an organization still does. */
   restore(rows: readonly StoredRow[]): void;
 }
 
 export function createAccounts(
   storage: Storage,
-  { random, ...rest }: { random: Random; now: () => number; manner?: Partial<Manner> },
+  { random, now, manner }: { random: Random } & Pick<Ground, 'now' | 'manner'>,
 ): Accounts {
   const draws = startDraws(random);
   const shelves = { draws: storage.shelf('draws', ''), named: storage.shelf('organization', '') };
   const ids = createIds(draws, () => shelves.draws.keep(draws));
-  const ground: Ground = { ids, storage, ...rest };
+  const ground: Ground = { ids, storage, now, manner };
   const organizations = new Map<string, Organization>();
   const users = createUsers(ids, storage.shelf('user', ''));
 

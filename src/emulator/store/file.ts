@@ -17,7 +17,7 @@ const tables = ['world', 'beginning'] as const;
 const APPLICATION = 0x43524d65;
 const FORMAT = 1;
 
-/** Opens the file, making it (0600) and its folder where there are none; Invalid if it cannot. */
+/** Opens the file, making it (0600) and its folder when they do not exist; Invalid if it cannot. */
 export function openFile(path: string): Storage {
   const db = connect(path);
   const noted = new Map<string, Noted>();

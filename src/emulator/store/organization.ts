@@ -36,14 +36,14 @@ export interface Organization {
 export interface Ground {
   ids: Ids;
   storage: Storage;
-  /** As specified where left out. */
-  manner?: Partial<Manner> | undefined;
   now(): number;
+  /** What the specification leaves open; as the emulator does it unless stated. */
+  manner: Partial<Manner>;
 }
 
 export function createOrganization(
   { id, name }: { id: string; name: string },
-  { ids, storage, manner, now }: Ground,
+  { ids, storage, now, manner }: Ground,
 ): Organization {
   const channels = new Map<string, Channel>();
   const shelf = storage.shelf('channel', id);
