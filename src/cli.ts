@@ -5,13 +5,13 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { explain } from './command/fault.ts';
-import type { CommandModule, Shell } from './command/shell.ts';
+import type { CommandGroup, CommandModule, Shell } from './command/shell.ts';
 import { Interrupted } from './model/errors.ts';
 
 interface Entry {
   name: string;
   summary: string;
-  load(): Promise<CommandModule>;
+  load(): Promise<CommandModule | CommandGroup>;
 }
 
 const commands: readonly Entry[] = [
@@ -39,6 +39,21 @@ const commands: readonly Entry[] = [
     name: 'backfill',
     summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
     load: () => import('./command/backfill.ts'),
+  },
+  {
+    name: 'template',
+    summary: 'test: send one template to an address, its variables resolved',
+    load: () => import('./command/template.ts'),
+  },
+  {
+    name: 'domains',
+    summary: 'list, create and verify sending domains, or see the nameservers of one',
+    load: () => import('./command/domains.ts'),
+  },
+  {
+    name: 'api-key',
+    summary: 'enable: switch an API key of the organization on',
+    load: () => import('./command/api-key.ts'),
   },
   {
     name: 'emulator',
@@ -74,9 +89,7 @@ export async function main(argv: readonly string[], shell: Shell): Promise<numbe
   for (const { name, summary, load } of commands) {
     const command = program.command(name).description(summary);
     if (argv[0] !== name) continue;
-    const module = await load();
-    module.options(command);
-    command.action(async () => void (code = await module.run(command, shell)));
+    attach(command, await load(), async (run) => void (code = await run(shell)));
   }
   try {
     await program.parseAsync([...argv], { from: 'user' });
@@ -87,6 +100,22 @@ export async function main(argv: readonly string[], shell: Shell): Promise<numbe
     shell.note(text);
     return failure;
   }
+}
+
+/** A command of several parts has each of them as a command below it. */
+function attach(
+  command: Command,
+  module: CommandModule | CommandGroup,
+  call: (run: (shell: Shell) => Promise<number>) => Promise<void>,
+): void {
+  if ('parts' in module) {
+    for (const part of module.parts) {
+      attach(command.command(part.name).description(part.summary), part, call);
+    }
+    return;
+  }
+  module.options(command);
+  command.action(async () => call((shell) => module.run(command, shell)));
 }
 
 function version(): string {

@@ -3,27 +3,21 @@
  */
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import { createGate } from '../http/gate.ts';
-import { createSend } from '../http/send.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
-import { createPlatform, type Platform } from '../platform/client.ts';
+import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease } from '../snapshot/lease.ts';
 import { openSnapshot } from '../snapshot/snapshot.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
-import { systemClock } from './time.ts';
+import { systemClock } from '../http/time.ts';
 
 /** The platform of a configuration, over the network. */
-export function connect(config: Config, shell: Shell) {
+export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
-  const clock = systemClock;
-  const random = Math.random;
-  const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
-  const gate = createGate({ clock, random, reserve, signal: shell.abort });
-  return { platform: createPlatform({ send, gate, clock, random, apiKey }), gate, close };
+  return createPlatform({ url, apiKey, timeoutMs, reserve, signal: shell.abort });
 }
 
 /**
@@ -39,7 +33,7 @@ export function assemble(
     inMemory: !writes && !existsSync(config.snapshot),
   });
   const lease = writes ? takeLease(config.snapshot) : undefined;
-  const { platform, gate, close } = connect(config, shell);
+  const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
@@ -48,14 +42,14 @@ export function assemble(
     random: Math.random,
     timeoutMs: config.platform.timeoutMs,
     keepMs: config.keepMs,
-    requests: gate.counts,
+    requests: platform.requests,
   };
   return {
     mirror,
     close: async () => {
       snapshot.close();
       lease?.release();
-      await close();
+      await platform.close();
     },
   };
 }

@@ -5,6 +5,7 @@ import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
 import type { DesiredRow } from '../model/record.ts';
 import type { MirrorPart } from '../sync/mirror.ts';
 import { connect, partsOf } from './assemble.ts';
+import { countSender, lookAtSenders, type Senders } from './senders.ts';
 import type { Shell } from './shell.ts';
 
 interface Flags {
@@ -18,39 +19,48 @@ export function options(command: Command): void {
     .option('--json', 'print one JSON document');
 }
 
-/** One thing that was looked at, and what was found. */
+/**
+ * One thing that was looked at, and what was found. note: nothing that stops a mirror, but somebody
+ * should see to it.
+ */
 interface Finding {
   what: string;
-  ok: boolean;
+  level: 'ok' | 'note' | 'fail';
   found: string;
   invalidInput: boolean;
 }
+
+const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
 
 /** Validates the configuration, then reads both sides without writing anything anywhere. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const config = loadConfig(flags.config, shell.env);
-  const { platform, close } = connect(config, shell);
+  const platform = connect(config, shell);
   const findings: Finding[] = [
-    { what: 'configuration', ok: true, found: `${config.file} is valid`, invalidInput: false },
+    { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },
   ];
+  const senders: Senders = new Map();
   try {
     for (const part of partsOf(config, platform)) {
-      findings.push(await look(`source of ${part.kind.name}s`, () => readSource(part, shell)));
       findings.push(
+        await look(`source of ${part.kind.name}s`, () => readSource(part, senders, shell)),
         await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
       );
     }
+    for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
+      findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });
   } finally {
-    await close();
+    await platform.close();
   }
-  const ok = findings.every((finding) => finding.ok);
+  const ok = findings.every(({ level }) => level !== 'fail');
   if (flags.json) {
-    const shown = findings.map(({ what, ok: good, found }) => ({ what, ok: good, found }));
+    const shown = findings.map(({ what, level, found }) => {
+      return { what, ok: level !== 'fail', level, found };
+    });
     shell.print(JSON.stringify({ mirror: config.mirror, ok, findings: shown }, null, 2));
   } else
-    for (const { what, ok: good, found } of findings)
-      shell.print(`${good ? 'ok  ' : 'FAIL'} ${what}: ${found}`);
+    for (const { what, level, found } of findings) shell.print(`${marks[level]} ${what}: ${found}`);
   if (ok) return 0;
   return findings.some((finding) => finding.invalidInput) ? 2 : 1;
 }
@@ -60,15 +70,16 @@ async function look(
   at: () => Promise<{ ok: boolean; found: string }>,
 ): Promise<Finding> {
   try {
-    return { what, ...(await at()), invalidInput: false };
+    const { ok, found } = await at();
+    return { what, level: ok ? 'ok' : 'fail', found, invalidInput: false };
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
-    return { what, ok: false, found: error.message, invalidInput: error instanceof Invalid };
+    return { what, level: 'fail', found: error.message, invalidInput: error instanceof Invalid };
   }
 }
 
 /** Reads all of it: only so are its certificate and its invalid records known. */
-async function readSource({ kind, source }: MirrorPart, shell: Shell) {
+async function readSource({ kind, source }: MirrorPart, senders: Senders, shell: Shell) {
   const reading = source.read({ fields: kind.fields, signal: shell.stop });
   let records = 0;
   let invalid = 0;
@@ -79,6 +90,7 @@ async function readSource({ kind, source }: MirrorPart, shell: Shell) {
       records += 1;
       if ('broken' in record) continue;
       const row = kind.desire(record.value, record.where);
+      countSender(senders, row);
       if (row.invalid) invalid += 1;
       first ??= row.invalid && row;
     }

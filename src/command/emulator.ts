@@ -1,12 +1,15 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/fault/kinds.ts';
 import { algorithms } from '../emulator/limit/algorithms.ts';
 import { spellings } from '../emulator/quirk/quirks.ts';
 import { seeded } from '../emulator/random.ts';
+import { parseSeedFile, type SeedFile } from '../emulator/seed-file.ts';
 import { serve } from '../emulator/serve.ts';
 import type { Channel } from '../emulator/store/contact.ts';
+import { openFile } from '../emulator/store/file.ts';
 import { Invalid } from '../model/errors.ts';
 import { subscription } from '../platform/request.ts';
 import type { Shell } from './shell.ts';
@@ -20,6 +23,8 @@ interface Flags {
   seed: string;
   key?: string;
   channel?: string[];
+  data?: string;
+  seedFile?: string;
   json?: true;
 }
 
@@ -37,6 +42,11 @@ export function options(command: Command): void {
     .option(
       '--channel <id=Name...>',
       `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
+    )
+    .option('--data <file>', 'keep the world in this SQLite file, and go on with the one in it')
+    .option(
+      '--seed-file <file>',
+      'what is there at first, as YAML or JSON; not for a --data in use',
     )
     .option('--json', 'print one JSON document')
     .addHelpText('after', legend);
@@ -65,38 +75,76 @@ function table(rows: readonly { text: string; line: string }[]): string[] {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const port = parseWhole('--port', flags.port, 65_535);
-  const emulator = createEmulator({
-    clock: { now: Date.now, monotonic: () => performance.now() },
-    random: seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER)),
-    apiKey: parseKey(flags.key),
-    channels: parseChannels(flags.channel ?? defaultChannels),
-    limits: flags.limit,
-    algorithm: flags.algorithm,
-    quirks: flags.quirk,
-    faults: flags.fault,
-  });
-  const served = await serveAt(emulator, port);
-  if (flags.json) printJson(emulator, served.url, shell);
-  else printText(emulator, served.url, shell);
-  if (!shell.stop.aborted) await once(shell.stop, 'abort');
-  await served.close();
+  const emulator = openEmulator(flags);
+  try {
+    const served = await serveAt(emulator, port);
+    if (flags.json) printJson(emulator, served.url, shell);
+    else printText(emulator, { url: served.url, data: flags.data }, shell);
+    if (!shell.stop.aborted) await once(shell.stop, 'abort');
+    await served.close();
+  } finally {
+    emulator.close();
+  }
   return 0;
 }
 
-function printJson({ apiKey, world }: Emulator, url: string, shell: Shell): void {
-  shell.print(JSON.stringify({ url, apiKey, channels: world.channels() }));
+function openEmulator(flags: Flags): Emulator {
+  const seedFile = readSeedFile(flags.seedFile);
+  const random = seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER));
+  const apiKey = parseKey(flags.key);
+  const channels = parseChannels(flags.channel ?? (seedFile ? [] : defaultChannels));
+  const storage = flags.data === undefined ? undefined : openFile(flags.data);
+  try {
+    const clock = { now: Date.now, monotonic: () => performance.now() };
+    const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
+    const imitated = { limits, algorithm, quirks, faults };
+    return createEmulator({ clock, random, apiKey, channels, seedFile, storage, ...imitated });
+  } catch (error) {
+    storage?.close();
+    throw error;
+  }
 }
 
-function printText({ apiKey, world }: Emulator, url: string, shell: Shell): void {
+function readSeedFile(path: string | undefined): SeedFile | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return parseSeedFile(path, readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    throw new Invalid(
+      `--seed-file ${path}: cannot be read (${String(error.code)}) → mend the path`,
+    );
+  }
+}
+
+/** `sessions` are for the cookie *.session_token: of a member, and of a user who is none. */
+function printJson(emulator: Emulator, url: string, shell: Shell): void {
+  const { apiKey, world } = emulator;
+  const organizations = emulator.organizations().map((id) => {
+    const { apiKey, world } = emulator.player(id);
+    return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
+  });
+  const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
+  const channels = world.channels();
+  shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations }));
+}
+
+function printText(
+  { apiKey, world, organizations }: Emulator,
+  { url, data }: { url: string; data: string | undefined },
+  shell: Shell,
+): void {
   const channels = world.channels();
   const width = Math.max(...channels.map(({ id }) => id.length));
+  const others = organizations().length - 1;
   const lines = [
-    `The emulator runs at ${url}, in memory, until it is stopped (Ctrl+C).`,
+    `The emulator runs at ${url}, ${data ? `in ${data}` : 'in memory'}, until it is stopped (Ctrl+C).`,
     '',
     `API key   ${apiKey}`,
     ...channels.map(
       ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
     ),
+    ...(others > 0 ? [`Besides   ${others} more organizations; --json names their keys`] : []),
     '',
     'Paste this into another terminal to use it:',
     '',
@@ -104,6 +152,8 @@ function printText({ apiKey, world }: Emulator, url: string, shell: Shell): void
     `export PLATFORM_API_KEY=${apiKey}`,
     'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
     '',
+    `The API, to be read:   ${url}/docs`,
+    `All one can play with: curl ${url}/_emulator/`,
     `What happened so far:  curl ${url}/_emulator/state`,
     `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
   ];

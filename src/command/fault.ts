@@ -1,4 +1,4 @@
-import { Busy, Interrupted, Invalid, isExpected } from '../model/errors.ts';
+import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
 
 /** What a person reads of a failure, and the exit code that says which kind it was. */
 export interface Fault {
@@ -7,11 +7,20 @@ export interface Fault {
 }
 
 export function explain(error: unknown): Fault {
-  if (isExpected(error)) return { text: `crm-mirror: ${error.message}`, code: codeOf(error) };
+  if (isExpected(error)) {
+    const text = error instanceof Rejected ? refusalOf(error) : error.message;
+    return { text: `crm-mirror: ${text}`, code: codeOf(error) };
+  }
   const storage = storageFault(error);
   if (storage !== undefined) return { text: storage, code: 1 };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { text: `crm-mirror: this is a bug, please report it:\n${stack}`, code: 1 };
+}
+
+/** What the platform said, why, and how to mend it. */
+function refusalOf({ message, why, fix }: Rejected): string {
+  const reason = why === '' || why === message ? '' : `: ${why.replace(/\.$/, '')}`;
+  return `${message}${reason}${fix === '' ? '' : ` → ${fix}`}`;
 }
 
 function codeOf(error: Error): number {

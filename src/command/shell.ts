@@ -28,3 +28,13 @@ export interface CommandModule {
   options(command: Command): void;
   run(command: Command, shell: Shell): Promise<number>;
 }
+
+/** A command of several parts, as `domains list`: a file of this folder that exports `parts`. */
+export interface CommandGroup {
+  parts: readonly Part[];
+}
+
+export interface Part extends CommandModule {
+  name: string;
+  summary: string;
+}

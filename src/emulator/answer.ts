@@ -17,6 +17,8 @@ export interface About {
   channelId?: string;
   subscription?: 'opt_in' | 'opt_out';
   templateId?: string;
+  domainId?: string;
+  keyId?: string;
   /** The contact was made by this request. */
   created?: true;
 }
@@ -27,12 +29,40 @@ export function refuse(status: number, message: string, detail: { why: string; f
   return { status, body: { message, ...detail, link } } satisfies Outcome;
 }
 
+/** An error body with nothing but a message, as some operations have it ("Errors 1"). */
+export function refuseBriefly(status: number, message: string) {
+  return { status, body: { message } } satisfies Outcome;
+}
+
 export function toAnswer({ status, body }: Outcome, headers: Record<string, string>): Answer {
   return {
     status,
     headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
-    body: JSON.stringify(body),
+    body: write(body),
   };
+}
+
+/** The JSON of what is frozen, which never changes. */
+const texts = new WeakMap<object, string>();
+
+/** The JSON of a body: a list of frozen records costs no more than joining what was written. */
+function write(body: object): string {
+  const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
+    const text = Array.isArray(value)
+      ? `[${value.map(writeOne).join(',')}]`
+      : JSON.stringify(value);
+    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
+  });
+  return `{${parts.flat().join(',')}}`;
+}
+
+function writeOne(value: unknown): string {
+  if (!Object.isFrozen(value) || typeof value !== 'object' || value === null) {
+    return JSON.stringify(value) ?? 'null';
+  }
+  const text = texts.get(value) ?? JSON.stringify(value);
+  texts.set(value, text);
+  return text;
 }
 
 /** A timestamp as the platform writes it: ISO 8601 in UTC. */

@@ -1,23 +1,26 @@
 import type { Clock, Random } from '../model/clock.ts';
-import type { Answer, Request } from '../model/exchange.ts';
-import { refuse, timestamp, toAnswer, type Outcome } from './answer.ts';
-import { CONSOLE, createConsole } from './console.ts';
-import { createDashboard, type Dashboard } from './dashboard.ts';
+import type { Answer } from '../model/exchange.ts';
+import { refuse, timestamp, toAnswer } from './answer.ts';
+import { arrange } from './arrange.ts';
+import { ask, read, routeOf, type AnyRequest } from './ask.ts';
+import { CONSOLE, createConsole } from './console/console.ts';
 import { createFaults } from './fault/faults.ts';
 import type { Delivery } from './fault/kinds.ts';
 import { createReceive } from './fault/receive.ts';
 import { findAlgorithm } from './limit/algorithms.ts';
-import { createLimits, limitHeaders, rateLimited, type Route } from './limit/limits.ts';
-import { findOperation } from './operation/router.ts';
-import { operations } from './operation/table.ts';
-import type { Reply } from './quirk/quirk.ts';
+import { createMeters } from './limit/limits.ts';
+import { answerPage } from './openapi/pages.ts';
+import { createPlayers, type Player } from './player.ts';
 import { createQuirks } from './quirk/quirks.ts';
-import { createIds, letters } from './random.ts';
-import { createSeed, type Seed } from './seed.ts';
+import { letters } from './random.ts';
+import type { SeedFile } from './seed-file.ts';
+import { createAccounts, type Accounts } from './store/accounts.ts';
 import type { Channel } from './store/contact.ts';
-import { createOrganization } from './store/organization.ts';
+import type { Manner } from './store/manner.ts';
 import { remember } from './store/recent.ts';
-import { createWorld, type LoggedRequest, type World } from './world.ts';
+import { createMemory, type Storage } from './store/storage.ts';
+import type { UserRow } from './store/users.ts';
+import type { LoggedRequest } from './world.ts';
 
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -36,140 +39,139 @@ export interface EmulatorOptions {
   faults?: readonly string[] | undefined;
   /** The request log keeps at least so many of the newest entries; default 100,000. */
   keepRequests?: number | undefined;
+  /** Where the world is kept; in memory when left out. */
+  storage?: Storage | undefined;
+  /** What is there from the beginning. Not looked at when the storage brings a world. */
+  seedFile?: SeedFile | undefined;
 }
 
-/** A request with any method at all, so that a wrong one can be refused. */
-type AnyRequest = Omit<Request, 'method'> & { method: string };
-
-/** An email platform with one organization, in memory: nothing happens but what is asked of it. */
-export interface Emulator {
-  /** Answers one request at once, always in JSON and without faults; never throws. */
+/** An email platform: nothing happens but what is asked of it. It plays its first organization. */
+export interface Emulator extends Player {
+  /** Answers one request at once, in JSON but for /docs, and without faults; never throws. */
   handle(request: AnyRequest): Answer;
   /** The same, over a connection on which faults happen. */
   receive(request: AnyRequest): Delivery;
   /** From now on these faults happen, and no others; Invalid when one cannot be read. */
   fail(faults: readonly string[]): void;
-  readonly apiKey: string;
-  readonly organizationId: string;
-  /** Arranges the world before the story begins. */
-  readonly seed: Seed;
-  /** Acts as the people on the platform. */
-  readonly dashboard: Dashboard;
-  /** Looks at what there is, and at what was asked. */
-  readonly world: World;
+  /** The ids of all organizations; the first is its own. */
+  organizations(): string[];
+  /** Throws Invalid when there is no such organization. */
+  player(organizationId: string): Player;
+  /** The session of the first user who is a member of no organization, if there is one. */
+  guest(): string | undefined;
+  /**
+   * Back to how the world was when the first request came. Limits, the request log, what quirks
+   * have counted and the chance of faults begin anew; which faults happen stays as it was chosen.
+   */
+  reset(): void;
+  /** Writes what is not yet written, and lets go of the storage. */
+  close(): void;
 }
 
 /**
- * A local, strict platform: the operations of its specification over one organization in memory.
- * A request passes, in this order: its path and method (404, 405), its key (401), the limit of its
- * route (429), the operation's schemas (400), the operation. What comes after the key is counted.
+ * A local, strict platform: all operations of its specification. A request passes, in this order:
+ * its path and method (404, 405), its key or session (401, 403), the limit of its organization and
+ * route (429), the key's permissions (403), the operation's schemas (400), the operation. What
+ * comes after the key is counted.
  */
 export function createEmulator(options: EmulatorOptions): Emulator {
-  const { clock, random } = options;
-  const apiKey = options.apiKey ?? `key_live_${letters(random)}${letters(random)}`;
+  const { clock, storage = createMemory() } = options;
+  // What cannot be read is refused before anything is kept.
   const quirks = createQuirks(options.quirks ?? []);
-  const now = () => clock.now();
-  const organization = createOrganization(createIds(random), now, quirks.manner);
-  const limits = createLimits(options.limits ?? [], findAlgorithm(options.algorithm));
-  const faults = createFaults(options.faults ?? [], random);
+  const meters = createMeters(options.limits ?? [], findAlgorithm(options.algorithm));
+  const faults = createFaults(options.faults ?? [], options.random);
+  const accounts = openAccounts(options, { storage, manner: quirks.manner });
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
-  const seed = createSeed(organization);
-  const dashboard = createDashboard(organization);
-  const world = createWorld(organization, requests);
-  const playWith = createConsole(dashboard, world.state);
-  for (const channel of options.channels ?? []) seed.channel(channel);
-
-  function ask(asked: Asked): Reply {
-    const found = findOperation(operations, asked);
-    if ('allowed' in found) return noOperation(asked, found.allowed);
-    const { operation, id } = found;
-    const { route } = operation;
-    if (asked.key !== apiKey) return { route, outcome: unauthorized(asked.key), headers: {} };
-
-    const taken = limits.take(route, { epoch: clock.now(), monotonic: clock.monotonic() });
-    const headers = limitHeaders(taken, { sends: operation.sends, nowMs: clock.now() });
-    const { reading } = taken;
-    if (!reading.allowed) {
-      return { route, outcome: rateLimited(route, headers['retry-after']), headers, reading };
-    }
-    const question = quirks.rewrites({ ...asked, route, id });
-    const outcome =
-      quirks.answers(question, organization) ?? operation.answer(organization, question);
-    return { route, outcome, headers, question, reading };
-  }
-
-  function handle(request: AnyRequest, fault?: string): Answer {
-    const asked = read(request);
-    const date = new Date(clock.now()).toUTCString();
-    if (asked.path.startsWith(CONSOLE)) return toAnswer(playWith(asked), { date });
-    const { route, outcome, headers } = quirks.turns(ask(asked), organization);
-    const { status, about } = outcome;
-    log(request, { route, status, ...about, ...(fault !== undefined && { fault }) });
-    return toAnswer(outcome, { date, ...headers });
-  }
+  const player = createPlayers(accounts, requests);
+  const begin = once(() => {
+    storage.save();
+    storage.begin(accounts.rows());
+  });
 
   function log({ method, path }: AnyRequest, seen: Omit<LoggedRequest, 'at' | 'method' | 'path'>) {
     requests.add({ at: timestamp(clock.now()), method, path, ...seen });
   }
 
-  return {
+  function handle(request: AnyRequest, fault?: string): Answer {
+    const unready = writing(begin);
+    if (unready) return unready;
+    const asked = read(request);
+    const date = new Date(clock.now()).toUTCString();
+    const page = answerPage(asked);
+    if (page) return { ...page, headers: { date, ...page.headers } };
+    if (asked.path.startsWith(CONSOLE)) {
+      const outcome = playWith(asked);
+      return writing(storage.save) ?? toAnswer(outcome, { date });
+    }
+    const reply = quirks.turns(ask(asked, { accounts, meters, quirks, clock }));
+    const { route, outcome, headers } = reply;
+    const { status, about } = outcome;
+    log(request, { route, status, ...about, ...(fault !== undefined && { fault }) });
+    return writing(storage.save) ?? toAnswer(outcome, { date, ...headers });
+  }
+
+  const emulator: Emulator = {
+    ...player([...accounts.organizations.keys()][0] ?? ''),
     handle: (request) => handle(request),
     receive: createReceive(faults, { routeOf, handle, lose: log }),
     fail: faults.choose,
-    apiKey,
-    organizationId: organization.id,
-    seed,
-    dashboard,
-    world,
+    organizations: () => [...accounts.organizations.keys()],
+    player,
+    guest: () => [...accounts.users.rows()].find(isGuest)?.session,
+    reset() {
+      begin();
+      accounts.restore(storage.rewind());
+      requests.clear();
+      meters.clear();
+      faults.restart();
+      quirks.restart();
+    },
+    close() {
+      storage.save();
+      storage.close();
+    },
+  };
+  const playWith = createConsole(emulator);
+  return emulator;
+}
+
+/** Does it until it has not thrown. */
+function once(act: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    act();
+    done = true;
   };
 }
 
-interface Asked {
-  method: string;
-  path: string;
-  query: URLSearchParams;
-  key: string | undefined;
-  body: string;
-  headers: Record<string, string>;
+/** The world an earlier process left, or a new one. */
+function openAccounts(
+  options: EmulatorOptions,
+  { storage, manner }: { storage: Storage; manner: Partial<Manner> },
+): Accounts {
+  const { clock, random, apiKey, channels = [], seedFile } = options;
+  const drawnKey = apiKey ?? `key_live_${letters(random)}${letters(random)}`;
+  const accounts = createAccounts(storage, { random, now: () => clock.now(), manner });
+  const stored = storage.load();
+  if (stored.length > 0) accounts.restore(stored);
+  else arrange(accounts, { apiKey, drawnKey, channels, seedFile });
+  storage.save();
+  return accounts;
 }
 
-function read({ method, path, headers, body = '' }: AnyRequest): Asked {
-  const mark = path.indexOf('?');
-  const end = mark < 0 ? path.length : mark;
-  const query = new URLSearchParams(path.slice(end + 1));
-  const key = headers['x-api-key'];
-  return { method, path: path.slice(0, end), query, key, body, headers };
+function isGuest({ organizationId }: UserRow): boolean {
+  return organizationId === null;
 }
 
-function routeOf(request: AnyRequest): Route | undefined {
-  const found = findOperation(operations, read(request));
-  return 'operation' in found ? found.operation.route : undefined;
-}
-
-function noOperation({ method, path }: Asked, allowed: readonly string[]): Reply {
-  if (allowed.length === 0) {
-    const outcome = refuse(404, 'Not found', {
-      why: `The API has no path ${path}.`,
-      fix: 'Compare the path with the API reference.',
-    });
-    return { route: null, outcome, headers: {} };
+/** Writes to the storage; the refusal when that cannot be done. */
+function writing(write: () => void): Answer | undefined {
+  try {
+    write();
+    return undefined;
+  } catch (error) {
+    const why = `The data file could not be written: ${error instanceof Error ? error.message : ''}`;
+    const fix = 'Make room for it; the change is written with the next request.';
+    return toAnswer(refuse(500, 'Internal error', { why, fix }), {});
   }
-  const allow = allowed.join(', ');
-  const outcome = refuse(405, 'Method not allowed', {
-    why: `${path} does not accept ${method}.`,
-    fix: `Use ${allow}.`,
-  });
-  return { route: null, outcome, headers: { allow } };
-}
-
-function unauthorized(key: string | undefined): Outcome {
-  return key === undefined
-    ? refuse(401, 'Missing API key', {
-        why: 'The request has no x-api-key header.',
-        fix: 'Send the API key of your organization in the x-api-key header.',
-      })
-    : refuse(401, 'Invalid API key', {
-        why: 'The key in the x-api-key header belongs to no organization.',
-        fix: 'Compare the key with the one the emulator printed when it started.',
-      });
 }

@@ -11,14 +11,27 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** Makes identifiers such as `con_4k2m9x1q000b`: drawn from `random`, unique whatever it gives. */
+/** All that decides which identifiers come next; kept with the world, so that they go on. */
+export interface Draws {
+  readonly id: 'draws';
+  start: number;
+  count: number;
+}
+
+export function startDraws(random: Random): Draws {
+  return { id: 'draws', start: Math.floor(random() * 2 ** 32), count: 0 };
+}
+
+/** Makes identifiers such as `con_4k2m9x1q000b`: drawn by chance, unique whatever that gives. */
 export type Ids = (prefix: string) => string;
 
-export function createIds(random: Random): Ids {
-  let count = 0;
+/** Counts in `draws`, and calls `drawn` each time. */
+export function createIds(draws: Draws, drawn: () => void): Ids {
   return (prefix) => {
-    count += 1;
-    return `${prefix}_${letters(random)}${count.toString(36).padStart(4, '0')}`;
+    draws.count += 1;
+    drawn();
+    const chance = seeded(draws.start + Math.imul(draws.count, 0x9e3779b9));
+    return `${prefix}_${letters(chance)}${draws.count.toString(36).padStart(4, '0')}`;
   };
 }
 

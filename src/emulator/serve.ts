@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../model/exchange.ts';
@@ -25,6 +26,7 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
     forceCloseConnections: true,
     // Which path exists is the emulator's to say: to fastify all of them are one.
     rewriteUrl: () => '/',
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
   });
   // The platform reads JSON whatever the content type says, even where that makes no sense.
   app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
@@ -42,14 +44,12 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
 }
 
 function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
-  const single = Object.entries(headers).map(([name, value]): [string, string] => [
-    name,
-    String(value),
-  ]);
+  const single: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) single[name] = String(value);
   return {
     method,
     path: originalUrl,
-    headers: Object.fromEntries(single),
+    headers: single,
     body: typeof body === 'string' ? body : '',
   };
 }
@@ -74,6 +74,21 @@ function sendHalf({ raw }: FastifyReply, { status, headers, body }: Answer): voi
 
 function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
+}
+
+/** A request that is no HTTP: answered in JSON all the same, and the connection closed. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const { headers, body } = toAnswer(
+    refuse(400, 'Malformed request', {
+      why: 'The request line or a header is not valid HTTP, or the headers are too large.',
+      fix: 'Send HTTP/1.1 with a method, a path without spaces, and headers of at most 16 kB.',
+    }),
+    { connection: 'close' },
+  );
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = `content-length: ${Buffer.byteLength(body)}\r\n`;
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
 }
 
 /** What is refused before the emulator sees it, above all a body too large; else it is a bug. */

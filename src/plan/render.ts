@@ -84,7 +84,7 @@ export function renderChanges(
 }
 
 /** Columns as wide as their widest cell, two spaces between. */
-function table(rows: string[][]): string[] {
+export function table(rows: string[][]): string[] {
   const widths =
     rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
   return rows.map((row) =>

@@ -98,6 +98,83 @@ export type Template = z.infer<typeof template>;
 export const templateList = z.object({ templates: z.array(template), total: count });
 export type TemplateList = z.infer<typeof templateList>;
 
+/** POST /api/template/v1/{id}/test; a success is only what says so. */
+export const testSend = z.object({ success: z.unknown().optional() });
+
+const dnsRecord = z.object({
+  id: shown(z.string()),
+  recordType: shown(z.string()),
+  recordTypeName: shown(z.string()),
+  domain: shown(z.string()),
+  name: shown(z.string()),
+  value: shown(z.string()),
+  ttl: shown(z.string()),
+  priority: shown(z.number()),
+  status: shown(z.string()),
+});
+export type DnsRecord = z.infer<typeof dnsRecord>;
+
+/** Domain, as create and list give it. */
+export const domain = z.object({
+  id: z.string().min(1),
+  domain: z.string().min(1),
+  /** pending and verifying are stated; others were seen, so it stays open. */
+  status: z.string(),
+  userVerifiedDomain: shown(z.boolean()),
+  systemVerified: shown(z.boolean()),
+  customReturnPath: shown(z.string()),
+  trackingSubdomain: shown(z.string()),
+  isClickTrackingEnabled: shown(z.boolean()),
+  isOpenTrackingEnabled: shown(z.boolean()),
+  tls: shown(z.string()),
+  isTrackingDomain: shown(z.boolean()),
+  isSendingEmailEnabled: shown(z.boolean()),
+  isReceivingEmailEnabled: shown(z.boolean()),
+  verificationFailedReason: shown(z.string()),
+  dnsRecords: shown(z.array(dnsRecord)),
+  lastVerifiedAt: shown(z.string()),
+  createdAt: shown(z.string()),
+  updatedAt: shown(z.string()),
+});
+export type Domain = z.infer<typeof domain>;
+
+/** GET /api/domain/v1/list: its shape is not shown; that of every list ("Limits" 3). */
+export const domainList = z.object({
+  domains: z.array(domain),
+  total: count.optional().catch(undefined),
+});
+export type DomainList = z.infer<typeof domainList>;
+
+/** POST /api/domain/v1/verify/{domain_id} */
+export const verification = z.object({ id: shown(z.string()), status: z.string() });
+export type Verification = z.infer<typeof verification>;
+
+/** GET /api/domain/v1/nameservers/{domain_id} */
+export const nameservers = z.object({
+  domainId: shown(z.string()),
+  domain: shown(z.string()),
+  nameservers: z.array(z.string()),
+  dnsProvider: shown(z.string()),
+});
+export type Nameservers = z.infer<typeof nameservers>;
+
+/** API key, as enable gives it. */
+export const apiKey = z.object({
+  id: z.string().min(1),
+  enabled: z.boolean(),
+  name: shown(z.string()),
+  start: shown(z.string()),
+  prefix: shown(z.string()),
+  requestCount: shown(z.number()),
+  permissions: shown(z.string()),
+  createdBy: shown(
+    z.object({ id: shown(z.string()), name: shown(z.string()), email: shown(z.string()) }),
+  ),
+  createdAt: shown(z.string()),
+  updatedAt: shown(z.string()),
+});
+export type ApiKey = z.infer<typeof apiKey>;
+
 const words = z.string().catch('');
 
 /** Errors 1; some bodies carry only `message`. */

@@ -27,6 +27,8 @@ interface Call<T> {
   id?: string;
   query?: Record<string, string | number | undefined>;
   body?: object;
+  /** For an operation of a session: name=value. */
+  cookie?: string;
   /** Addresses in this request, which no message may show. */
   addresses?: readonly string[];
   schema: z.ZodType<T>;
@@ -86,7 +88,7 @@ export function createCaller(options: CallerOptions): Caller {
 }
 
 function build(call: Call<unknown>, apiKey: string): Request {
-  const { operation, id, query = {}, body } = call;
+  const { operation, id, query = {}, body, cookie = '' } = call;
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) search.set(name, String(value));
@@ -95,7 +97,10 @@ function build(call: Call<unknown>, apiKey: string): Request {
   const request: Request = {
     method: operation.method,
     path: search.size > 0 ? `${path}?${search.toString()}` : path,
-    headers: { accept: 'application/json', 'x-api-key': apiKey },
+    headers: {
+      accept: 'application/json',
+      ...(operation.session ? { cookie } : { 'x-api-key': apiKey }),
+    },
   };
   if (body === undefined) return request;
   request.headers['content-type'] = 'application/json';
@@ -111,9 +116,10 @@ function segment(id: string | undefined): string {
 }
 
 function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {
-  const { operation, expected, schema, addresses = [] } = call;
+  const { operation, expected, schema, addresses = [], cookie = '' } = call;
   if (answer.status < 200 || answer.status > 299) {
-    throw refusal(answer, operation.route, { apiKey, addresses });
+    const value = cookie.slice(cookie.indexOf('=') + 1);
+    throw refusal(answer, operation, { keys: [apiKey, value], addresses });
   }
   const parsed = schema.safeParse(parseJson(answer.body));
   if (parsed.success) return { value: parsed.data, answer };

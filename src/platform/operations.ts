@@ -11,6 +11,8 @@ export interface Operation {
   /** {name} stands for a path parameter. */
   path: string;
   resend: Resend;
+  /** Needs the cookie of somebody signed in, and takes no API key (Authentication 6). */
+  session?: true;
 }
 
 export const operations = {
@@ -60,6 +62,43 @@ export const operations = {
     route: 'templates.update',
     method: 'PUT',
     path: '/api/template/v1/{id}',
+    resend: resend.repeatable,
+  },
+  testTemplate: {
+    route: 'templates.test',
+    method: 'POST',
+    path: '/api/template/v1/{id}/test',
+    resend: resend.never,
+  },
+  listDomains: {
+    route: 'domains.list',
+    method: 'GET',
+    path: '/api/domain/v1/list',
+    resend: resend.freely,
+  },
+  createDomain: {
+    route: 'domains.create',
+    method: 'POST',
+    path: '/api/domain/v1/create',
+    resend: resend.never,
+  },
+  verifyDomain: {
+    route: 'domains.verify',
+    method: 'POST',
+    path: '/api/domain/v1/verify/{domain_id}',
+    resend: resend.repeatable,
+  },
+  readNameservers: {
+    route: 'domains.nameservers',
+    method: 'GET',
+    path: '/api/domain/v1/nameservers/{domain_id}',
+    resend: resend.freely,
+    session: true,
+  },
+  enableApiKey: {
+    route: 'keys.enable',
+    method: 'POST',
+    path: '/api/api-key/v1/enable/{api_key_id}',
     resend: resend.repeatable,
   },
 } as const satisfies Record<string, Operation>;

@@ -5,6 +5,7 @@
 import { Rejected, Unavailable } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
 import { envelope, type Envelope } from './answer.ts';
+import type { Operation } from './operations.ts';
 
 const LONGEST_TEXT = 300;
 /** More than is ever shown, so that cutting leaves no half of what has to be replaced. */
@@ -14,14 +15,20 @@ const WRONG_URL = 'is platform.url the address of the platform?';
 
 /** What must not be shown, and what stands there instead. */
 export interface Secrets {
-  apiKey: string;
+  /** The API key, and the cookie where one was sent. */
+  keys: readonly string[];
   /** As they were sent. */
   addresses: readonly string[];
 }
 
 /** The error for an answer with any status but 2xx. */
-export function refusal(answer: Answer, route: string, secrets: Secrets): Rejected | Unavailable {
+export function refusal(
+  answer: Answer,
+  operation: Operation,
+  secrets: Secrets,
+): Rejected | Unavailable {
   const { status } = answer;
+  const { route } = operation;
   const said = read(answer, secrets);
   if (status >= 500) {
     const words = said.message === '' ? '' : `: ${said.message}`;
@@ -33,7 +40,7 @@ export function refusal(answer: Answer, route: string, secrets: Secrets): Reject
     return new Unavailable(message, { acted: 'maybe', status });
   }
   const why = said.why || said.message;
-  const { message, fix } = advice(status, route, said);
+  const { message, fix } = advice(status, operation, said);
   return new Rejected(message, { status, why, fix, route });
 }
 
@@ -60,7 +67,19 @@ export function parseJson(body: string): unknown {
   }
 }
 
-function advice(status: number, route: string, said: Envelope): { message: string; fix: string } {
+function advice(
+  status: number,
+  { route, session }: Operation,
+  said: Envelope,
+): { message: string; fix: string } {
+  if (session && status === 401) {
+    const message = 'the platform refused the session cookie (401)';
+    return { message, fix: said.fix || 'sign in to the dashboard again and copy its cookie' };
+  }
+  if (session && status === 403) {
+    const message = `the platform does not allow this session to use ${route} (403)`;
+    return { message, fix: said.fix || 'sign in as a member of the organization' };
+  }
   if (status === 401) {
     const message = 'the platform refused the API key (401): check platform.apiKey';
     return { message, fix: said.fix || 'put a valid key of the organization into platform.apiKey' };
@@ -81,9 +100,9 @@ function read(answer: Answer, secrets: Secrets): Envelope {
 }
 
 /** One line of at most 300 characters without control characters, the key or any address. */
-function tidy(text: string, { apiKey, addresses }: Secrets): string {
+function tidy(text: string, { keys, addresses }: Secrets): string {
   let line = text.slice(0, LONGEST_READ).replace(/[\p{C}\p{Z}]+/gu, ' ');
-  line = replace(line, apiKey, '‹key›');
+  for (const key of keys) line = replace(line, key, '‹key›');
   for (const address of addresses) {
     line = replace(line, address, '‹address›');
     line = replace(line, encodeURIComponent(address), '‹address›');

@@ -12,13 +12,14 @@ export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 /** local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
-const page = z.coerce.number().int().min(1);
-const limit = z.coerce.number().int().min(1).max(100);
+/** "Limits 2"; the two statements about the default of `limit` conflict. */
+const page = z.coerce.number().int().min(1).optional().meta({ default: 1 });
+const limit = z.coerce.number().int().min(1).max(100).optional();
 
 /** GET /api/contacts/list */
 export const contactListQuery = z.object({
-  page: page.optional(),
-  limit: limit.optional(),
+  page,
+  limit: limit.meta({ default: 100 }),
   search: z.string().optional(),
   status: contactStatus.optional(),
 });
@@ -68,5 +69,51 @@ export const templateUpdateBody = z.object({
 export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 
 /** GET /api/template/v1/list */
-export const templateListQuery = z.object({ page: page.optional(), limit: limit.optional() });
+export const templateListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type TemplateListQuery = z.infer<typeof templateListQuery>;
+
+/** POST /api/template/v1/{id}/test */
+export const testSendBody = z.object({
+  to: z.string().min(1),
+  fromEmail: z.string().optional(),
+  subject: z.string().optional(),
+  html: z.string().optional(),
+  variables: z.record(z.string(), z.unknown()).optional(),
+});
+export type TestSendBody = z.infer<typeof testSendBody>;
+
+/** Letters, digits and inner hyphens, at most 63 of them. */
+const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+/** Labels with dots between them; the last one of two letters or more. */
+const domainName = z
+  .string()
+  .min(4)
+  .max(255)
+  .regex(new RegExp(`^(?:${label}\\.)+[A-Za-z]{2,63}$`), 'Invalid domain format');
+
+const subdomain = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid subdomain format');
+
+export const tls = z.enum(['opportunistic', 'enforced']);
+export type Tls = z.infer<typeof tls>;
+
+/** POST /api/domain/v1/create: no default is stated for tls. */
+export const domainCreateBody = z.object({
+  domain: domainName,
+  custom_return_path: subdomain.optional().meta({ default: 'inbound' }),
+  tracking: subdomain.optional().meta({ default: 'tracking' }),
+  click_tracking: z.boolean().optional().meta({ default: false }),
+  open_tracking: z.boolean().optional().meta({ default: false }),
+  tls: tls.optional(),
+  sending_email: z.boolean().optional().meta({ default: true }),
+  receiving_email: z.boolean().optional().meta({ default: true }),
+});
+export type DomainCreateBody = z.infer<typeof domainCreateBody>;
+
+/** GET /api/domain/v1/list: not shown; as every list is paged ("Limits 2"). */
+export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
+export type DomainListQuery = z.infer<typeof domainListQuery>;

@@ -10,6 +10,11 @@ const everyOperation = [
   'POST /api/template/v1/create',
   'PUT /api/template/v1/x',
   'POST /api/template/v1/x/test',
+  'POST /api/domain/v1/create',
+  'POST /api/domain/v1/verify/x',
+  'GET /api/domain/v1/nameservers/x',
+  'GET /api/domain/v1/list',
+  'POST /api/api-key/v1/enable/x',
 ];
 
 describe('errors', () => {

@@ -22,6 +22,16 @@ const path = fc.oneof(
         '/api/template/v1/create',
         '/api/template/v1/tpl_1',
         '/api/template/v1/tpl_1/test',
+        '/api/domain/v1/create',
+        '/api/domain/v1/list',
+        '/api/domain/v1/verify/dom_1',
+        '/api/domain/v1/verify/',
+        '/api/domain/v1/nameservers/dom_1',
+        '/api/api-key/v1/enable/key_1',
+        '/openapi.json/',
+        '/_emulator/reset',
+        '/_emulator/settle-domain',
+        '/_emulator/disable-key',
         '/_emulator/state',
         '/_emulator/leave',
         '/_emulator/sign-up',
@@ -36,11 +46,22 @@ const search = fc
   .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join('&'));
 const field = fc.constantFrom(
   ...'contact_id email subscription name subject content variables status'.split(' '),
+  ...'domain custom_return_path tracking tls click_tracking key status reason id'.split(' '),
   ...'to html contact channel template fields __proto__ toString'.split(' '),
 );
 const value = fc.oneof(
   fc.jsonValue(),
-  fc.constantFrom('a@b.c', 'opt_out', 'con_1', 'ch_news', 'tpl_1', 'x'.repeat(300)),
+  fc.constantFrom(
+    'a@b.c',
+    'opt_out',
+    'con_1',
+    'ch_news',
+    'tpl_1',
+    'dom_1',
+    'key_1',
+    'a.example',
+    'x'.repeat(300),
+  ),
 );
 const body = fc.oneof(
   fc.string(),
@@ -54,6 +75,8 @@ const request = fc.record({
   path: fc.tuple(path, search).map(([before, after]) => (after ? `${before}?${after}` : before)),
   headers: fc.oneof(
     fc.constant({ 'x-api-key': KEY }),
+    fc.constantFrom('s_1', 's_2', 's_3').map((value) => ({ cookie: `a.session_token=${value}` })),
+    fc.string().map((cookie) => ({ cookie, 'x-api-key': KEY })),
     fc.dictionary(fc.string(), fc.string()),
     fc.string().map((key) => ({ 'x-api-key': key })),
   ),
@@ -66,10 +89,13 @@ test('whatever is asked, the answer is JSON, a refusal has a message, and nothin
       const platform = stage();
       platform.seed.contact({ id: 'con_1', email: 'a@b.c', channels: { ch_news: 'opt_in' } });
       platform.seed.template({ id: 'tpl_1', name: 'One', subject: '{{name}}' });
+      platform.seed.domain({ id: 'dom_1', domain: 'one.example' });
+      platform.seed.key({ id: 'key_1', secret: 'key_live_other', enabled: false });
+      platform.seed.user({ name: 'Ann', email: 'ann@one.example', session: 's_1' });
       for (const one of requests) {
         const { status, headers, body: text } = platform.handle(one);
         const json = JSON.parse(text);
-        expect([200, 201, 400, 401, 404, 405, 409]).toContain(status);
+        expect([200, 201, 400, 401, 403, 404, 405, 409]).toContain(status);
         expect(headers['content-type']).toMatch(/^application\/json/);
         if (status >= 400) expect(json.message).toEqual(expect.any(String));
       }
@@ -95,12 +121,14 @@ test('so it is under any quirks, and on a connection where anything may fail', (
       const platform = stage({ quirks: played, faults, limits: ['*=5/1'] });
       platform.seed.contact({ id: 'con_1', email: 'A@b.c', channels: { ch_news: 'opt_in' } });
       platform.seed.template({ id: 'tpl_1', name: 'One', subject: '{{name}}' });
+      platform.seed.domain({ id: 'dom_1', domain: 'one.example' });
+      platform.seed.user({ name: 'Ann', email: 'ann@one.example', session: 's_1' });
       for (const one of requests) {
         const delivery = platform.receive(one);
         if (delivery.is === 'reset' || delivery.is === 'silence') continue;
         const { status, headers, body: text } = delivery.answer;
-        expect([200, 201, 400, 401, 404, 405, 409, 422, 429, 500]).toContain(status);
-        if (headers['content-type'] === 'text/html') continue;
+        expect([200, 201, 400, 401, 403, 404, 405, 409, 422, 429, 500]).toContain(status);
+        if (headers['content-type']?.startsWith('text/html')) continue;
         const json = JSON.parse(text);
         if (status >= 400) expect(json.message).toEqual(expect.any(String));
       }

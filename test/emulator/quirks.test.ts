@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createQuirks, quirks } from '../../src/emulator/quirk/quirks.ts';
-import { createIds, seeded } from '../../src/emulator/random.ts';
-import { createOrganization } from '../../src/emulator/store/organization.ts';
+import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { stage } from './stage.ts';
 
 const LIST = 'GET /api/contacts/list';
@@ -275,21 +273,25 @@ describe('words and statuses', () => {
   });
 
   test('domain-statuses: alone and in a list', () => {
-    const { turns } = createQuirks(['domain-statuses']);
-    const domain = { object: 'domain', id: 'dom_1', status: 'pending' };
-    const named = { ...domain, status: 'start-verify' };
-    const organization = createOrganization(createIds(seeded(1)), () => 0);
-    const said = (body: object) => {
-      const reply = { route: null, headers: {}, outcome: { status: 200, body } };
-      return turns(reply, organization).outcome.body;
-    };
-    expect(said(domain)).toEqual(named);
-    expect(said({ object: 'domain', domains: [domain], total: 1 })).toEqual({
-      object: 'domain',
-      domains: [named],
-      total: 1,
+    const platform = withAnn('domain-statuses', 'event-ids');
+    const made = platform.ask('POST /api/domain/v1/create', { domain: 'one.example.org' });
+    expect(made).toMatchObject({ status: 201, json: { status: 'start-verify' } });
+    expect(made.json.event).toMatch(/^evt_/);
+    platform.seed.domain({ domain: 'two.example.org', status: 'failed' });
+    const { domains } = platform.ask('GET /api/domain/v1/list').json;
+    expect(domains).toMatchObject([{ status: 'failed' }, { status: 'start-verify' }]);
+    const verify = `POST /api/domain/v1/verify/${made.json.id}`;
+    expect(platform.ask(verify).json.status).toBe('verifying');
+    expect(platform.world.domains()).toMatchObject([{ status: 'failed' }, { status: 'verifying' }]);
+  });
+
+  test('domains and keys: validation-status and error-message-only as everywhere', () => {
+    const platform = withAnn('validation-status=422', 'error-message-only');
+    expect(platform.ask('POST /api/domain/v1/create', { domain: 'no domain' }).status).toBe(422);
+    expect(platform.ask('GET /api/domain/v1/list?limit=0').status).toBe(422);
+    expect(platform.ask('POST /api/api-key/v1/enable/none').json).toEqual({
+      message: 'API key not found',
     });
-    expect(said({ id: 'tpl_1', status: 'pending' })).toEqual({ id: 'tpl_1', status: 'pending' });
   });
 });
 

@@ -90,6 +90,22 @@ describe('over a socket', () => {
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
   });
 
+  test.each([
+    'nonsense\r\n\r\n',
+    'GET / HTTP/1.1\r\nhost: a b\r\nx y: z\r\n\r\n',
+    'GET /a b HTTP/9\r\n\r\n',
+  ])('what is no HTTP is refused in JSON: %j', async (text) => {
+    const { url } = await served();
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.write(text);
+    const [first] = await once(socket, 'data');
+    const [head = '', body = ''] = String(first).split('\r\n\r\n');
+    expect(head).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/json/s);
+    expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`);
+    expect(Object.keys(JSON.parse(body))).toEqual(['message', 'why', 'fix', 'link']);
+  });
+
   test('listens on loopback, and closes at once though a connection is open', async () => {
     const { url, close } = await served();
     const { hostname, port } = new URL(url);
@@ -142,6 +158,11 @@ describe('crm-mirror emulator', () => {
         { id: 'ch_news', name: 'Newsletter' },
         { id: 'ch_product', name: 'Product updates' },
       ],
+      sessions: {
+        member: expect.stringMatching(/^session_/),
+        guest: expect.stringMatching(/^session_/),
+      },
+      organizations: [expect.objectContaining({ apiKey: document.apiKey })],
     });
     const headers = { 'x-api-key': document.apiKey };
     expect((await fetch(`${document.url}/api/contacts/list`, { headers })).status).toBe(200);

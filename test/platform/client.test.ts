@@ -3,7 +3,19 @@ import { createGate } from '../../src/http/gate.ts';
 import type { Answer } from '../../src/model/exchange.ts';
 import { createPlatform, type Platform } from '../../src/platform/client.ts';
 import { virtualClock } from '../clock.ts';
-import { ann, answering, calls, fails, KEY, listed, template, type Reply } from './connect.ts';
+import {
+  ann,
+  answering,
+  apiKey,
+  calls,
+  COOKIE,
+  domain,
+  fails,
+  KEY,
+  listed,
+  template,
+  type Reply,
+} from './connect.ts';
 
 describe('what is sent', () => {
   const rows: [string, (platform: Platform) => Promise<unknown>, unknown, object][] = [
@@ -63,6 +75,44 @@ describe('what is sent', () => {
       template,
       { method: 'PUT', path: '/api/template/v1/tpl_1', body: { subject: 'Hi' } },
     ],
+    [
+      'templates.test',
+      (to) => to.templates.test('tpl 1', { to: 'Ann@example.com', variables: { n: '1' } }),
+      { success: true },
+      {
+        method: 'POST',
+        path: '/api/template/v1/tpl%201/test',
+        body: { to: 'Ann@example.com', variables: { n: '1' } },
+      },
+    ],
+    [
+      'domains.list',
+      (to) => to.domains.list({ page: 1, limit: 100 }),
+      { domains: [] },
+      { method: 'GET', path: '/api/domain/v1/list?page=1&limit=100' },
+    ],
+    [
+      'domains.create',
+      (to) => to.domains.create({ domain: 'example.com', tls: 'enforced' }),
+      domain,
+      {
+        method: 'POST',
+        path: '/api/domain/v1/create',
+        body: { domain: 'example.com', tls: 'enforced' },
+      },
+    ],
+    [
+      'domains.verify',
+      (to) => to.domains.verify('dom_1'),
+      { id: 'dom_1', status: 'verifying' },
+      { method: 'POST', path: '/api/domain/v1/verify/dom_1', body: undefined },
+    ],
+    [
+      'apiKeys.enable',
+      (to) => to.apiKeys.enable('key_1'),
+      apiKey,
+      { method: 'POST', path: '/api/api-key/v1/enable/key_1', body: undefined },
+    ],
   ];
   test.each(rows)('%s', async (_, use, body, expected) => {
     const { run, requests } = await answering({ body });
@@ -80,6 +130,34 @@ describe('what is sent', () => {
     expect(await fails(run((to) => to.contacts.remove(id)))).toMatchObject({ name: 'Invalid' });
     expect(requests).toEqual([]);
   });
+
+  const named = { nameservers: ['ns1.example.net'] };
+
+  test.each([
+    COOKIE,
+    `Cookie: theme=dark; ${COOKIE}; lang=en`,
+    `__Secure-app.session_token=x; other=1`,
+  ])('nameservers by the session of %s, without the key', async (sessionCookie) => {
+    const { run, requests } = await answering({ body: named });
+    await run((to) => to.domains.nameservers('dom_1', { sessionCookie }));
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({
+      method: 'GET',
+      path: '/api/domain/v1/nameservers/dom_1',
+      headers: { cookie: expect.stringMatching(/^\S+\.session_token=\S+$/) },
+    });
+    expect(requests[0]?.['headers']).not.toHaveProperty('x-api-key');
+  });
+
+  test.each(['', 's3cr3t', 'session_token=', 'a.session_token=', 'a.session_token_old=x', 'a=b'])(
+    'never the cookie %j',
+    async (sessionCookie) => {
+      const { run, requests } = await answering({ body: named });
+      const error = await fails(run((to) => to.domains.nameservers('dom_1', { sessionCookie })));
+      expect(error).toMatchObject({ name: 'Invalid' });
+      expect(requests).toEqual([]);
+    },
+  );
 
   test('each operation by its route', async () => {
     const { run, gate } = await answering({ status: 400, body: {} });
@@ -152,6 +230,42 @@ describe('what comes back', () => {
     const { templates } = await run((to) => to.templates.list({ page: 1, limit: 100 }));
     expect(templates).toMatchObject([{ id: 'tpl_1', name: 'Welcome', description: null }]);
     expect(templates[0]).not.toHaveProperty('extra');
+  });
+
+  test.each([
+    [{ success: true }, 'sent'],
+    [{ success: false }, 'unclear'],
+    [{ message: 'queued' }, 'unclear'],
+  ])('a test send answered %j is %s', async (body, result) => {
+    const { run } = await answering({ body });
+    expect(await run((to) => to.templates.test('tpl_1', { to: 'ann@example.com' }))).toBe(result);
+  });
+
+  test('domains, whatever is wrong with what is only shown', async () => {
+    const loose = { ...domain, status: 'suspended', dnsRecords: [{ ttl: 1 }], tls: 0, extra: 1 };
+    const { run } = await answering({ body: { domains: [loose], total: 'x' } });
+    const { domains } = await run((to) => to.domains.list({ page: 1, limit: 100 }));
+    expect(domains).toEqual([
+      { id: 'dom_1', domain: 'example.com', status: 'suspended', dnsRecords: [{}] },
+    ]);
+  });
+
+  test('a created domain, a verification, nameservers, a key', async () => {
+    const nameservers = { nameservers: ['ns1', 'ns2'], dnsProvider: 'x', event: 'y' };
+    const { run } = await answering(
+      { status: 201, body: domain },
+      { body: { id: 'dom_1', status: 'verifying' } },
+      { body: nameservers },
+      { body: apiKey },
+    );
+    const created = await run((to) => to.domains.create({ domain: 'example.com' }));
+    expect(created).toEqual({ id: 'dom_1', domain: 'example.com', status: 'pending' });
+    const verified = await run((to) => to.domains.verify('dom_1'));
+    expect(verified).toEqual({ id: 'dom_1', status: 'verifying' });
+    const named = await run((to) => to.domains.nameservers('dom_1', { sessionCookie: COOKIE }));
+    expect(named).toEqual({ nameservers: ['ns1', 'ns2'], dnsProvider: 'x' });
+    const enabled = await run((to) => to.apiKeys.enable('key_1'));
+    expect(enabled).toEqual({ id: 'key_1', name: 'CI', enabled: true });
   });
 
   test.each(['id', 'email', 'status', 'channels'])(

@@ -37,6 +37,10 @@ export const template = {
   extra: 1,
 };
 
+export const domain = { object: 'domain', id: 'dom_1', domain: 'example.com', status: 'pending' };
+export const apiKey = { id: 'key_1', name: 'CI', enabled: true, requestCount: 'x', extra: 1 };
+export const COOKIE = 'app.session_token=s3cr3t.token';
+
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
@@ -78,6 +82,12 @@ export const fails = (sent: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
+export async function collect<T>(iterated: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const value of iterated) collected.push(value);
+  return collected;
+}
+
 export const enrolByEmail = ({ contacts }: Platform) =>
   contacts.enrol('ch', { email: ann.email, subscription: 'opt_in' });
 
@@ -95,4 +105,14 @@ export const calls: [string, boolean, (platform: Platform) => Promise<unknown>][
   ['templates.list', false, ({ templates }) => templates.list({ page: 1, limit: 100 })],
   ['templates.create', true, ({ templates }) => templates.create({ name: 'Welcome' })],
   ['templates.update', true, ({ templates }) => templates.update('tpl_1', { name: 'Welcome' })],
+  ['templates.test', true, ({ templates }) => templates.test('tpl_1', { to: ann.email })],
+  ['domains.list', false, ({ domains }) => domains.list({ page: 1, limit: 100 })],
+  ['domains.create', true, ({ domains }) => domains.create({ domain: 'example.com' })],
+  ['domains.verify', true, ({ domains }) => domains.verify('dom_1')],
+  [
+    'domains.nameservers',
+    false,
+    ({ domains }) => domains.nameservers('dom_1', { sessionCookie: COOKIE }),
+  ],
+  ['keys.enable', true, ({ apiKeys }) => apiKeys.enable('key_1')],
 ];

@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { Rejected, Unavailable } from '../../src/model/errors.ts';
 import { nowhere, serve, serveRaw } from '../http/server.ts';
-import { answering, calls, connect, enrolByEmail, fails, KEY, type Reply } from './connect.ts';
+import {
+  answering,
+  calls,
+  connect,
+  COOKIE,
+  enrolByEmail,
+  fails,
+  KEY,
+  type Reply,
+} from './connect.ts';
 
 describe('refused', () => {
   const refused = async (reply: Reply, use: (typeof calls)[0][2] = enrolByEmail) => {
@@ -39,6 +48,18 @@ describe('refused', () => {
     });
     expect(message).toBe('‹key› bad: ‹address›, ‹address› or ‹address›');
     expect(why).toBe('y'.repeat(300));
+  });
+
+  test.each([
+    [401, /refused the session cookie \(401\)/],
+    [403, /this session to use domains\.nameservers \(403\)/],
+  ])('a session, with %i, without its cookie', async (status, message) => {
+    const said = { message: `${COOKIE} belongs to nobody`, why: `s3cr3t.token and ${KEY}` };
+    const error = await refused({ status, body: said }, ({ domains }) =>
+      domains.nameservers('dom_1', { sessionCookie: COOKIE }),
+    );
+    expect(error.message).toMatch(message);
+    expect(error.why).toBe('‹key› and ‹key›');
   });
 
   test('a long text in linear time', async () => {
@@ -92,33 +113,18 @@ describe.each(calls)('%s', (route, changes, use) => {
   });
 });
 
+/** What is never sent twice, whatever the answer. */
+const once: [string, number][] = [
+  ['templates.create', 1],
+  ['templates.test', 1],
+  ['domains.create', 1],
+];
 /** Requests sent when every answer is this status. */
 const attempts: [number, number, [string, number][]][] = [
-  [500, 4, [['templates.create', 1]]],
-  [
-    502,
-    4,
-    [
-      ['templates.create', 1],
-      ['by email', 1],
-    ],
-  ],
-  [
-    503,
-    4,
-    [
-      ['templates.create', 1],
-      ['by email', 1],
-    ],
-  ],
-  [
-    504,
-    4,
-    [
-      ['templates.create', 1],
-      ['by email', 1],
-    ],
-  ],
+  [500, 4, once],
+  [502, 4, [...once, ['by email', 1]]],
+  [503, 4, [...once, ['by email', 1]]],
+  [504, 4, [...once, ['by email', 1]]],
 ];
 describe.each(attempts)('%i', (status, usual, exceptions) => {
   test.each(calls)('%s', async (route, changes, use) => {

@@ -17,6 +17,7 @@ const named = [
   'node:util',
   'setErrorHandler',
   'setNotFoundHandler',
+  'clientErrorHandler',
   'Terms of service',
   'Service Unavailable',
 ];

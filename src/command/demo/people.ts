@@ -5,7 +5,7 @@ import { desiredBody } from '../../kind/contact/record.ts';
 import type { DesiredRow } from '../../model/record.ts';
 import type { Subscription } from '../../platform/request.ts';
 import { csvSource } from '../../source/csv/csv.ts';
-import { systemClock } from '../time.ts';
+import { systemClock } from '../../http/time.ts';
 
 export async function readPeople(
   { contacts }: Config,

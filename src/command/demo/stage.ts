@@ -6,7 +6,7 @@ import { seeded } from '../../emulator/random.ts';
 import { serve } from '../../emulator/serve.ts';
 import type { DesiredRow } from '../../model/record.ts';
 import type { Shell } from '../shell.ts';
-import { systemClock } from '../time.ts';
+import { systemClock } from '../../http/time.ts';
 import { alreadyThere, isNamed, templateThere } from './cast.ts';
 import type { Folder } from './folder.ts';
 import { readPeople, wishesOf } from './people.ts';

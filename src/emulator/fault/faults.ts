@@ -19,22 +19,27 @@ export interface Faults {
   choose(texts: readonly string[]): void;
   /** The fault of the next request of this route; of several, the one named first. */
   next(route: Route): { kind: FaultKind; random: Random } | undefined;
+  /** Chance begins anew: the same requests meet the same faults as at first. */
+  restart(): void;
 }
 
 /** Chance of its own, seeded once from `random`: the same seed gives the same faults. */
 export function createFaults(texts: readonly string[], random: Random): Faults {
   let faults = texts.map(parse);
+  let seed: number | undefined;
   let own: Random | undefined;
   return {
     choose: (others) => void (faults = others.map(parse)),
     next(route) {
       if (faults.length === 0) return undefined;
-      own ??= seeded(Math.floor(random() * 2 ** 32));
+      seed ??= Math.floor(random() * 2 ** 32);
+      own ??= seeded(seed);
       const chance = own;
       const here = faults.filter((fault) => fault.route === undefined || fault.route === route);
       const hit = here.find(({ rate }) => chance() < rate);
       return hit && { kind: hit.kind, random: chance };
     },
+    restart: () => void (own = undefined),
   };
 }
 

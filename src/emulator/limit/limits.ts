@@ -12,6 +12,11 @@ const defaults = {
   'templates.create': perMinute(60),
   'templates.update': perMinute(60),
   'templates.test': perMinute(60),
+  'domains.create': perMinute(60),
+  'domains.verify': perMinute(60),
+  'domains.nameservers': perMinute(60),
+  'domains.list': perMinute(60),
+  'keys.enable': perMinute(60),
 } satisfies Record<string, Limit>;
 
 /** The name of an operation, for limits and the request log. */
@@ -35,7 +40,7 @@ interface Limits {
  * Limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60` stands
  * for every route that is not named. Throws Invalid when one of them cannot be read.
  */
-export function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
+function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
   const stated = new Map(texts.map(parseLimit));
   const meters = new Map<Route, Meter>();
 
@@ -46,6 +51,27 @@ export function createLimits(texts: readonly string[], algorithm: Algorithm): Li
       meters.set(route, meter);
       return { limit, reading: meter(at) };
     },
+  };
+}
+
+/** Every organization has limits of its own. */
+export interface Meters {
+  of(organization: { id: string }): Limits;
+  /** All of them begin anew. */
+  clear(): void;
+}
+
+export function createMeters(texts: readonly string[], algorithm: Algorithm): Meters {
+  const create = () => createLimits(texts, algorithm);
+  // One that cannot be read is refused now, and not by the first request.
+  const meters = new Map([['', create()]]);
+  return {
+    of({ id }) {
+      const known = meters.get(id) ?? create();
+      meters.set(id, known);
+      return known;
+    },
+    clear: () => meters.clear(),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Method } from '../../model/exchange.ts';
 import type { Outcome } from '../answer.ts';
 import type { Route } from '../limit/limits.ts';
@@ -12,6 +13,12 @@ export interface Operation {
   route: Route;
   /** It sends email, and so names the reset of its window instead of its length ("Limits 4"). */
   sends: boolean;
+  /** It is for a user's session, and for no API key ("Authentication 6"). */
+  session: boolean;
+  /** Its refusals hold nothing but a message ("Errors 1"). */
+  brief: boolean;
+  /** What its query and body are checked against, if they are looked at. */
+  schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   /** Checks the request against the operation's schemas, and carries it out. */
   answer(organization: Organization, asked: Asked): Outcome;
 }
@@ -36,6 +43,8 @@ interface Row<Query, Body> {
   path: string;
   route: Route;
   sends?: true;
+  session?: true;
+  brief?: true;
   query: Reader<URLSearchParams, Query>;
   body: Reader<string, Body>;
   run(organization: Organization, call: Call<Query, Body>): Outcome;
@@ -47,6 +56,9 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
     path: row.path,
     route: row.route,
     sends: row.sends ?? false,
+    session: row.session ?? false,
+    brief: row.brief ?? false,
+    schemas: { query: row.query.schema, body: row.body.schema },
     answer(organization, asked) {
       const query = row.query(asked.query);
       if (!query.ok) return query.refusal;

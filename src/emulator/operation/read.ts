@@ -2,7 +2,11 @@ import type { z } from 'zod';
 import { refuse, type Outcome } from '../answer.ts';
 
 /** Makes a checked value of what a request brings, or says why it cannot. */
-export type Reader<From, To> = (from: From) => Read<To>;
+export interface Reader<From, To> {
+  (from: From): Read<To>;
+  /** What it checks against; nothing when anything will do. */
+  schema?: z.ZodType<To>;
+}
 type Read<T> = { ok: true; value: T } | { ok: false; refusal: Outcome };
 
 /** The operation has no query, or no body: what is sent there all the same is not looked at. */
@@ -12,12 +16,14 @@ export function nothing(): Read<undefined> {
 
 /** A query of this shape; parameters the schema does not name are ignored. */
 export function query<T>(schema: z.ZodType<T>): Reader<URLSearchParams, T> {
-  return (parameters) => check(schema, Object.fromEntries(parameters), 'query');
+  const read = (parameters: URLSearchParams) =>
+    check(schema, Object.fromEntries(parameters), 'query');
+  return Object.assign(read, { schema });
 }
 
 /** A JSON body of this shape, whatever the content type says; unknown fields are ignored. */
 export function json<T>(schema: z.ZodType<T>): Reader<string, T> {
-  return (text) => {
+  const read = (text: string) => {
     let value: unknown;
     try {
       value = JSON.parse(text);
@@ -35,6 +41,7 @@ export function json<T>(schema: z.ZodType<T>): Reader<string, T> {
     }
     return check(schema, value, 'body');
   };
+  return Object.assign(read, { schema });
 }
 
 function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'): Read<T> {

@@ -1,15 +1,20 @@
 import {
   contactListQuery,
+  domainCreateBody,
+  domainListQuery,
   templateCreateBody,
   templateListQuery,
   templateUpdateBody,
+  testSendBody,
 } from '../../platform/request.ts';
 import { deleteContact, listContacts, retrieveContact } from './contacts.ts';
+import { createDomain, listDomains, readNameservers, verifyDomain } from './domains.ts';
 import { enrolContact, enrolment } from './enrol.ts';
+import { enableKey } from './keys.ts';
 import { operation, type Operation } from './operation.ts';
 import { json, nothing, query } from './read.ts';
 import { createTemplate, listTemplates, updateTemplate } from './templates.ts';
-import { testSendBody, testTemplate } from './test-send.ts';
+import { testTemplate } from './test-send.ts';
 
 /** Every operation of the API ("Endpoints"). The first row that fits has it. */
 export const operations: readonly Operation[] = [
@@ -77,5 +82,48 @@ export const operations: readonly Operation[] = [
     query: nothing,
     body: json(testSendBody),
     run: testTemplate,
+  }),
+  operation({
+    method: 'POST',
+    path: '/api/domain/v1/create',
+    route: 'domains.create',
+    query: nothing,
+    body: json(domainCreateBody),
+    run: createDomain,
+  }),
+  operation({
+    method: 'POST',
+    path: '/api/domain/v1/verify/{domain_id}',
+    route: 'domains.verify',
+    brief: true,
+    query: nothing,
+    body: nothing,
+    run: verifyDomain,
+  }),
+  operation({
+    method: 'GET',
+    path: '/api/domain/v1/nameservers/{domain_id}',
+    route: 'domains.nameservers',
+    session: true,
+    brief: true,
+    query: nothing,
+    body: nothing,
+    run: readNameservers,
+  }),
+  operation({
+    method: 'GET',
+    path: '/api/domain/v1/list',
+    route: 'domains.list',
+    query: query(domainListQuery),
+    body: nothing,
+    run: listDomains,
+  }),
+  operation({
+    method: 'POST',
+    path: '/api/api-key/v1/enable/{api_key_id}',
+    route: 'keys.enable',
+    query: nothing,
+    body: nothing,
+    run: enableKey,
   }),
 ];

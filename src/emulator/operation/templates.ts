@@ -5,7 +5,6 @@ import type {
 } from '../../platform/request.ts';
 import { refuse, type Outcome } from '../answer.ts';
 import type { Organization } from '../store/organization.ts';
-import { write } from '../store/templates.ts';
 import { viewTemplate } from '../view.ts';
 import type { Call } from './operation.ts';
 
@@ -42,8 +41,7 @@ export function updateTemplate(
 ): Outcome {
   const template = organization.templates.byId(id);
   if (template === undefined) return templateNotFound(id);
-  write(template, body);
-  template.updatedAt = organization.now();
+  organization.templates.change(template, body, organization.now());
   return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
 }
 

@@ -1,21 +1,14 @@
-import { z } from 'zod';
+import type { TestSendBody } from '../../platform/request.ts';
 import { timestamp, type Outcome } from '../answer.ts';
 import type { Organization } from '../store/organization.ts';
 import type { TemplateRow } from '../store/templates.ts';
 import type { Call } from './operation.ts';
 import { templateNotFound } from './templates.ts';
 
-/** POST /api/template/v1/{id}/test */
-export const testSendBody = z.object({
-  to: z.string().min(1),
-  fromEmail: z.string().optional(),
-  subject: z.string().optional(),
-  html: z.string().optional(),
-  variables: z.record(z.string(), z.unknown()).optional(),
-});
-type TestSendBody = z.infer<typeof testSendBody>;
-
-/** Puts the email into the outbox; what the request does not state is the template's. */
+/**
+ * POST /api/template/v1/{id}/test: puts the email into the outbox; what the request does not state
+ * is the template's.
+ */
 export function testTemplate(
   organization: Organization,
   { id, body }: Call<undefined, TestSendBody>,

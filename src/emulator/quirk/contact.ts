@@ -32,11 +32,14 @@ export function allChannels(fallback: string): Quirk {
     });
   };
   return {
-    turns: (reply, organization) =>
-      eachContact(reply, (contact) => ({
+    turns(reply) {
+      const { organization } = reply;
+      if (!organization) return reply;
+      return eachContact(reply, (contact) => ({
         ...contact,
         channels: shown(contact['channels'], organization),
-      })),
+      }));
+    },
   };
 }
 

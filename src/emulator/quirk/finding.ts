@@ -20,6 +20,7 @@ export function unsortedTies(): Quirk {
   const turn = (rows: ContactRow[]): ContactRow[] =>
     rows.toSorted((a, b) => b.createdAt - a.createdAt || a.serial - b.serial);
   return {
+    restart: () => void (turned = false),
     manner: {
       orders(rows) {
         turned = !turned;

@@ -1,4 +1,5 @@
 import { rateLimited, type Route } from '../limit/limits.ts';
+import type { Organization } from '../store/organization.ts';
 import { isRecord, withBody, type Quirk, type Reply } from './quirk.ts';
 
 /**
@@ -40,12 +41,19 @@ export function retryAfterShort(): Quirk {
 
 /** A counter that reached its limit has lost its expiry: it is never empty again. */
 export function retryAfterStuck(): Quirk {
-  const stuck = new Set<Route>();
+  const stuck = new Map<Organization, Set<Route>>();
+  const stuckIn = (organization: Organization): Set<Route> => {
+    const known = stuck.get(organization) ?? new Set();
+    stuck.set(organization, known);
+    return known;
+  };
   return {
-    answers: ({ route }) => (stuck.has(route) ? rateLimited(route, '1') : undefined),
+    restart: () => stuck.clear(),
+    answers: ({ route }, organization) =>
+      stuckIn(organization).has(route) ? rateLimited(route, '1') : undefined,
     turns(reply) {
-      const { route, outcome, reading } = reply;
-      if (route && reading?.remaining === 0) stuck.add(route);
+      const { route, organization, outcome, reading } = reply;
+      if (route && organization && reading?.remaining === 0) stuckIn(organization).add(route);
       if (outcome.status !== 429) return reply;
       const said = { 'x-ratelimit-remaining': '0', 'retry-after': '1' };
       return { ...reply, headers: { ...reply.headers, ...said } };

@@ -6,8 +6,8 @@ import type { Organization } from '../store/organization.ts';
 
 /**
  * A difference between the specification and a platform that was seen. The operations know the
- * specification alone; a quirk lies around them and does up to four things. Quirks compose: each
- * sees what the ones before it in the table (quirks.ts) have made.
+ * specification alone; a quirk lies around them and does some of the four things
+ * below. Quirks compose: each sees what the ones before it in the table (quirks.ts) have made.
  */
 export interface Quirk {
   /** How records are found and kept. */
@@ -17,10 +17,12 @@ export interface Quirk {
   /** Instead of the operation: an answer of its own, or undefined to let it pass. */
   answers?(question: Question, organization: Organization): Outcome | undefined;
   /** After all: refusals for a wrong key or a used-up limit as well. */
-  turns?(reply: Reply, organization: Organization): Reply;
+  turns?(reply: Reply): Reply;
+  /** Forgets what it has counted: the world is led back to its beginning. */
+  restart?(): void;
 }
 
-/** What reaches an operation: the key is valid, the limit not used up, nothing else is checked. */
+/** What reaches an operation: whoever asks may, the limit not used up, nothing else is checked. */
 export interface Question {
   route: Route;
   /** The path's parameter, decoded; empty when it has none. */
@@ -34,6 +36,8 @@ export interface Question {
 export interface Reply {
   /** Null when no operation has this method and path. */
   route: Route | null;
+  /** In whose name; none where nobody is known by the key or session. */
+  organization?: Organization | undefined;
   outcome: Outcome;
   headers: Record<string, string>;
   /** What reached the operation; none where nothing did. */

@@ -132,8 +132,10 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
       }
       return undefined;
     },
-    turns: (reply: Reply, organization) =>
-      played.reduce((said, { turns }) => turns?.(said, organization) ?? said, reply),
+    turns: (reply: Reply) => played.reduce((said, { turns }) => turns?.(said) ?? said, reply),
+    restart() {
+      for (const quirk of played) quirk.restart?.();
+    },
   };
 }
 

@@ -1,4 +1,3 @@
-import { write } from '../store/templates.ts';
 import { viewTemplate } from '../view.ts';
 import { isRecord, withBody, type Question, type Quirk } from './quirk.ts';
 
@@ -29,12 +28,14 @@ export function templateLimit(limit: string): Quirk {
 /** Content that comes without variables brings those that it names. */
 export function contentRederivesVariables(): Quirk {
   return {
-    turns(reply, organization) {
-      const { status, about } = reply.outcome;
-      if (status >= 300 || !about?.templateId || !bringsContentAlone(reply.question)) return reply;
-      const row = organization.templates.byId(about.templateId);
-      if (!row) return reply;
-      write(row, { variables: namesIn(row.content).map(variable) });
+    turns(reply) {
+      const { organization, outcome, question } = reply;
+      const { status, about } = outcome;
+      if (status >= 300 || !about?.templateId || !bringsContentAlone(question)) return reply;
+      const row = organization?.templates.byId(about.templateId);
+      if (!organization || !row) return reply;
+      const variables = namesIn(row.content).map(variable);
+      organization.templates.change(row, { variables }, row.updatedAt);
       return withBody(reply, viewTemplate(organization, row));
     },
   };

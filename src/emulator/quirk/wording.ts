@@ -26,6 +26,7 @@ export function eventIds(): Quirk {
     return { ...body, event: `evt_${count.toString(36).padStart(8, '0')}` };
   };
   return {
+    restart: () => void (count = 0),
     turns(reply) {
       const { body } = reply.outcome;
       if (!isRecord(body)) return reply;

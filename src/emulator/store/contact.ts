@@ -26,7 +26,7 @@ export interface ContactRow {
   readonly key: string;
   firstName: string;
   lastName: string;
-  /** Changed by `setStatus` only, which keeps the listings right. */
+  /** Changed by `change` only, which keeps the listings right. */
   status: ContactStatus;
   properties: Record<string, unknown>;
   groups: { id: string; name: string }[];
@@ -49,6 +49,11 @@ export interface NewContact {
   suppressionReason?: string | undefined;
   createdAt?: number | undefined;
 }
+
+/** What a contact is changed by, besides its memberships. */
+export type ContactChange = Partial<
+  Pick<ContactRow, 'status' | 'suppressionReason' | 'suppressedAt'>
+>;
 
 /** How an email is compared: trimmed and lower-cased. */
 export function emailKey(email: string): string {

@@ -5,70 +5,99 @@ import {
   membershipIn,
   toRow,
   type Channel,
+  type ContactChange,
   type ContactRow,
   type ContactStatus,
   type Membership,
   type NewContact,
 } from './contact.ts';
 import { newestFirst, type Newest } from './newest.ts';
+import type { Shelf } from './storage.ts';
 
 /** All contacts of one organization, found by id and email, listed with or without a status. */
 export interface Contacts {
   add(contact: NewContact, now: number): ContactRow;
+  /** Takes a row in as it was kept. */
+  put(row: ContactRow): void;
   remove(contact: ContactRow): void;
   byId(id: string): ContactRow | undefined;
   /** Whatever the case, unless `exact`; of several with one email, the one added first. */
   byEmail(email: string, exact?: boolean): ContactRow | undefined;
-  setStatus(contact: ContactRow, status: ContactStatus): void;
+  change(contact: ContactRow, fields: ContactChange, now: number): void;
   /** Enrols, or changes the subscription of the membership that is there. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
   listed(status?: ContactStatus): Newest<ContactRow>;
+  /** In the order they were added. */
+  rows(): IterableIterator<ContactRow>;
+  clear(): void;
 }
 
-export function createContacts(ids: Ids): Contacts {
+export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
   const all = newestFirst<ContactRow>();
-  const listings: Record<ContactStatus, Newest<ContactRow>> = {
-    subscribed: newestFirst(),
-    unsubscribed: newestFirst(),
-    blocked: newestFirst(),
-  };
+  const listings = createListings();
   const byId = new Map<string, ContactRow>();
   const byEmail = new Map<string, ContactRow[]>();
   let serial = 0;
 
+  function put(row: ContactRow): void {
+    serial = Math.max(serial, row.serial);
+    byId.set(row.id, row);
+    byEmail.set(row.key, [...(byEmail.get(row.key) ?? []), row]);
+    for (const listing of [all, listings[row.status]]) listing.add(row);
+  }
+
   return {
     add(contact, now) {
-      serial += 1;
-      const row = toRow(contact, { id: contact.id ?? ids('con'), serial, now });
-      byId.set(row.id, row);
-      byEmail.set(row.key, [...(byEmail.get(row.key) ?? []), row]);
-      all.add(row);
-      listings[row.status].add(row);
+      const row = toRow(contact, { id: contact.id ?? ids('con'), serial: serial + 1, now });
+      put(row);
+      shelf.keep(row);
       return row;
     },
+    put,
     remove(row) {
       const twins = byEmail.get(row.key)?.filter((twin) => twin !== row) ?? [];
       if (twins.length > 0) byEmail.set(row.key, twins);
       else byEmail.delete(row.key);
       byId.delete(row.id);
-      all.remove(row);
-      listings[row.status].remove(row);
+      for (const listing of [all, listings[row.status]]) listing.remove(row);
+      shelf.drop(row.id);
     },
     byId: (id) => byId.get(id),
     byEmail: (email, exact = false) =>
       byEmail.get(emailKey(email))?.find((row) => !exact || row.email === email),
-    setStatus(row, status) {
-      listings[row.status].remove(row);
-      row.status = status;
-      listings[status].add(row);
+    change(row, fields, now) {
+      const { status = row.status } = fields;
+      if (status !== row.status) {
+        listings[row.status].remove(row);
+        listings[status].add(row);
+      }
+      Object.assign(row, fields, { updatedAt: now });
+      shelf.keep(row);
     },
     setMembership(row, channel, subscription) {
-      const existing = membershipIn(row, channel.id);
-      if (existing) return Object.assign(existing, { subscription });
-      const membership = { id: ids('sub'), channel, subscription };
-      row.memberships.push(membership);
+      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
+      const membership = { id, channel, subscription };
+      row.memberships = withMembership(row.memberships, membership);
+      shelf.keep(row);
       return membership;
     },
     listed: (status) => (status === undefined ? all : listings[status]),
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      byEmail.clear();
+      for (const listing of [all, ...Object.values(listings)]) listing.clear();
+      serial = 0;
+    },
   };
+}
+
+function createListings(): Record<ContactStatus, Newest<ContactRow>> {
+  return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
+}
+
+/** In the place of the one it replaces, or last. */
+function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
+  const place = memberships.findIndex(({ id }) => id === membership.id);
+  return place < 0 ? [...memberships, membership] : memberships.with(place, membership);
 }

@@ -11,6 +11,7 @@ export interface Newest<T> extends Iterable<T> {
   readonly size: number;
   add(row: T): void;
   remove(row: T): void;
+  clear(): void;
   /** Page `page` (from 1) of `limit` rows; empty past the end. */
   page(page: number, limit: number): T[];
 }
@@ -49,6 +50,7 @@ export function newestFirst<T extends Dated>(): Newest<T> {
       const index = place(row);
       if (rows[index] === row) rows.splice(index, 1);
     },
+    clear: () => void rows.splice(0),
     page(page, limit) {
       const end = rows.length - (page - 1) * limit;
       return end > 0 ? rows.slice(Math.max(0, end - limit), end).toReversed() : [];

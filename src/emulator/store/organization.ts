@@ -2,54 +2,109 @@ import { Invalid } from '../../model/errors.ts';
 import type { Ids } from '../random.ts';
 import type { Channel } from './contact.ts';
 import { createContacts, type Contacts } from './contacts.ts';
+import { createDomains, type Domains } from './domains.ts';
+import { createKeys, type Keys } from './keys.ts';
 import { specified, type Manner } from './manner.ts';
-import { remember, type Recent } from './recent.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
+import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
-
-/** A test email that was sent: kept to be read, delivered to nobody. */
-export interface TestSend {
-  at: string;
-  templateId: string;
-  to: string;
-  fromEmail: string;
-  subject: string;
-  /** Null when the request brought none; the template's own content is in `content`. */
-  html: string | null;
-  content: readonly unknown[];
-}
 
 /** Everything one organization has on the platform. */
 export interface Organization {
   readonly id: string;
+  readonly name: string;
   /** By id. */
-  readonly channels: Map<string, Channel>;
+  readonly channels: ReadonlyMap<string, Channel>;
+  addChannel(channel: Channel): void;
   readonly contacts: Contacts;
   readonly templates: Templates;
-  readonly outbox: Recent<TestSend>;
+  readonly domains: Domains;
+  readonly keys: Keys;
+  readonly outbox: Outbox;
   readonly manner: Manner;
   /** The platform's time, in milliseconds since the epoch. */
   now(): number;
+  /** All that belongs to it, oldest first. */
+  rows(): Generator<StoredRow>;
+  /** Takes a row in as it was kept. */
+  put(stored: StoredRow): void;
+  /** Leaves nothing of all that belongs to it. */
+  clear(): void;
+}
+
+/** What every organization is made with. */
+export interface Ground {
+  ids: Ids;
+  storage: Storage;
+  now(): number;
+  /** What the specification leaves open; as the emulator does it unless stated. */
+  manner: Partial<Manner>;
 }
 
 export function createOrganization(
-  ids: Ids,
-  now: () => number,
-  manner: Partial<Manner> = {},
+  { id, name }: { id: string; name: string },
+  { ids, storage, now, manner }: Ground,
 ): Organization {
+  const channels = new Map<string, Channel>();
+  const shelf = storage.shelf('channel', id);
+  const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
+  const parts = {
+    contacts: createContacts(ids, storage.shelf('contact', id)),
+    templates: createTemplates(ids, storage.shelf('template', id)),
+    domains: createDomains(ids, storage.shelf('domain', id)),
+    keys: createKeys(ids, storage.shelf('key', id), owner),
+    outbox: createOutbox(storage.shelf('send', id)),
+  };
+
   return {
-    id: ids('org'),
-    channels: new Map(),
-    contacts: createContacts(ids),
-    templates: createTemplates(ids),
-    outbox: remember(1000),
+    id,
+    name,
+    channels,
+    addChannel(channel) {
+      channels.set(channel.id, channel);
+      shelf.keep(channel);
+    },
+    ...parts,
     manner: { ...specified, ...manner },
     now,
+    rows: () => rowsOf(id, { channels, ...parts }),
+    put(stored) {
+      if (stored.kind === 'channel') channels.set(stored.row.id, stored.row);
+      else if (stored.kind === 'contact') parts.contacts.put(stored.row);
+      else if (stored.kind === 'template') parts.templates.put(stored.row);
+      else if (stored.kind === 'domain') parts.domains.put(stored.row);
+      else if (stored.kind === 'key') parts.keys.put(stored.row);
+      else if (stored.kind === 'send') parts.outbox.put(stored.row);
+    },
+    clear() {
+      channels.clear();
+      for (const part of Object.values(parts)) part.clear();
+    },
   };
 }
 
+/** The id of the user who stands for the organization's own people. */
+export function ownerOf(organizationId: string): string {
+  return `user_of_${organizationId}`;
+}
+
 /** The channel of this id; throws Invalid when there is none. */
-export function findChannel({ channels }: Organization, id: string): Channel {
+export function findChannel({ channels }: Pick<Organization, 'channels'>, id: string): Channel {
   const channel = channels.get(id);
   if (channel !== undefined) return channel;
   throw new Invalid(`no channel "${id}": use one of ${[...channels.keys()].join(', ')}`);
+}
+
+type Parts = Pick<
+  Organization,
+  'channels' | 'contacts' | 'templates' | 'domains' | 'keys' | 'outbox'
+>;
+
+function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
+  for (const row of parts.channels.values()) yield { kind: 'channel', organization, row };
+  for (const row of parts.keys.rows()) yield { kind: 'key', organization, row };
+  for (const row of parts.contacts.rows()) yield { kind: 'contact', organization, row };
+  for (const row of parts.templates.rows()) yield { kind: 'template', organization, row };
+  for (const row of parts.domains.rows()) yield { kind: 'domain', organization, row };
+  for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
 }

@@ -3,6 +3,7 @@ export interface Recent<T> {
   add(entry: T): void;
   /** Oldest first: all of them, or the last `count`. */
   read(count?: number): T[];
+  clear(): void;
 }
 
 /** Remembers at least the last `keep` entries. */
@@ -15,5 +16,6 @@ export function remember<T>(keep: number): Recent<T> {
       entries.push(entry);
     },
     read: (count = entries.length) => entries.slice(Math.max(0, entries.length - count)),
+    clear: () => void entries.splice(0),
   };
 }

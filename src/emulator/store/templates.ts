@@ -1,6 +1,7 @@
 import type { TemplateUpdateBody } from '../../platform/request.ts';
 import type { Ids } from '../random.ts';
 import { newestFirst, type Newest } from './newest.ts';
+import type { Shelf } from './storage.ts';
 
 /** The fields of a template that somebody writes ("Templates": update). */
 export type TemplateFields = {
@@ -22,36 +23,64 @@ export interface NewTemplate extends TemplateUpdateBody {
   createdAt?: number | undefined;
 }
 
+/** All templates of one organization; deleted ones are gone. */
 export interface Templates {
   add(template: NewTemplate, now: number): TemplateRow;
+  /** Takes a row in as it was kept. */
+  put(row: TemplateRow): void;
+  remove(row: TemplateRow): void;
   byId(id: string): TemplateRow | undefined;
+  /** Overwrites the fields that are given, and no others. */
+  change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void;
   listed(): Newest<TemplateRow>;
+  /** In the order they were added. */
+  rows(): IterableIterator<TemplateRow>;
+  clear(): void;
 }
 
-export function createTemplates(ids: Ids): Templates {
+export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates {
   const all = newestFirst<TemplateRow>();
   const byId = new Map<string, TemplateRow>();
   let serial = 0;
 
+  function put(row: TemplateRow): void {
+    serial = Math.max(serial, row.serial);
+    byId.set(row.id, row);
+    all.add(row);
+  }
+
   return {
     add({ id = ids('tpl'), createdAt, ...fields }, now) {
-      serial += 1;
       const madeAt = createdAt ?? now;
-      const row = { ...empty, id, serial, createdAt: madeAt, updatedAt: madeAt };
-      write(row, fields);
-      byId.set(id, row);
-      all.add(row);
+      const row = { ...empty, id, serial: serial + 1, createdAt: madeAt, updatedAt: madeAt };
+      Object.assign(row, given(fields));
+      put(row);
+      shelf.keep(row);
       return row;
     },
+    put,
+    remove(row) {
+      byId.delete(row.id);
+      all.remove(row);
+      shelf.drop(row.id);
+    },
     byId: (id) => byId.get(id),
+    change(row, fields, now) {
+      Object.assign(row, given(fields), { updatedAt: now });
+      shelf.keep(row);
+    },
     listed: () => all,
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      all.clear();
+      serial = 0;
+    },
   };
 }
 
-/** Overwrites the fields that are given, and no others. */
-export function write(template: TemplateRow, fields: TemplateUpdateBody): void {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  Object.assign(template, Object.fromEntries(given));
+function given(fields: TemplateUpdateBody): TemplateUpdateBody {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 const empty: TemplateFields = {

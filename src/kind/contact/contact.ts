@@ -181,15 +181,11 @@ async function retrieve(
 
 /** Everybody of exactly this address; the platform's own search may match more. */
 async function search(access: Access, key: string, signal: AbortSignal): Promise<ObservedRow[]> {
-  const found = new Map<string, ObservedRow>();
-  for (let page = 1; ; page += 1) {
-    const { contacts } = await access.platform.list({ page, limit: 100, search: key }, { signal });
-    for (const contact of contacts) {
-      if (contactKey(contact.email) === key)
-        found.set(contact.id, observe(contact, access.channels));
-    }
-    if (contacts.length < 100) return [...found.values()];
+  const found: ObservedRow[] = [];
+  for await (const contact of access.platform.all({ search: key }, { signal })) {
+    if (contactKey(contact.email) === key) found.push(observe(contact, access.channels));
   }
+  return found;
 }
 
 function holds(row: ObservedRow, change: Change): boolean {

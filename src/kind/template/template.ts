@@ -106,15 +106,12 @@ async function find(
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
   const { fields } = changeBody.parse(JSON.parse(change.body));
-  const found = new Map<string, ObservedRow>();
-  for (let page = 1; ; page += 1) {
-    const { templates } = await platform.list({ page, limit: 100 }, { signal });
-    for (const template of templates) {
-      const matches = change.target ? template.id === change.target : template.name === fields.name;
-      if (matches) found.set(template.id, observeTemplate(template));
-    }
-    if (templates.length < 100) return [...found.values()];
+  const found: ObservedRow[] = [];
+  for await (const template of platform.all({}, { signal })) {
+    const matches = change.target ? template.id === change.target : template.name === fields.name;
+    if (matches) found.push(observeTemplate(template));
   }
+  return found;
 }
 
 function acknowledge(

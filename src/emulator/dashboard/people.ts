@@ -1,0 +1,74 @@
+import { Invalid } from '../../model/errors.ts';
+import { emailKey, type ContactChange, type ContactRow } from '../store/contact.ts';
+import { findChannel, type Organization } from '../store/organization.ts';
+import { viewContact, type ContactView } from '../view.ts';
+
+/**
+ * What the people do who get the mail, and what colleagues do to their contacts. A contact is named
+ * by its id or its email.
+ */
+export interface People {
+  /** A person signs up, or comes back: opted in to each of the channels. */
+  signUp(person: SignUp): ContactView;
+  /** The person opts out of one channel. */
+  leave(contact: string, channelId: string): ContactView;
+  /** The person wants no mail at all: status unsubscribed. The channels stay as they are. */
+  unsubscribe(contact: string): ContactView;
+  /** Takes back an unsubscribe, a block and a suppression. */
+  resubscribe(contact: string): ContactView;
+  /** A colleague blocks the person: status blocked. */
+  block(contact: string): ContactView;
+  /** Mail bounced, or was reported as spam; the status stays as it is. */
+  suppress(contact: string, reason: string): ContactView;
+  /** Answers the contact as it last was. */
+  deleteContact(contact: string): ContactView;
+}
+
+interface SignUp {
+  email: string;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  /** Ids. */
+  channels?: string[] | undefined;
+}
+
+export function peopleOf(organization: Organization): People {
+  const { contacts, manner, now } = organization;
+
+  function change(who: string, fields: ContactChange): ContactView {
+    const contact = findContact(organization, who);
+    contacts.change(contact, fields, now());
+    return viewContact(contact);
+  }
+
+  return {
+    signUp({ channels = [], ...person }) {
+      const entered = channels.map((id) => findChannel(organization, id));
+      const email = manner.keepsCase ? person.email.trim() : emailKey(person.email);
+      const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
+      for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
+      return viewContact(contact);
+    },
+    leave(who, channelId) {
+      const contact = findContact(organization, who);
+      contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
+      return change(who, {});
+    },
+    unsubscribe: (who) => change(who, { status: 'unsubscribed' }),
+    block: (who) => change(who, { status: 'blocked' }),
+    resubscribe: (who) =>
+      change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
+    suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
+    deleteContact(who) {
+      const contact = findContact(organization, who);
+      contacts.remove(contact);
+      return viewContact(contact);
+    },
+  };
+}
+
+function findContact({ contacts }: Organization, who: string): ContactRow {
+  const contact = contacts.byId(who) ?? contacts.byEmail(who);
+  if (contact !== undefined) return contact;
+  throw new Invalid(`no contact "${who}": use the id or the email of one`);
+}

@@ -1,0 +1,80 @@
+import type { Random } from '../../model/clock.ts';
+import { Invalid } from '../../model/errors.ts';
+import { createIds, startDraws } from '../random.ts';
+import type { KeyRow } from './keys.ts';
+import { createOrganization, ownerOf, type Ground, type Organization } from './organization.ts';
+import type { Storage, StoredRow } from './storage.ts';
+import { createUsers, type Users } from './users.ts';
+
+/** The whole world: every organization, and who may come in. */
+export interface Accounts {
+  readonly organizations: ReadonlyMap<string, Organization>;
+  /** With an owner, who has a session; named by its id unless stated. Invalid if that is taken. */
+  addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
+  readonly users: Users;
+  /** Whose key it is, revoked and disabled ones too. */
+  byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
+  /** Organizations before what belongs to them. */
+  rows(): Generator<StoredRow>;
+  /** Makes the world what these rows say; whoever holds an organization still does. */
+  restore(rows: readonly StoredRow[]): void;
+}
+
+export function createAccounts(
+  storage: Storage,
+  { random, now, manner }: { random: Random } & Pick<Ground, 'now' | 'manner'>,
+): Accounts {
+  const draws = startDraws(random);
+  const shelves = { draws: storage.shelf('draws', ''), named: storage.shelf('organization', '') };
+  const ids = createIds(draws, () => shelves.draws.keep(draws));
+  const ground: Ground = { ids, storage, now, manner };
+  const organizations = new Map<string, Organization>();
+  const users = createUsers(ids, storage.shelf('user', ''));
+
+  return {
+    organizations,
+    addOrganization({ id = ids('org'), name = id }) {
+      if (organizations.has(id)) {
+        throw new Invalid(`organization "${id}" exists already: give every one its own id`);
+      }
+      const organization = createOrganization({ id, name }, ground);
+      organizations.set(id, organization);
+      shelves.named.keep({ id, name });
+      const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
+      users.add({ ...owner, organizationId: id });
+      return organization;
+    },
+    users,
+    byKey(secret) {
+      for (const organization of organizations.values()) {
+        const key = organization.keys.bySecret(secret);
+        if (key !== undefined) return { organization, key };
+      }
+      return undefined;
+    },
+    *rows() {
+      yield { kind: 'draws', organization: '', row: { ...draws } };
+      for (const row of users.rows()) yield { kind: 'user', organization: '', row };
+      for (const { id, name } of organizations.values()) {
+        yield { kind: 'organization', organization: '', row: { id, name } };
+      }
+      for (const organization of organizations.values()) yield* organization.rows();
+    },
+    restore(rows) {
+      const before = new Map(organizations);
+      for (const organization of before.values()) organization.clear();
+      users.clear();
+      organizations.clear();
+      for (const stored of rows) {
+        if (stored.kind === 'draws') Object.assign(draws, stored.row);
+        else if (stored.kind === 'user') users.put(stored.row);
+        else if (stored.kind === 'organization') {
+          organizations.set(
+            stored.row.id,
+            before.get(stored.row.id) ?? createOrganization(stored.row, ground),
+          );
+        } else organizations.get(stored.organization)?.put(stored);
+      }
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import type { DomainCreateBody, Tls } from '../../platform/request.ts';
+import { recordsOf, type DnsRecord } from '../dns.ts';
+import type { Ids } from '../random.ts';
+import { newestFirst, type Newest } from './newest.ts';
+import type { Shelf } from './storage.ts';
+
+/** A sending domain as it is kept; times in milliseconds since the epoch. */
+export interface DomainRow {
+  readonly id: string;
+  readonly serial: number;
+  /** Lower-cased. */
+  readonly domain: string;
+  status: string;
+  userVerifiedDomain: boolean;
+  systemVerified: boolean;
+  readonly customReturnPath: string;
+  readonly trackingSubdomain: string;
+  readonly isClickTrackingEnabled: boolean;
+  readonly isOpenTrackingEnabled: boolean;
+  readonly tls: Tls;
+  readonly isSendingEmailEnabled: boolean;
+  readonly isReceivingEmailEnabled: boolean;
+  verificationFailedReason: string;
+  readonly dnsRecords: readonly DnsRecord[];
+  lastVerifiedAt: number;
+  readonly createdAt: number;
+  updatedAt: number;
+}
+
+/** A domain to be added; `status` is pending unless stated. */
+export interface NewDomain extends DomainCreateBody {
+  id?: string | undefined;
+  status?: string | undefined;
+  createdAt?: number | undefined;
+}
+
+/** What happens to a domain once it is there. */
+export type DomainChange = Partial<
+  Pick<
+    DomainRow,
+    | 'status'
+    | 'userVerifiedDomain'
+    | 'systemVerified'
+    | 'verificationFailedReason'
+    | 'lastVerifiedAt'
+  >
+>;
+
+/** The sending domains of one organization. */
+export interface Domains {
+  add(domain: NewDomain, now: number): DomainRow;
+  put(row: DomainRow): void;
+  remove(row: DomainRow): void;
+  byId(id: string): DomainRow | undefined;
+  /** Whatever the case. */
+  byName(domain: string): DomainRow | undefined;
+  change(row: DomainRow, fields: DomainChange, now: number): void;
+  listed(): Newest<DomainRow>;
+  /** In the order they were added. */
+  rows(): IterableIterator<DomainRow>;
+  clear(): void;
+}
+
+export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
+  const all = newestFirst<DomainRow>();
+  const byId = new Map<string, DomainRow>();
+  const byName = new Map<string, DomainRow>();
+  let serial = 0;
+
+  function put(row: DomainRow): void {
+    serial = Math.max(serial, row.serial);
+    byId.set(row.id, row);
+    byName.set(row.domain, row);
+    all.add(row);
+  }
+
+  return {
+    add(domain, now) {
+      const id = domain.id ?? ids('dom');
+      const row = toRow(domain, { id, serial: serial + 1, now, ids });
+      put(row);
+      shelf.keep(row);
+      return row;
+    },
+    put,
+    remove(row) {
+      byId.delete(row.id);
+      byName.delete(row.domain);
+      all.remove(row);
+      shelf.drop(row.id);
+    },
+    byId: (id) => byId.get(id),
+    byName: (domain) => byName.get(domain.toLowerCase()),
+    change(row, fields, now) {
+      Object.assign(row, fields, { updatedAt: now });
+      shelf.keep(row);
+    },
+    listed: () => all,
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      byName.clear();
+      all.clear();
+      serial = 0;
+    },
+  };
+}
+
+/** The row of a new domain, with the defaults of the specification. */
+function toRow(
+  domain: NewDomain,
+  { id, serial, now, ids }: { id: string; serial: number; now: number; ids: Ids },
+): DomainRow {
+  const createdAt = domain.createdAt ?? now;
+  const isActive = domain.status === 'active';
+  const settings = {
+    domain: domain.domain.toLowerCase(),
+    customReturnPath: domain.custom_return_path ?? 'inbound',
+    trackingSubdomain: domain.tracking ?? 'tracking',
+    isClickTrackingEnabled: domain.click_tracking ?? false,
+    isOpenTrackingEnabled: domain.open_tracking ?? false,
+    tls: domain.tls ?? 'opportunistic',
+    isSendingEmailEnabled: domain.sending_email ?? true,
+    isReceivingEmailEnabled: domain.receiving_email ?? true,
+  };
+  return {
+    id,
+    serial,
+    ...settings,
+    status: domain.status ?? 'pending',
+    userVerifiedDomain: isActive,
+    systemVerified: isActive,
+    verificationFailedReason: '',
+    dnsRecords: recordsOf(settings, ids),
+    lastVerifiedAt: createdAt,
+    createdAt,
+    updatedAt: createdAt,
+  };
+}

@@ -1,0 +1,112 @@
+/** Contacts and their channel subscriptions (specification, "Endpoints", Contacts). */
+import type { z } from 'zod';
+import { httpDate } from '../http/observation.ts';
+import {
+  contact,
+  contactList,
+  deletion,
+  enrolment,
+  type Contact,
+  type ContactList,
+  type Enrolment,
+} from './answer.ts';
+import type { Caller, CallOptions } from './call.ts';
+import { operations } from './operations.ts';
+import { paged, type Paged } from './paging.ts';
+import type { contactStatus, EnrolBody, Subscription } from './request.ts';
+
+interface ContactFilter {
+  /** A part of the address; `%` and `_` may be wildcards, so compare what comes back. */
+  search?: string | undefined;
+  status?: z.infer<typeof contactStatus> | undefined;
+}
+
+/** Both of page and limit always sent: the specification's defaults contradict each other. */
+interface ContactQuery extends ContactFilter {
+  /** From 1. */
+  page: number;
+  /** 1 to 100. */
+  limit: number;
+}
+
+/** Who is enrolled: a contact there is, or an address, which is created when unknown. */
+export type Enrol =
+  { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
+
+/** `date`: the platform's clock at this answer, epoch milliseconds. */
+type ContactPage = ContactList & { date?: number };
+
+export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
+  /**
+   * GET /api/contacts/list: one page, newest first. `total` counts what matches; totalContacts,
+   * subscribedContacts and unsubscribedContacts ignore the filter. A page's `groups` may be empty
+   * without being so, and `channels` may name every channel there is.
+   */
+  list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
+  /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */
+  retrieve(id: string, options?: CallOptions): Promise<Contact | undefined>;
+  /**
+   * DELETE /api/contacts/{id}. 'unclear' when the answer is a 404 or does not say `success: true`:
+   * only reading tells then.
+   */
+  remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
+  /**
+   * POST /api/contacts/channel/{channelId}; the contact that comes back may be a bare row. Rejected
+   * with 400 for a bad address, 404 for an unknown channel or id, 409 when it is subscribed so
+   * already. By address it is sent again only after a 500, which nothing but the platform answers.
+   */
+  enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolment>;
+}
+
+export function createContacts({ call, find }: Caller): Contacts {
+  const list: Contacts['list'] = async ({ page, limit, search, status }, options) => {
+    const address = search === undefined ? undefined : plain(search);
+    const query = { page, limit, search: address, status };
+    const addresses = address?.includes('@') ? [address] : [];
+    const operation = operations.listContacts;
+    const expected = 'a list of contacts';
+    const listed = await call(
+      { operation, query, addresses, schema: contactList, expected },
+      options,
+    );
+    const date = httpDate(listed.answer.headers['date']);
+    return date === undefined ? listed.value : { ...listed.value, date };
+  };
+  return {
+    ...paged({ list, rowsOf: (page) => page.contacts }),
+    list,
+    async retrieve(id, options) {
+      const operation = operations.retrieveContact;
+      const found = await find({ operation, id, schema: contact, expected: 'a contact' }, options);
+      return found?.value;
+    },
+    async remove(id, options) {
+      const operation = operations.deleteContact;
+      const expected = 'the answer to a deletion';
+      const done = await find({ operation, id, schema: deletion, expected }, options);
+      return done?.value.success === true ? 'removed' : 'unclear';
+    },
+    async enrol(channelId, who, options) {
+      const body = enrolBody(who);
+      const operation = 'email' in who ? operations.enrolByEmail : operations.enrolById;
+      const addresses = body.email === undefined ? [] : [body.email];
+      const expected = 'the answer to an enrolment';
+      const enrolled = await call(
+        { operation, id: channelId, body, addresses, schema: enrolment, expected },
+        options,
+      );
+      return enrolled.value;
+    },
+  };
+}
+
+function enrolBody(who: Enrol): EnrolBody {
+  const { subscription } = who;
+  if ('email' in who) return { email: plain(who.email), subscription };
+  return { contact_id: who.contactId, subscription };
+}
+
+/** The platform looks addresses up in lower case, and stores them as they are given. */
+function plain(address: string): string {
+  return address.trim().toLowerCase();
+}

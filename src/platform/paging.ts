@@ -1,0 +1,95 @@
+/**
+ * A whole list, page by page ("Limits" 2 and 3). `total` alone neither ends a walk nor keeps one
+ * going: it can count a single page, and records come and go while a list is read.
+ *
+ *   a page that is          and                               then
+ *   empty                                                     the end
+ *   without a new record    short                             the end
+ *                           full, less than 4 times in a row  on: inserts push known records along
+ *                           full, the 4th time in a row       Unavailable: the pages do not turn
+ *   short                   as many seen as `total` says      the end
+ *                           fewer seen                        on: the platform may cap the limit
+ *   full                                                      on
+ */
+import { Unavailable } from '../model/errors.ts';
+import type { CallOptions } from './call.ts';
+
+const MOST_RECORDS = 100;
+const MOST_REPEATS = 3;
+
+/** The ways through a list; what is iterated asks for the next page only when it is wanted. */
+export interface Paged<Query, Page, Row> {
+  /**
+   * The answers of the list operation one after another, the first one even when empty. A record
+   * may be on several pages, or on none when others were deleted meanwhile: only a listing that is
+   * certified proves absence.
+   */
+  pages(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Page, void, undefined>;
+  /** Every record on those pages, each id once. */
+  all(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Row, void, undefined>;
+}
+
+interface PageSize {
+  /** Records per page, 1 to 100; default 100. */
+  limit?: number | undefined;
+}
+
+interface List<Query, Page, Row> {
+  list(query: Query & { page: number; limit: number }, options?: CallOptions): Promise<Page>;
+  rowsOf(page: Page): readonly Row[];
+}
+
+/** Adds the walks to a list operation. They throw what it throws. */
+export function paged<
+  Query extends object,
+  Page extends { total?: number | undefined },
+  Row extends { id: string },
+>({ list, rowsOf }: List<Query, Page, Row>): Paged<Query, Page, Row> {
+  const pages: Paged<Query, Page, Row>['pages'] = (query, options) => {
+    const { limit = MOST_RECORDS } = query ?? {};
+    const read = (page: number) => list(Object.assign({}, query, { page, limit }), options);
+    return walk({ limit, read, rowsOf });
+  };
+  async function* all(...asked: Parameters<typeof pages>): AsyncGenerator<Row, void, undefined> {
+    const given = new Set<string>();
+    for await (const page of pages(...asked)) {
+      for (const row of rowsOf(page)) {
+        if (!given.has(row.id)) yield row;
+        given.add(row.id);
+      }
+    }
+  }
+  return { pages, all };
+}
+
+interface Walk<Page> {
+  limit: number;
+  read(page: number): Promise<Page>;
+  rowsOf(page: Page): readonly { id: string }[];
+}
+
+async function* walk<Page extends { total?: number | undefined }>({
+  limit,
+  read,
+  rowsOf,
+}: Walk<Page>): AsyncGenerator<Page, void, undefined> {
+  const seen = new Set<string>();
+  let repeats = 0;
+  for (let page = 1; ; page += 1) {
+    const listed = await read(page);
+    const rows = rowsOf(listed);
+    if (rows.length > 0 || page === 1) yield listed;
+    const before = seen.size;
+    for (const { id } of rows) seen.add(id);
+    const full = rows.length >= limit;
+    repeats = seen.size > before ? 0 : repeats + 1;
+    if (repeats > 0 && !full) return;
+    if (repeats > MOST_REPEATS) throw stuck(page);
+    if (!full && seen.size >= (listed.total ?? 0)) return;
+  }
+}
+
+function stuck(page: number): Unavailable {
+  const message = `the platform lists the same records on ${MOST_REPEATS + 2} pages, up to page ${page}`;
+  return new Unavailable(`${message}: its pages do not turn`, { acted: 'no' });
+}

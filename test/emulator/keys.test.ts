@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { twoOrganizations } from './organizations.ts';
+import { KEY } from './stage.ts';
+
+const LIST = 'GET /api/contacts/list';
+
+describe('POST /api/api-key/v1/enable/{api_key_id}', () => {
+  test('answers the key, enabled, with every field', () => {
+    const platform = twoOrganizations();
+    platform.pass(5000);
+    const { status, json } = platform.ask('POST /api/api-key/v1/enable/key_off');
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      id: 'key_off',
+      name: 'Off',
+      start: 'k_o',
+      prefix: 'k_',
+      enabled: true,
+      requestCount: 0,
+      createdAt: '2026-11-20T12:00:00.000Z',
+      updatedAt: '2026-11-20T12:00:05.000Z',
+      permissions: 'read,write',
+      createdBy: { id: 'user_of_org_a', name: 'Owner', email: 'owner@org_a.example' },
+    });
+    expect(platform.askAs('k_off', LIST).status).toBe(200);
+  });
+
+  test('changes nothing on a key that is enabled', () => {
+    const platform = twoOrganizations();
+    platform.pass(5000);
+    const { status, json } = platform.ask('POST /api/api-key/v1/enable/key_read');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ enabled: true, updatedAt: '2026-11-20T12:00:00.000Z' });
+  });
+
+  test('a disabled key cannot enable itself', () => {
+    const platform = twoOrganizations();
+    const { status, json } = platform.askAs('k_off', 'POST /api/api-key/v1/enable/key_off');
+    expect(status).toBe(401);
+    expect(json).toMatchObject({ message: 'API key disabled', fix: /key_off/ });
+  });
+
+  test.each(['key_none_such', 'key_b', 'key_gone', KEY])('%s is not found', (id) => {
+    const { status, json } = twoOrganizations().ask(`POST /api/api-key/v1/enable/${id}`);
+    expect(status).toBe(404);
+    expect(json.message).toBe('API key not found');
+  });
+
+  test('shows the beginning of a key and no more', () => {
+    const platform = twoOrganizations();
+    const { id, key } = platform.dashboard.createKey({ name: 'New' });
+    const { json } = platform.ask(`POST /api/api-key/v1/enable/${id}`);
+    expect(json).toMatchObject({ prefix: 'key_live_', start: key.slice(0, 11) });
+    expect(JSON.stringify(json)).not.toContain(key);
+  });
+});
+
+describe('keys', () => {
+  test.each([
+    ['k_gone', 'API key revoked'],
+    ['k_off', 'API key disabled'],
+    ['nonsense', 'Invalid API key'],
+    ['key_a', 'Invalid API key'],
+    ['', 'Invalid API key'],
+  ])('%j: 401 %s, without rate-limit headers', (key, message) => {
+    const { status, json, headers } = twoOrganizations().askAs(key, LIST);
+    expect(status).toBe(401);
+    expect(json.message).toBe(message);
+    expect(Object.keys(headers)).not.toContain('x-ratelimit-limit');
+  });
+
+  const reads = [LIST, 'GET /api/contacts/retrieve/con_a', 'GET /api/domain/v1/list'];
+  const writes = [
+    'DELETE /api/contacts/con_a',
+    'POST /api/contacts/channel/ch_a',
+    'POST /api/template/v1/create',
+    'PUT /api/template/v1/tpl_a',
+    'POST /api/template/v1/tpl_a/test',
+    'POST /api/domain/v1/create',
+    'POST /api/domain/v1/verify/dom_a',
+    'POST /api/api-key/v1/enable/key_off',
+  ];
+
+  test.each([...reads, 'GET /api/template/v1/list'])('%s needs the permission read', (line) => {
+    const platform = twoOrganizations();
+    expect(platform.askAs('k_read', line).status).toBe(200);
+    expect(platform.askAs('k_write', line).status).toBe(403);
+    expect(platform.askAs('k_none', line).status).toBe(403);
+  });
+
+  test.each(writes)('%s needs the permission write', (line) => {
+    const platform = twoOrganizations();
+    const before = platform.world.state(100);
+    const { status, json, headers } = platform.askAs('k_read', line);
+    expect(status).toBe(403);
+    expect(json.message).toBe('Unauthorized access');
+    expect(headers['x-ratelimit-limit']).toBe('1000');
+    expect(platform.askAs('k_none', line).status).toBe(403);
+    const after = platform.world.state(100);
+    expect({ ...after, keys: 0, requests: 0 }).toEqual({ ...before, keys: 0, requests: 0 });
+    expect([200, 201, 400]).toContain(platform.askAs('k_write', line).status);
+  });
+
+  test('every request that came with a key is counted there', () => {
+    const platform = twoOrganizations({ limits: ['*=2/60'] });
+    const counts = () =>
+      Object.fromEntries(platform.world.keys().map(({ id, requestCount }) => [id, requestCount]));
+    for (const key of ['k_read', 'k_read', 'k_read', 'k_off', 'nonsense'])
+      platform.askAs(key, LIST);
+    platform.ask('GET /nowhere');
+    expect(counts()).toMatchObject({ key_read: 3, key_off: 0, key_a: 0 });
+  });
+
+  test('a key that is rotated, disabled or revoked on the dashboard is refused at once', () => {
+    const platform = twoOrganizations();
+    const { key } = platform.dashboard.rotateKey('key_read');
+    expect(platform.askAs('k_read', LIST).status).toBe(401);
+    expect(platform.askAs(key, LIST).status).toBe(200);
+    platform.dashboard.disableKey('key_read');
+    expect(platform.askAs(key, LIST).status).toBe(401);
+    platform.dashboard.enableKey('key_read');
+    expect(platform.askAs(key, LIST).status).toBe(200);
+    platform.dashboard.revokeKey('key_read');
+    expect(platform.askAs(key, LIST).status).toBe(401);
+  });
+});
+
+describe('organizations', () => {
+  test.each([
+    ['GET /api/contacts/retrieve/con_b', 'Contact not found'],
+    ['DELETE /api/contacts/con_b', 'Contact not found'],
+    ['POST /api/contacts/channel/ch_b', 'Channel subscription not found'],
+    ['PUT /api/template/v1/tpl_b', 'Template not found'],
+    ['POST /api/template/v1/tpl_b/test', 'Template not found'],
+    ['POST /api/domain/v1/verify/dom_b', 'Domain not found'],
+  ])('%s of another one: 404 %s', (line, message) => {
+    const platform = twoOrganizations();
+    const { status, json } = platform.ask(line, { to: 'x', email: 'a@b.c' });
+    expect(status).toBe(404);
+    expect(json.message).toBe(message);
+    const { contacts, templates, domains } = platform.player('org_b').world;
+    expect([contacts().length, templates().length, domains().length]).toEqual([1, 1, 1]);
+  });
+
+  test('see their own alone, and give their own id to what is made', () => {
+    const platform = twoOrganizations();
+    const [own] = platform.askAs('k_b', LIST).json.contacts;
+    expect(own).toMatchObject({ id: 'con_b' });
+    expect(platform.ask(LIST).json).toMatchObject({ total: 1, contacts: [{ id: 'con_a' }] });
+    const create = 'POST /api/template/v1/create';
+    expect(platform.askAs('k_b', create, { name: 'x' }).json.organizationId).toBe('org_b');
+    expect(platform.ask(create, { name: 'x' }).json.organizationId).toBe('org_a');
+    expect(platform.askAs('k_b', 'GET /api/template/v1/list').json.total).toBe(2);
+  });
+
+  test('may both have a domain of one name', () => {
+    const platform = twoOrganizations();
+    const body = { domain: 'new.example.org' };
+    expect(platform.ask('POST /api/domain/v1/create', body).status).toBe(201);
+    expect(platform.askAs('k_b', 'POST /api/domain/v1/create', body).status).toBe(201);
+  });
+
+  test('have limits of their own, which all their keys share', () => {
+    const platform = twoOrganizations({ limits: ['contacts.list=1/60'] });
+    expect(platform.ask(LIST).status).toBe(200);
+    expect(platform.askAs('k_read', LIST).status).toBe(429);
+    expect(platform.askAs('k_b', LIST).status).toBe(200);
+    expect(platform.askAs('k_b', LIST).status).toBe(429);
+  });
+
+  test('an organization that nobody knows is named, with those there are', () => {
+    expect(() => twoOrganizations().player('org_c')).toThrow(
+      'no organization "org_c": use one of org_a, org_b',
+    );
+  });
+});
