@@ -36,7 +36,8 @@ function delegate(node) {
   const bin = join(here, '../node_modules/.bin');
   const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH].join(delimiter) };
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  const child = spawn(node, args, { stdio: 'inherit', env });
+  // The channel tells the child when this process is gone, however it went.
+  const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => child.kill(signal));
   }
@@ -45,6 +46,7 @@ function delegate(node) {
     process.exit(1);
   });
   child.on('exit', (code, signal) => {
+    if (code === null) console.error(`crm-mirror was ended by ${signal}`);
     process.exitCode = code ?? { SIGINT: 130, SIGTERM: 143 }[signal] ?? 1;
   });
 }

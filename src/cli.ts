@@ -129,10 +129,12 @@ function version(): string {
 /** The real process: stdout for results, stderr for the rest, signals as one stop. */
 function processShell(): Shell {
   const { stop, abort } = stopSignals();
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
-  });
+  // Whoever read along has stopped, or the disk behind it is full: the run itself goes on.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= 1));
+    });
+  }
   const interactive = process.stderr.isTTY;
   let drawn = false;
   const clear = (): void => {
@@ -170,6 +172,8 @@ function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();
   const abort = new AbortController();
   let since = 0;
+  process.channel?.unref();
+  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       const reason = new Interrupted(signal);

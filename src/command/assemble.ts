@@ -7,7 +7,8 @@ import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease } from '../snapshot/lease.ts';
-import { openSnapshot } from '../snapshot/snapshot.ts';
+import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { Invalid } from '../model/errors.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
@@ -33,6 +34,7 @@ export function assemble(
     inMemory: !writes && !existsSync(config.snapshot),
   });
   const lease = writes ? takeLease(config.snapshot) : undefined;
+  bind(snapshot, config, writes);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
@@ -52,6 +54,21 @@ export function assemble(
       await platform.close();
     },
   };
+}
+
+/**
+ * What is recorded holds for one platform: an opt-out that was ours there may be the person's own
+ * elsewhere. A snapshot without records binds freely.
+ */
+function bind(snapshot: Snapshot, { snapshot: file, platform }: Config, writes: boolean): void {
+  const bound = snapshot.meta.get('platform-url');
+  const isFree = bound === undefined || snapshot.recorded.isEmpty();
+  if (isFree && writes) snapshot.meta.set('platform-url', platform.url);
+  if (isFree || bound === platform.url) return;
+  throw new Invalid(
+    `${file}: this snapshot belongs to the platform at ${bound}, the configuration names ` +
+      `${platform.url} → correct platform.url, or name another snapshot to begin anew`,
+  );
 }
 
 export function partsOf({ contacts, templates, policy }: Config, platform: Platform): MirrorPart[] {

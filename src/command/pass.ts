@@ -1,11 +1,12 @@
 /** What plan, sync and backfill share: flags, one run, what it prints and how it exits. */
 import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Interrupted, Invalid } from '../model/errors.ts';
 import { renderSummary } from '../plan/render.ts';
 import type { Mirror, RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
-import type { Summary } from '../plan/summary.ts';
+import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
 import { explain } from './fault.ts';
 import { createLog } from './log.ts';
@@ -39,18 +40,28 @@ export interface Pass {
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
 export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  const { mode } = wanted;
+  let mirror = '';
   try {
-    return await runOnce(flags, shell, wanted);
+    const config = loadConfig(flags.config, shell.env);
+    mirror = config.mirror;
+    return await runOnce(config, { flags, shell, wanted });
   } catch (error) {
     const reasons = explain(error).text.split('\n');
-    if (flags.json) shell.print(JSON.stringify({ status: 'failed', reasons }, null, 2));
+    const summary = nothingDone({ mirror, mode, reasons });
+    if (flags.json) shell.print(documentOf(summary, ({ key }) => key));
     throw error;
   }
 }
 
-async function runOnce(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+interface Call {
+  flags: PassFlags;
+  shell: Shell;
+  wanted: Pass;
+}
+
+async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<number> {
   const only = onlyOf(flags.only);
-  const config = loadConfig(flags.config, shell.env);
   const log = createLog(shell, config.mirror);
   const { mirror, close } = assemble(config, shell, wanted);
   try {
@@ -60,7 +71,7 @@ async function runOnce(flags: PassFlags, shell: Shell, wanted: Pass): Promise<nu
     const summary = await run(mirror, { ...wanted, only, stop, abort, progress });
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, wanted.writes ? 'run' : 'plan');
-    if (flags.json) shell.print(JSON.stringify(documentOf(summary, names), null, 2));
+    if (flags.json) shell.print(documentOf(summary, names));
     else
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
@@ -94,14 +105,16 @@ function named(summary: Summary, names: Names): Summary['problems'] {
   return summary.problems.map((problem) => ({ ...problem, key: names(problem) }));
 }
 
-/** The document that --json prints. */
-function documentOf(summary: Summary, names: Names): object {
+/** The document that --json prints; what was not read is not certified. */
+function documentOf(summary: Summary, names: Names): string {
+  const { source, platform } = summary.certificate;
+  const certificate = { source: source ?? false, platform: platform ?? false };
   const problems = summary.problems.map(({ part: _, isNew, ...problem }) => ({
     ...problem,
     key: names(problem),
     new: isNew,
   }));
-  return { ...summary, problems };
+  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
 }
 
 function onlyOf(word: string | undefined): RunOptions['only'] {

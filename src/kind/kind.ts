@@ -26,6 +26,11 @@ export interface Kind {
   readonly phases: readonly number[];
   /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
   readonly needsCertificate: boolean;
+  /**
+   * Whether a platform record that is renamed there stays the same record: it has no key of its
+   * own.
+   */
+  readonly keyedById: boolean;
   /** Whether recorded records that the source no longer names are decided upon one by one. */
   readonly decidesAbsent: boolean;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
@@ -66,10 +71,10 @@ export interface States {
   recorded: RecordedRow | undefined;
   /**
    * Recorded rows of other keys that are this record under a former name: the platform shows the
-   * same id (and the source no longer names that key), or the source once gave that key the same
-   * id.
+   * same id, or the source once gave that key the same id. `seen`: what the platform shows of it
+   * now, if it was listed.
    */
-  former: readonly RecordedRow[];
+  former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
   /**
@@ -127,13 +132,13 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * what holds now. unsent: certainly nothing happened. held: we kept it ourselves. unknown:
- * something
- * may have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
+ * all that holds now of its key, or of the key it is `about`. unsent: certainly nothing happened.
+ * held: we kept it ourselves. unknown: something may have happened. stopped: nothing more of that
+ * scope may be sent, 'run' for a refused key.
  */
 export type Outcome =
   | Acked
-  | { is: 'stale'; observed: ObservedRow[]; why: string }
+  | { is: 'stale'; observed: ObservedRow[]; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }
   | { is: 'unsent'; why: string }
   | { is: 'held'; why: string }

@@ -48,6 +48,32 @@ export interface KindSummary {
   conflicts: number;
 }
 
+/** The summary of a run that did not come to be: the same document, with nothing in it. */
+export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
+  const counts = (kind: KindName) => ({
+    desired: 0,
+    observed: 0,
+    changes: shownCounts(kind, {}, 'changes'),
+    applied: shownCounts(kind, {}, 'applied'),
+    rejected: 0,
+    conflicts: 0,
+    invalid: 0,
+  });
+  return {
+    run: '',
+    status: 'failed',
+    plan: '',
+    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },
+    templates: counts('template'),
+    requests: { total: 0, byRoute: {}, rateLimited: 0 },
+    certificate: { source: null, platform: null },
+    problems: [],
+    known: 0,
+    ms: 0,
+    ...of,
+  };
+}
+
 const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> = {
   contact: {
     changes: ['create', 'opt_in', 'opt_out', 'delete', 'adopt', 'forget'],

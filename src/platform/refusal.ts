@@ -88,6 +88,10 @@ function advice(
     const message = `the platform does not allow this API key to use ${route} (403)`;
     return { message, fix: said.fix || 'give the key the permission, or use another one' };
   }
+  if (status === 404 && route.endsWith('.list')) {
+    const message = `the platform answered 404 to ${route}: ${WRONG_URL}`;
+    return { message, fix: said.fix };
+  }
   const message = said.message || `the platform answered ${status} to ${route} without a reason`;
   return { message, fix: said.fix };
 }

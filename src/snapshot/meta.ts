@@ -3,9 +3,14 @@ import type { Database } from 'better-sqlite3';
 /** Single facts about the snapshot itself. */
 export interface Meta {
   get(name: string): string | undefined;
+  set(name: string, value: string): void;
 }
 
 export function metaIn(db: Database): Meta {
   const get = db.prepare<[string], { value: string }>('select value from meta where name = ?');
-  return { get: (name) => get.get(name)?.value };
+  const set = db.prepare('insert or replace into meta (name, value) values (?, ?)');
+  return {
+    get: (name) => get.get(name)?.value,
+    set: (name, value) => void set.run(name, value),
+  };
 }

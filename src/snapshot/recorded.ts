@@ -13,6 +13,7 @@ export interface Recorded {
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   count(kind: KindName): number;
+  isEmpty(): boolean;
 }
 
 /** A row of the table `recorded`; `noted`, its staging, has the same columns. */
@@ -49,6 +50,7 @@ export function recordedIn(db: Database): Recorded {
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
   );
   const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  const any = db.prepare('select 1 from recorded limit 1');
   const count = db.prepare<[string], { n: number }>(
     'select count(*) n from recorded where kind = ?',
   );
@@ -61,6 +63,7 @@ export function recordedIn(db: Database): Recorded {
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
     count: (kind) => count.get(kind)?.n ?? 0,
+    isEmpty: () => any.get() === undefined,
   };
 }
 

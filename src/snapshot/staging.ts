@@ -14,6 +14,8 @@ export interface Staging {
   addDesired(row: DesiredRow): void;
   /** Several addresses under one id of the source: all those records are invalid. */
   invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
+  /** An invalid record that names nobody stands under every key its id was last seen with. */
+  nameByOrigin(kind: KindName): void;
   desired(kind: KindName, key: Key): DesiredRow[];
   countDesired(kind: KindName): { records: number; valid: number; invalid: number };
   /** Invalid records, in the order they were read, after row `after`. */
@@ -74,7 +76,7 @@ export function stagingIn(db: Database): Staging {
 
 type DesiredPart = Pick<
   Staging,
-  'addDesired' | 'invalidateSharedIds' | 'desired' | 'countDesired' | 'invalid'
+  'addDesired' | 'invalidateSharedIds' | 'nameByOrigin' | 'desired' | 'countDesired' | 'invalid'
 >;
 
 function desiredIn(db: Database): DesiredPart {
@@ -88,12 +90,22 @@ function desiredIn(db: Database): DesiredPart {
        select id from temp.desired where kind = @kind and id <> ''
        group by id having count(distinct key) > 1)`,
   );
+  const named = db.prepare(
+    `insert into temp.desired (kind, id, key, alias, place, body, fingerprint, wants, reason, fix)
+     select d.kind, d.id, o.key, o.key, d.place, d.body, d.fingerprint, 0, d.reason, d.fix
+     from temp.desired d join origin o on o.kind = d.kind and o.id = d.id
+     where d.kind = ? and d.key is null and d.id <> ''`,
+  );
+  const nameless = db.prepare(
+    `delete from temp.desired where kind = @kind and key is null and id <> '' and exists (
+       select 1 from origin o where o.kind = @kind and o.id = desired.id)`,
+  );
   const ofKey = db.prepare<[string, string], StoredDesired>(
     'select * from temp.desired where kind = ? and key = ? order by rowid',
   );
   const count = db.prepare<[string], { records: number; valid: number; invalid: number }>(
     `select count(*) records, count(distinct iif(reason is null, key, null)) valid,
-       coalesce(sum(reason is not null), 0) invalid
+       count(distinct iif(reason is null, null, place)) invalid
      from temp.desired where kind = ?`,
   );
   const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
@@ -109,6 +121,10 @@ function desiredIn(db: Database): DesiredPart {
         reason: fault?.reason ?? null,
         fix: fault?.fix ?? null,
       }),
+    nameByOrigin: (kind) => {
+      named.run(kind);
+      nameless.run({ kind });
+    },
     invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
     desired: (kind, key) => ofKey.all(kind, key).map(desiredFrom),
     countDesired: (kind) => count.get(kind) ?? { records: 0, valid: 0, invalid: 0 },

@@ -7,7 +7,7 @@ import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
-import { wishOf, type Knowledge } from './decide.ts';
+import { decideAgain, wishOf, type Knowledge } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
 import type { Tally } from './tally.ts';
@@ -49,15 +49,32 @@ function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<
 }
 
 /**
- * The changes of one record, one after the other; what one of them learns ends the plan of the
- * rest.
+ * The changes of one record, one after the other. What one of them learns ends the plan of the rest;
+ * a creation that shows what it brought along is decided upon again at once, so that nobody stays
+ * subscribed to what the CRM forbids.
  */
 async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
+  const { run, kind } = applying;
+  const part = { run: run.id, kind: kind.name };
+  const first = run.snapshot.journal.planned({ ...part, phase }, key);
+  if (!(await sendAll(applying, first))) return;
+  decideAgain(applying, key);
+  for (const next of kind.phases) {
+    await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
+  }
+}
+
+/** Answers whether the record is to be decided upon again. `urgent`: opt-outs are sent even when asked to stop. */
+async function sendAll(
+  applying: Applying,
+  changes: readonly JournaledChange[],
+  urgent = false,
+): Promise<boolean> {
   const { run, kind, brake } = applying;
   const { journal } = run.snapshot;
-  const changes = journal.planned({ run: run.id, kind: kind.name, phase }, key);
   for (const [at, planned] of changes.entries()) {
-    if (run.stop.aborted || brake.stopped()) return;
+    const stays = urgent && planned.op === 'opt_out';
+    if ((run.stop.aborted && !stays) || brake.stopped()) return false;
     if (brake.holds(kind, planned)) continue;
     const change = aimed(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
@@ -66,15 +83,17 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
       journal.move(change.seq, 'stale', { at: run.clock.now(), reason });
       continue;
     }
-    const outcome = await attempt(applying, change);
+    const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     brake.note(kind, change, outcome);
     settle(applying, change, outcome);
-    if (outcome.is === 'stale' || outcome.is === 'unknown') {
-      for (const rest of changes.slice(at + 1))
-        journal.move(rest.seq, 'stale', { at: run.clock.now() });
-      return;
+    const brought = outcome.is === 'acked' && change.op === 'create' && outcome.observed;
+    if (outcome.is !== 'stale' && outcome.is !== 'unknown' && !brought) continue;
+    for (const rest of changes.slice(at + 1)) {
+      journal.move(rest.seq, 'stale', { at: run.clock.now() });
     }
+    return Boolean(brought);
   }
+  return false;
 }
 
 /** What follows a creation was planned before its record had an id. */
@@ -84,7 +103,11 @@ export function aimed({ run, kind }: Applying, change: JournaledChange): Journal
 }
 
 /** `sent` is written at the very moment the request leaves: until then nothing has happened. */
-async function attempt(applying: Applying, change: JournaledChange): Promise<Outcome> {
+async function attempt(
+  applying: Applying,
+  change: JournaledChange,
+  stop: AbortSignal,
+): Promise<Outcome> {
   const { run, kind, brake } = applying;
   const known = knownOf(applying, change);
   if (!known.fresh && brake.blinds(kind, change)) {
@@ -93,10 +116,10 @@ async function attempt(applying: Applying, change: JournaledChange): Promise<Out
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   return kind.send(change, {
-    signal: run.stop,
+    signal: stop,
     abort: run.abort,
     leaves: () => {
-      if (run.stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+      if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
       run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
     },
     answered: brake.hear,
@@ -126,7 +149,8 @@ export function settle(applying: Applying, change: JournaledChange, outcome: Out
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
-      relearn(applying, change, outcome.observed);
+      relearn(applying, outcome.about ?? change.key, outcome.observed);
+      run.snapshot.narrowing.add(kind.name, change.key);
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
@@ -143,18 +167,13 @@ function acknowledge(
   outcome: Extract<Outcome, { is: 'acked' }>,
 ): void {
   const { run, kind } = applying;
-  const { journal, recorded, problems, staging, narrowing } = run.snapshot;
+  const { journal, recorded, problems } = run.snapshot;
   const at = run.clock.now();
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
   journal.move(change.seq, 'acked', { at });
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(kind.name, change.key, change.part);
-  if (change.op === 'create' && outcome.observed) {
-    // A creation may have brought more than was asked for: it is decided upon once more.
-    staging.assume(kind.name, change.key);
-    narrowing.add(kind.name, change.key);
-  }
 }
 
 /**
@@ -194,7 +213,7 @@ function reject(
 /** What was read just now replaces what was listed, and the record is decided upon again. */
 function relearn(
   { run, kind }: Applying,
-  { key }: JournaledChange,
+  key: Key,
   observed: Extract<Outcome, { is: 'stale' }>['observed'],
 ): void {
   const { staging, narrowing } = run.snapshot;

@@ -65,7 +65,7 @@ export function createBrake(): Brake {
       if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
       if (outcome.is === 'held' || outcome.is === 'stale') return;
       silence = 0;
-      if (outcome.is === 'acked') refusals.acked(partOf(kind, change));
+      if (outcome.is === 'acked') refusals.acked(kind, change);
       else if (outcome.is === 'rejected') refusals.rejected(kind, change, outcome.status);
       else stop(scopeOf(kind, change, outcome), outcome.why);
     },
@@ -95,9 +95,9 @@ function countRefusals(stop: (scope: string, why: string) => void) {
   }
 
   return {
-    acked(scope: string): void {
+    acked(kind: Kind, change: Change): void {
       attempted += 1;
-      proven.add(scope);
+      if (change.op === 'create') proven.add(partOf(kind, change));
     },
     rejected(kind: Kind, change: Change, status: number): void {
       if (status === 409) return;

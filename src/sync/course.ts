@@ -9,6 +9,7 @@ import type { Tally } from './tally.ts';
 /** Everything the steps of a run share, and what they have found out so far. */
 export interface Course {
   run: Run;
+  /** Those that take part: one that cannot be read or listed leaves. */
   parts: readonly MirrorPart[];
   tally: Tally;
   brake: Brake;

@@ -43,6 +43,23 @@ export function decide({ run, kind, known, tally }: Deciding): void {
   }
 }
 
+/** What was decided becomes the journal's plan, and what is known already is recorded. */
+export function commit({ snapshot, clock, id }: Run): void {
+  snapshot.transaction(() => {
+    snapshot.staging.adoptForgotten();
+    snapshot.staging.adoptNoted();
+    snapshot.journal.adopt(id, clock.now());
+  });
+  snapshot.staging.clearDecisions();
+}
+
+/** Decides one record at once, by what is recorded of it now. */
+export function decideAgain({ run, kind, known, tally }: Deciding, key: Key): void {
+  run.snapshot.staging.assume(kind.name, key);
+  run.snapshot.stage(() => decideOne(run, kind, { key, known, tally }));
+  commit(run);
+}
+
 function decideOne(
   run: Run,
   kind: Kind,
@@ -86,15 +103,16 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
   const desired = staging.desired(kind.name, key);
   const renamed = first && recorded.ofId(kind.name, first.id, key);
   const replaced = renamed && staging.desired(kind.name, renamed.key).length === 0;
+  const takenOver = renamed && (!kind.keyedById || (replaced && known.certified)) ? [renamed] : [];
   const ids = desired.map(({ id }) => id).filter((id) => id !== '');
   return {
     key,
     desired,
     recorded: recorded.get(kind.name, key),
-    former: [
-      ...(replaced && known.certified ? [renamed] : []),
-      ...recorded.ofOrigins(kind.name, ids, key),
-    ],
+    former: [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)].map((row) => ({
+      row,
+      seen: staging.observed(kind.name, row.key),
+    })),
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,

@@ -33,6 +33,7 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Cert
     );
   }
   staging.invalidateSharedIds(kind.name, sharedId);
+  run.snapshot.stage(() => staging.nameByOrigin(kind.name));
   return step.value;
 }
 

@@ -17,6 +17,9 @@ export async function recover(applying: Applying): Promise<void> {
     await passTimeout(applying, change);
     const outcome = await find(applying, change);
     if (outcome) settle(applying, change, outcome);
+    if (outcome?.is !== 'acked' || change.op !== 'create') continue;
+    run.snapshot.staging.assume(kind.name, change.key);
+    run.snapshot.narrowing.add(kind.name, change.key);
   }
 }
 

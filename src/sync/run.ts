@@ -5,12 +5,12 @@
  * What is learnt on the way (somebody is found on the platform, or gone from it) is decided upon in
  * a further round of the same run, three rounds at most.
  */
-import { Busy, Invalid, isExpected } from '../model/errors.ts';
+import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { apply, type Applying } from './apply.ts';
 import type { Course } from './course.ts';
-import { decide, type Knowledge } from './decide.ts';
+import { commit, decide, type Knowledge } from './decide.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
@@ -30,13 +30,14 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   const course = begin(mirror, options);
   try {
     if (options.writes) await eachPart(course, (applying) => recover(applying));
-    for (const part of course.parts) await learn(course, part);
-    await list(course);
+    await readAll(course);
+    await listAll(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; ; round += 1) {
       plan(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      commit(course);
+      commit(course.run);
+      course.run.snapshot.narrowing.clear();
       await eachPart(course, apply);
       await eachPart(course, recover);
       if (!again(course)) break;
@@ -50,34 +51,52 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   return summary;
 }
 
-/** Reads one kind's source; what it lacks is said, and limits what may be done. */
-async function learn({ run, reasons, known }: Course, part: MirrorPart): Promise<void> {
-  const certificate = await read(run, part);
-  if (!certificate.complete && part.kind.needsCertificate) {
-    reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
+/**
+ * Reads the sources, one after the other. One that cannot be read takes its own kind out of the run
+ * and no other; throws what it threw when none is left.
+ */
+async function readAll(course: Course): Promise<void> {
+  const { run, reasons, known } = course;
+  for (const part of course.parts) {
+    const certificate = await read(run, part).catch((error: unknown) => drop(course, part, error));
+    if (!certificate) continue;
+    if (!certificate.complete && part.kind.needsCertificate) {
+      reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
+    }
+    known.set(part.kind, { certified: certificate.complete, listing: undefined });
   }
-  known.set(part.kind, { certified: certificate.complete, listing: undefined });
 }
 
 /**
- * Lists all kinds side by side, when this is a full run; the first failure ends the others. A kind
- * that the key may not list is known only by what is recorded.
+ * Lists all kinds side by side, when this is a full run. A kind that the key may not list is known
+ * only by what is recorded; one that cannot be listed goes alone.
  */
-async function list({ run, parts, known, brake }: Course): Promise<void> {
+async function listAll(course: Course): Promise<void> {
+  const { run, parts, known, brake } = course;
   if (run.mode === 'fast') return;
-  const others = new AbortController();
-  const stop = AbortSignal.any([run.stop, others.signal]);
-  await each(parts, parts.length, async ({ kind }) => {
+  await each(parts, parts.length, async (part) => {
+    const { kind } = part;
     try {
-      const listing = await observe({ ...run, stop }, kind);
-      run.snapshot.staging.resolveKeys(kind.name);
-      known.set(kind, { certified: knowledgeOf({ known }, kind).certified, listing });
+      const listing = await observe(run, kind);
+      if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
+      known.set(kind, { certified: knowledgeOf(course, kind).certified, listing });
     } catch (error) {
-      if (brake.refuses(error)) return;
-      others.abort(error);
-      throw error;
+      if (!brake.refuses(error)) drop(course, part, error);
     }
   });
+}
+
+/** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
+function drop(course: Course, part: MirrorPart, error: unknown): undefined {
+  const isLast = course.parts.length === 1;
+  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
+  if (isLast || endsAll || !isExpected(error)) throw error;
+  course.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
+  course.parts = course.parts.filter((other) => other !== part);
+}
+
+function isRefusedKey(error: unknown): boolean {
+  return error instanceof Rejected && error.status === 401;
 }
 
 function narrow({ run, known }: Course, kind: Kind): void {
@@ -103,18 +122,6 @@ function isLeftOver({ run, reasons }: Course, round: number): boolean {
   return true;
 }
 
-/** What was decided becomes the journal's plan, and what is known already is recorded. */
-function commit({ run }: Course): void {
-  const { snapshot, clock } = run;
-  snapshot.transaction(() => {
-    snapshot.staging.adoptForgotten();
-    snapshot.staging.adoptNoted();
-    snapshot.journal.adopt(run.id, clock.now());
-  });
-  snapshot.staging.clearDecisions();
-  snapshot.narrowing.clear();
-}
-
 async function eachPart(
   course: Course,
   step: (applying: Applying) => Promise<void>,
@@ -133,6 +140,6 @@ function again({ run, parts, brake }: Course): boolean {
   return parts.some(({ kind }) => run.snapshot.narrowing.next(kind.name, '', 1).length > 0);
 }
 
-function knowledgeOf({ known }: Pick<Course, 'known'>, kind: Kind): Knowledge {
+function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
   return known.get(kind) ?? { certified: false, listing: undefined };
 }

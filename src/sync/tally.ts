@@ -45,10 +45,12 @@ export function createTally(snapshot: Snapshot): Tally {
   return {
     adopted: (kind) => void (adopted[kind] += 1),
     notice(problem) {
+      const again = ranks.flat().some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
       const isNew = !before || (isConflict && before.reason !== problem.reason);
       snapshot.staging.addNoticed(problem);
+      if (again) return;
       if (!isConflict && isNew) news += 1;
       else if (!isConflict) known += 1;
       if (isNew || !isConflict) list(isNew ? 1 : 2, { ...problem, isNew });
@@ -75,4 +77,8 @@ export function createTally(snapshot: Snapshot): Tally {
     counts: () => ({ adopted, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+function sameProblem(a: Problem, b: Problem): boolean {
+  return a.kind === b.kind && a.key === b.key && a.class === b.class && a.part === b.part;
 }

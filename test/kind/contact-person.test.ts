@@ -265,7 +265,8 @@ describe('a suppressed person', () => {
 });
 
 test('who left under a former address stays out under the new one', () => {
-  const former = [{ ...remembered({ news: 'platform' }), key: 'old@example.com' }];
+  const row = { ...remembered({ news: 'platform' }), key: 'old@example.com' };
+  const former = [{ row, seen: [] }];
   for (const observed of [[], [shown()]]) {
     const decision = decide({ desired: [bothIn()], former, observed });
     expect(conflicts(decision)).toEqual([NEWS]);

@@ -71,7 +71,7 @@ describe('the platform’s own spelling', () => {
 
 describe('names', () => {
   test('a new key with the name of one whose key is gone takes it over', () => {
-    const former = [{ ...settled, key: 'old' }];
+    const former = [{ row: { ...settled, key: 'old' }, seen: [] }];
     const observed = [helloShown()];
     const same = decide({ former, observed, desired: [hello] });
     expect(same).toMatchObject({ changes: [], problems: [], adopts: false, forgets: ['old'] });

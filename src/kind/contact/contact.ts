@@ -10,7 +10,7 @@ import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
 import { contactKey, observe } from './observe.ts';
-import { creationBody, enrolment, observedBody } from './record.ts';
+import { enrolmentBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -27,6 +27,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
     decidesAbsent: false,
+    keyedById: false,
     desire: (value, place) => desireContact(fields, value, place),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
@@ -56,13 +57,41 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   if (change.op === 'opt_out' || (known.fresh && change.op !== 'delete')) return undefined;
   if (change.op === 'create') {
     const found = await search(access, change.key, known.signal);
-    return found.length === 0 ? undefined : stale(found, 'found on the platform');
+    if (found.length > 0) return stale(found, 'found on the platform');
+    return lookBack(access, change, known);
   }
   const target = change.target ?? known.recorded?.id;
   if (target === undefined) return undefined;
-  const now = await retrieve(access, target, known.signal);
-  if (now && now.fingerprint === known.recorded?.shown) return undefined;
-  return stale(now ? [now] : [], 'changed on the platform since it was last seen');
+  const now = await retrieve(access, { ...change, target }, known.signal);
+  if (now && now.fingerprint === known.recorded?.shown) return lookBack(access, change, known);
+  return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
+}
+
+/** Who left under a former address after it was last seen is not opted in under the new one. */
+async function lookBack(
+  access: Access,
+  change: Change,
+  known: Known,
+): Promise<Outcome | undefined> {
+  const { former } = enrolmentBody.parse(JSON.parse(change.body));
+  for (const { key, id, shown } of former) {
+    const now = await retrieve(access, { key, target: id }, known.signal);
+    if (now?.fingerprint === shown) continue;
+    const rows = await search(access, key, known.signal);
+    return { is: 'stale', about: key, observed: rows, why: 'a former contact changed' };
+  }
+  return undefined;
+}
+
+/**
+ * A contact that is not what it was planned on proves nothing else of its address: that is asked.
+ */
+async function anew(
+  access: Access,
+  { key }: Change,
+  { why, signal }: { why: string; signal: AbortSignal },
+): Promise<Outcome> {
+  return stale(await search(access, key, signal), why);
 }
 
 async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {
@@ -107,8 +136,9 @@ async function made(
     const whole = { ...answer, email: change.key, status, channels };
     return acked({ id, observed: observe(whole, access.channels) });
   }
-  const { forbids } = creationBody.parse(JSON.parse(change.body));
-  return acked({ id, observed: forbids ? await retrieve(access, id, signal) : undefined });
+  const { forbids } = enrolmentBody.parse(JSON.parse(change.body));
+  const whole = forbids && (await retrieve(access, { ...change, target: id }, signal));
+  return acked({ id, observed: whole || undefined });
 }
 
 /**
@@ -122,7 +152,7 @@ async function readBack(
 ): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (!row) return stale([], 'gone from the platform');
+  if (!row) return anew(access, change, { why: 'gone from the platform', signal });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
   if (holds(row, change)) return acked({ id: row.id, observed: row, found: !ours });
   return {
@@ -136,7 +166,7 @@ async function readBack(
 /** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
 async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
-  if (rows.length === 0) return stale([], 'gone from the platform');
+  if (rows.length === 0) return anew(access, change, { why: 'gone from the platform', signal });
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
@@ -144,7 +174,8 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
   const id = change.target ?? '';
   if ((await access.platform.remove(id, passage)) === 'removed') return acked({ id });
   return afterwards(async () => {
-    if ((await retrieve(access, id, passage.abort)) === undefined) return acked({ id });
+    const left = await retrieve(access, { ...change, target: id }, passage.abort);
+    if (left === undefined) return acked({ id });
     return {
       is: 'rejected',
       status: 200,
@@ -161,22 +192,26 @@ async function recover(access: Access, change: Change, signal: AbortSignal): Pro
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
   const done = rows.length === 1 && row && holds(row, change);
-  return done ? acked({ id: row.id, observed: row }) : stale(rows, 'did not happen');
+  if (done) return acked({ id: row.id, observed: row });
+  return anew(access, change, { why: 'did not happen', signal });
 }
 
 async function read(access: Access, change: Change, signal: AbortSignal): Promise<ObservedRow[]> {
-  if (change.target === undefined) return search(access, change.key, signal);
-  const row = await retrieve(access, change.target, signal);
+  const { key, target } = change;
+  if (target === undefined) return search(access, key, signal);
+  const row = await retrieve(access, { key, target }, signal);
   return row ? [row] : [];
 }
 
+/** Undefined also when it is there under another address: then it is another person's mailbox. */
 async function retrieve(
   access: Access,
-  id: string,
+  { key, target = '' }: Pick<Change, 'key' | 'target'>,
   signal: AbortSignal,
 ): Promise<ObservedRow | undefined> {
-  const contact = await access.platform.retrieve(id, { signal });
-  return contact && observe(contact, access.channels);
+  const contact = await access.platform.retrieve(target, { signal });
+  const isTheirs = contact && contactKey(contact.email) === key;
+  return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
 /** Everybody of exactly this address; the platform's own search may match more. */

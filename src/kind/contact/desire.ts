@@ -10,6 +10,8 @@ export interface ContactFields {
   email: string;
   deleted?: string | undefined;
   unsubscribed?: string | undefined;
+  /** Only looked for as yet. */
+  consentAt?: string | undefined;
   channels: readonly { id: string; subscription: string }[];
 }
 
@@ -19,7 +21,8 @@ const untrue = new Set(['', 'false', 'no', 'n', '0']);
 
 /** The names a source must know, each once. */
 export function fieldNames(fields: ContactFields): string[] {
-  const optional = [fields.deleted, fields.unsubscribed].filter((name) => name !== undefined);
+  const { deleted, unsubscribed, consentAt } = fields;
+  const optional = [deleted, unsubscribed, consentAt].filter((name) => name !== undefined);
   const channels = fields.channels.map((channel) => channel.subscription);
   return [...new Set([fields.id, fields.email, ...optional, ...channels])];
 }
@@ -36,7 +39,7 @@ export function desireContact(
   const id = text(at(value, fields.id));
   if (id === unreadable) faults.push(noSingleValue(fields.id));
   const address = contactKey(text(at(value, fields.email)));
-  const key = emailForm.safeParse(address).success ? address : undefined;
+  const key = isAddress(address) ? address : undefined;
   if (id === '') faults.push(blank(fields.id));
   if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
   const channels = wishes(fields, value, faults);
@@ -54,6 +57,11 @@ export function desireContact(
     wants: !wanted.gone && Object.values(channels).includes('opt_in'),
     invalid: faults[0],
   };
+}
+
+/** Invisible characters and a scheme ("mailto:") would make a second person of somebody known. */
+function isAddress(text: string): boolean {
+  return emailForm.safeParse(text).success && !/[\p{Cc}\p{Cf}:]/u.test(text);
 }
 
 type Wishes = Record<string, Subscription | null>;

@@ -3,7 +3,13 @@
  */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
-import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
+import {
+  canonicalJson,
+  type Fault,
+  type Key,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import { decideChannel, seen, type ConsentPolicy, type Person, type Verdict } from './decide.ts';
@@ -34,7 +40,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     problems: [],
   };
   for (const channel of rules.channels) decideOne(decision, channel, facts);
-  markCreation(decision, facts);
+  markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
   decision.changes = decision.changes.filter(allowed);
@@ -73,7 +79,7 @@ function factsOf(states: States, rules: PersonRules): Facts {
     recorded,
     shown,
     contacts,
-    former: states.former.map((row) => recordedBody.parse(JSON.parse(row.body))),
+    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules.channels)),
     desired,
     person: {
       present: contacts.length > 0,
@@ -97,6 +103,22 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** What is known of somebody under a former address: what was recorded, and what is shown since. */
+function pastOf(
+  row: RecordedRow,
+  rows: readonly ObservedRow[],
+  all: readonly string[],
+): RecordedContact {
+  const recorded = recordedBody.parse(JSON.parse(row.body));
+  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
+  const channels = { ...recorded.channels };
+  for (const channel of all) {
+    const is = seen(channels[channel], strictestOf(shown, channel), shown.length > 0);
+    if (is) channels[channel] = is;
+  }
+  return { ...recorded, contacts: [...recorded.contacts, ...shown], channels };
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
@@ -144,11 +166,18 @@ function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts)
   return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
 }
 
-/** A creation may bring channels along that nobody asked for; it says whether that would matter. */
-function markCreation(decision: Decision, { desired }: Facts): void {
+/**
+ * A creation may bring channels along that nobody asked for; it says whether that would matter. And
+ * whoever is brought in is looked at under former addresses, where nothing was listed just now.
+ */
+function markEnrolments(decision: Decision, { states, desired }: Facts): void {
   const forbids = [...desired.values()].includes('opt_out');
-  const body = canonicalJson({ forbids });
-  decision.changes = decision.changes.map((one) => (one.op === 'create' ? { ...one, body } : one));
+  const former = states.former.flatMap(({ row: { key, id, shown }, seen: [now] }) =>
+    id === undefined ? [] : [{ key, id, shown: now?.fingerprint ?? shown }],
+  );
+  const body = canonicalJson({ forbids, former });
+  const brings = ({ op }: Change): boolean => op === 'create' || op === 'opt_in';
+  decision.changes = decision.changes.map((one) => (brings(one) ? { ...one, body } : one));
 }
 
 function conflictProblem(key: Key, part: string, fault: Fault): Problem {

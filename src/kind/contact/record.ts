@@ -37,8 +37,16 @@ export const recordedBody = z.object({
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
-/** What a change that creates a contact carries: whether the CRM forbids some other channel. */
-export const creationBody = z.object({ forbids: z.boolean() });
+/**
+ * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
+ * channel. former: her contacts under former addresses, as they were recorded.
+ */
+export const enrolmentBody = z.object({
+  forbids: z.boolean().default(false),
+  former: z
+    .array(z.object({ key: z.string(), id: z.string(), shown: z.string().optional() }))
+    .default([]),
+});
 
 /** What a change of a subscription says. */
 export function enrolment(change: Change): { channel: string; subscription: Subscription } {

@@ -55,7 +55,7 @@ export const phases = [0];
 
 export function decideTemplate(states: States, policy: TemplatePolicy): Decision {
   const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
-  const known = states.recorded ?? states.former[0];
+  const known = states.recorded ?? states.former[0]?.row;
   const recorded = known && recordedBody.parse(JSON.parse(known.body));
   const shown = shownOf(states, recorded);
   const [row] = states.desired;

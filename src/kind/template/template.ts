@@ -22,6 +22,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     phases,
     needsCertificate: false,
     decidesAbsent: true,
+    keyedById: true,
     desire: desireTemplate,
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
