@@ -144,7 +144,7 @@ function printText(
     ...channels.map(
       ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
     ),
-    ...(others > 0 ? [`Besides   ${others} more organizations; --json names their keys`] : []),
+    ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
     '',
     'Paste this into another terminal to use it:',
     '',

@@ -1,4 +1,5 @@
 import type { Clock, Random } from '../model/clock.ts';
+import { Invalid } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
 import { refuse, timestamp, toAnswer } from './answer.ts';
 import { arrange } from './arrange.ts';
@@ -154,8 +155,11 @@ function openAccounts(
   const drawnKey = apiKey ?? `key_live_${letters(random)}${letters(random)}`;
   const accounts = createAccounts(storage, { random, now: () => clock.now(), manner });
   const stored = storage.load();
-  if (stored.length > 0) accounts.restore(stored);
-  else arrange(accounts, { apiKey, drawnKey, channels, seedFile });
+  if (stored.length === 0) arrange(accounts, { apiKey, drawnKey, channels, seedFile });
+  else accounts.restore(stored);
+  if (accounts.byKey(drawnKey) === undefined && apiKey !== undefined) {
+    throw new Invalid('the data file has no such API key: use one of its own, or a new file');
+  }
   storage.save();
   return accounts;
 }

@@ -7,18 +7,20 @@ import { enrolment } from './enrolment.ts';
 import { everywhere, organizations } from './everywhere.ts';
 import { isReading, type Sections } from './sentence.ts';
 import { templates } from './templates.ts';
-import { hasAccounts, KEY, serveWorld } from './world.ts';
+import { KEY, serveWorld } from './world.ts';
 
-const anywhere: Sections = { ...contacts, ...enrolment, ...templates, ...everywhere };
-const withAccounts: Sections = { ...domains, ...apiKeys, ...organizations };
+const all: Sections = {
+  ...contacts,
+  ...enrolment,
+  ...templates,
+  ...domains,
+  ...apiKeys,
+  ...everywhere,
+  ...organizations,
+};
 
 describe('the emulator', () => {
-  shown(anywhere, 'for each sentence its request');
-  const waits = !hasAccounts();
-  if (waits) process.stderr.write('contract: domains and keys skipped, the emulator has none\n');
-  describe.skipIf(waits)('with domains, keys and organizations', () => {
-    shown(withAccounts, 'for each sentence its request');
-  });
+  shown(all, 'for each sentence its request');
 });
 
 function shown(sections: Sections, title: string) {
@@ -37,9 +39,8 @@ function shown(sections: Sections, title: string) {
 /** Read-only, against a platform with real people on it. */
 const { PLATFORM_URL: url = '', PLATFORM_API_KEY: key = '' } = process.env;
 describe.skipIf(url === '' || key === '')('the platform of PLATFORM_URL', () => {
-  const readable = Object.entries({ ...anywhere, ...withAccounts }).flatMap(
-    ([section, sentences]) =>
-      sentences.filter(isReading).map((one) => [`${section}: ${one.says}`, one] as const),
+  const readable = Object.entries(all).flatMap(([section, sentences]) =>
+    sentences.filter(isReading).map((one) => [`${section}: ${one.says}`, one] as const),
   );
   test.for(readable)('%s', { timeout: 150_000 }, async ([, sentence], { skip }) => {
     try {
@@ -52,8 +53,7 @@ describe.skipIf(url === '' || key === '')('the platform of PLATFORM_URL', () => 
 });
 
 test('only what reads is asked of real platforms', async () => {
-  const all = Object.values({ ...anywhere, ...withAccounts }).flat();
-  const readable = all.filter(isReading);
+  const readable = Object.values(all).flat().filter(isReading);
   expect(readable.length).toBeGreaterThan(20);
   expect(readable.filter((one) => !one.ask.startsWith('GET '))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { count, envelope, refusal, text, type Sections, type Sentence } from './sentence.ts';
 
-/** Every operation that takes an API key and is there in any emulator. */
+/** Every operation that takes an API key, on contacts and templates. */
 const operations: [ask: string, body?: object][] = [
   ['GET /api/contacts/list'],
   ['GET /api/contacts/retrieve/con_ann'],

@@ -63,13 +63,6 @@ function createWorld(limits: string[] = ['*=10000/1']) {
   return emulator;
 }
 
-/** Whether the emulator has domains, keys and organizations: sentences about them wait for it. */
-export function hasAccounts(): boolean {
-  const headers = { 'x-api-key': KEY };
-  const { status } = createWorld().handle({ method: 'GET', path: '/api/domain/v1/list', headers });
-  return status !== 404;
-}
-
 /** That world behind a socket; answers its address. */
 export async function serveWorld(limits?: string[]): Promise<string> {
   const { url, close } = await serve(createWorld(limits), 0);

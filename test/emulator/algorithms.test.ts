@@ -9,8 +9,11 @@ const names = algorithms.map(({ name }) => name);
 /** A meter of 4 requests in 10 seconds, unless told otherwise, asked at seconds since noon. */
 function meterOf(name: string, limit: Limit = { requests: 4, windowSeconds: 10 }) {
   const meter = findAlgorithm(name)(limit);
-  return (second: number): Reading =>
-    meter({ epoch: NOON + second * 1000, monotonic: second * 1000 });
+  return (second: number): Reading => {
+    // Whole milliseconds: 1.001 * 1000 is not 1001.
+    const ms = Math.round(second * 1000);
+    return meter({ epoch: NOON + ms, monotonic: ms });
+  };
 }
 
 /** Asked at each second in turn: what is left, or `429` and the seconds until one is allowed. */

@@ -96,6 +96,17 @@ describe('a data file', () => {
     expect(worldOf(platform)).toEqual(beginning);
   });
 
+  test('is not opened with a key it does not have', () => {
+    started();
+    open.pop()?.close();
+    const storage = openFile(path);
+    open.push(storage);
+    expect(() => twoOrganizations({ storage, apiKey: 'k_other' })).toThrow(
+      'the data file has no such API key: use one of its own, or a new file',
+    );
+    expect(twoOrganizations({ storage, apiKey: 'k_read' }).apiKey).not.toBe('k_read');
+  });
+
   test('keeps what is seeded by a program, with the next request or at the end', () => {
     const platform = started();
     platform.seed.contact({ id: 'con_late', email: 'late@example.org' });

@@ -2,6 +2,7 @@
  * A world in one SQLite file. Every change is in the file before its answer is given, so a process
  * that is killed loses nothing; a machine that loses its power may lose the last moments, and the
  * file stays whole (WAL, synchronous = NORMAL). One process at a time: the file is locked.
+ * Not in it are the request log and what the limits have counted: they begin anew.
  */
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
