@@ -49,8 +49,8 @@ function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<
 }
 
 /**
- * The changes of one record, one after the other. What one of them learns ends the plan of the rest;
- * a creation that shows what it brought along is decided upon again at once, so that nobody stays
+ * The changes of one record, one after the other. What one of them learns ends the plan of the
+ * rest; a creation that shows what it brought along is decided upon again at once, so that nobody stays
  * subscribed to what the CRM forbids.
  */
 async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
@@ -64,7 +64,10 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   }
 }
 
-/** Answers whether the record is to be decided upon again. `urgent`: opt-outs are sent even when asked to stop. */
+/**
+ * Answers whether the record is to be decided upon again. `urgent`: opt-outs are sent also when the
+ * run was asked to stop.
+ */
 async function sendAll(
   applying: Applying,
   changes: readonly JournaledChange[],
