@@ -50,8 +50,8 @@ function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<
 
 /**
  * The changes of one record, one after the other. What one of them learns ends the plan of the
- * rest; a creation that shows what it brought along is decided upon again at once, so that nobody stays
- * subscribed to what the CRM forbids.
+ * rest; a creation that shows what it brought along is decided upon again at once, so that nobody
+ * stays subscribed to what the CRM forbids.
  */
 async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
   const { run, kind } = applying;
