@@ -33,7 +33,8 @@ export function recordedIn(db: Database): Recorded {
     'select * from recorded where kind = ? and key = ?',
   );
   const ofId = db.prepare<[string, string, string], StoredRecord>(
-    'select * from recorded where kind = ? and id = ? and key <> ? limit 1',
+    `select * from recorded indexed by recorded_by_id
+     where kind = ? and id = ? and key <> ? limit 1`,
   );
   const ofOrigin = db.prepare<[string, string, string], StoredRecord>(
     `select r.* from origin o join recorded r on r.kind = o.kind and r.key = o.key

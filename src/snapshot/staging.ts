@@ -101,7 +101,8 @@ function desiredIn(db: Database): DesiredPart {
        select 1 from origin o where o.kind = @kind and o.id = desired.id)`,
   );
   const ofKey = db.prepare<[string, string], StoredDesired>(
-    'select * from temp.desired where kind = ? and key = ? order by rowid',
+    `select * from temp.desired indexed by desired_by_key
+     where kind = ? and key = ? order by rowid`,
   );
   const count = db.prepare<[string], { records: number; valid: number; invalid: number }>(
     `select count(*) records, count(distinct iif(reason is null, key, null)) valid,
@@ -168,10 +169,12 @@ function observedIn(db: Database): ObservedPart {
        (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
        alias) where kind = @kind`,
   );
-  const forget = db.prepare('delete from temp.observed where kind = ? and key = ?');
+  const forget = db.prepare(
+    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
+  );
   const ofKey = db.prepare<[string, string], StoredObserved>(
     `select kind, id, alias, body, fingerprint, created_at
-     from temp.observed where kind = ? and key = ? order by id`,
+     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
   );
   const count = db.prepare<[string], { n: number }>(
     'select count(*) n from temp.observed where kind = ?',
