@@ -75,7 +75,7 @@ function table(rows: readonly { text: string; line: string }[]): string[] {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const port = parseWhole('--port', flags.port, 65_535);
-  const emulator = openEmulator(flags);
+  const emulator = openEmulator(flags, shell);
   try {
     const served = await serveAt(emulator, port);
     if (flags.json) printJson(emulator, served.url, shell);
@@ -88,13 +88,19 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return 0;
 }
 
-function openEmulator(flags: Flags): Emulator {
+function openEmulator(flags: Flags, shell: Shell): Emulator {
   const seedFile = readSeedFile(flags.seedFile);
   const random = seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER));
   const apiKey = parseKey(flags.key);
   const channels = parseChannels(flags.channel ?? (seedFile ? [] : defaultChannels));
   const storage = flags.data === undefined ? undefined : openFile(flags.data);
+  const arranges = flags.seedFile !== undefined || flags.channel !== undefined;
   try {
+    if (arranges && storage && storage.load().length > 0) {
+      shell.note(
+        `${flags.data} holds a world already → --seed-file and --channel are not looked at`,
+      );
+    }
     const clock = { now: Date.now, monotonic: () => performance.now() };
     const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
     const imitated = { limits, algorithm, quirks, faults };

@@ -52,10 +52,9 @@ export const wordRule: Rule = {
 /** Tools and places of whoever writes the code, and notes to oneself. */
 const elsewhere = new RegExp(
   [
-    String.raw`\b(?:claude|chatgpt|llm|subagent)s?\b`,
     String.raw`\bissue #`,
     String.raw`\b(?:todo|fixme)\b`,
-    String.raw`(?<![\w.$}])/(?:work|home|root)/`,
+    String.raw`(?<![\w.$}])/(?:home|root)/`,
   ].join('|'),
   'gi',
 );
@@ -68,19 +67,15 @@ export const workplaceRule: Rule = {
   planted: [
     one('src/sync/run.ts', '// TODO: count'),
     one('src/sync/run.ts', '/* FIXME */'),
-    one('test/sync/run.test.ts', "const file = '/work/data/people.csv';"),
+    one('test/sync/run.test.ts', "const file = '/home/ann/people.csv';"),
     one('Dockerfile', 'COPY . /home/node/app'),
     one('README.md', 'See issue #12.'),
-    one('CHANGELOG.md', 'Written by ChatGPT.'),
     one('config/mirror.yaml', 'snapshot: /root/acme.sqlite'),
-    one('package.json', '"author": "Claude"'),
-    one('bench/csv.ts', '// a subagent measured'),
-    one('.ci/run', '# an LLM reads this'),
   ],
   harmless: [
     one('src/sync/run.ts', "const url = 'https://example.com/home/index.html';"),
-    one('test/sync/run.test.ts', 'const file = `${folder}/work/people.csv`;'),
-    one('src/sync/run.ts', 'const work = `./work/${homework}`;'),
+    one('test/sync/run.test.ts', 'const file = `${folder}/home/people.csv`;'),
+    one('src/sync/run.ts', 'const work = `./home/${homework}`;'),
   ],
 };
 
