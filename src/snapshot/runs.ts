@@ -4,8 +4,6 @@ import type { Database } from 'better-sqlite3';
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** Whether a full run ever ended as it should: until then this is the first load. */
-  hasProven(): boolean;
   /** Forgets runs that ended before `before`, in milliseconds since the epoch. */
   prune(before: number): void;
 }
@@ -17,14 +15,10 @@ export function runsIn(db: Database): Runs {
   const finish = db.prepare(
     `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at where id = @id`,
   );
-  const proven = db.prepare<[], { n: number }>(
-    `select exists (select 1 from run where mode = 'full' and status in ('done', 'rejected', 'held')) n`,
-  );
   const prune = db.prepare('delete from run where ended_at < ?');
   return {
     start: (run) => void start.run(run),
     finish: (run) => void finish.run(run),
-    hasProven: () => proven.get()?.n === 1,
     prune: (before) => void prune.run(before),
   };
 }

@@ -47,10 +47,10 @@ export function conclude(course: Course): Summary {
     const { runs, journal, problems, recorded } = run.snapshot;
     run.snapshot.transaction(() => {
       for (const { kind } of course.parts) {
+        problems.adopt(kind.name, run.id, at);
         if (!course.known.get(kind)?.certified) continue;
         recorded.adoptOrigins(kind.name);
         problems.dropUnnamed(kind.name);
-        problems.adopt(kind.name, run.id, at);
         if (course.plan) problems.forgetUnnoticed(kind.name, run.id);
       }
       const { problems: _, ...kept } = summary;

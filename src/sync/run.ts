@@ -29,7 +29,7 @@ const rounds = 3;
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const course = begin(mirror, options);
   try {
-    if (options.writes) await eachPart(course, (applying) => recover(applying));
+    if (options.writes) await eachPart(course, recover);
     await readAll(course);
     await listAll(course);
     for (const { kind } of course.parts) narrow(course, kind);

@@ -208,3 +208,12 @@ test('templates that cannot be listed leave people their opt-outs', async () => 
   expect(summary.contacts.applied).toMatchObject({ opt_out: 1 });
   stage.close();
 });
+
+test('what is invalid in an uncertified reading is new once, and known from then on', async () => {
+  const stage = createStage();
+  Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'maybe' });
+  expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: true }]);
+  expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: false }]);
+  stage.close();
+});
