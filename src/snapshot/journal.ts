@@ -13,11 +13,6 @@ import type { Key, KindName } from '../model/record.ts';
 export interface Journal {
   /** Takes the plan over from staging. */
   adopt(run: string, at: number): void;
-  add(
-    run: string,
-    change: Omit<JournaledChange, 'seq' | 'run' | 'state' | 'sentAt'>,
-    at: number,
-  ): void;
   /** The next keys of a phase that still have planned changes, after `after`. */
   plannedKeys(part: PlanPart, after: Key, count: number): Key[];
   planned(part: PlanPart, key: Key): JournaledChange[];
@@ -64,10 +59,6 @@ export function changesIn(db: Database): Journal {
      select @run, kind, key, op, part, target, body, phase, 'planned', @at
      from temp.planned order by phase, kind, key, seq`,
   );
-  const add = db.prepare(
-    `insert into change (run, kind, key, op, part, target, body, phase, state, planned_at)
-     values (@run, @kind, @key, @op, @part, @target, @body, @phase, 'planned', @at)`,
-  );
   const keys = db.prepare<PlanPart & { after: Key; count: number }, { key: Key }>(
     `select distinct key from change indexed by change_by_run
      where run = @run and kind = @kind and phase = @phase and state = 'planned' and key > @after
@@ -99,7 +90,6 @@ export function changesIn(db: Database): Journal {
   );
   return {
     adopt: (run, at) => void adopt.run({ run, at }),
-    add: (run, change, at) => void add.run({ ...change, target: change.target ?? null, run, at }),
     plannedKeys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
     planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
     move: (seq, to, { at, reason = null, fix = null }) => {

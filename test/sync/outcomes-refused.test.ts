@@ -288,7 +288,9 @@ describe('a delete', () => {
     world.people([{ email: ann, news: 'yes' }]);
     await world.sync();
     const id = world.snapshot.recorded.get('contact', ann)?.id ?? '';
-    world.snapshot.journal.add('earlier', change(id), world.clock.now());
+    world.snapshot.staging.addPlanned(change(id));
+    world.snapshot.journal.adopt('earlier', world.clock.now());
+    world.snapshot.staging.clearDecisions();
     const [planned] = world.snapshot.journal.planned(
       { run: 'earlier', kind: 'contact', phase: 2 },
       ann,
