@@ -15,6 +15,9 @@ import type { Mirror, MirrorPart } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
 
+/** The most a page may hold, then less: what fell on a page border stands elsewhere. */
+const pageSizes = [100, 83];
+
 /** The platform of a configuration, over the network. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
@@ -43,6 +46,7 @@ export function assemble(
     clock: systemClock,
     random: Math.random,
     timeoutMs: config.platform.timeoutMs,
+    pageSizes,
     keepMs: config.keepMs,
     requests: platform.requests,
   };

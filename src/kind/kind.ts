@@ -106,8 +106,6 @@ export interface Passage {
   abort: AbortSignal;
   /** Called right before it leaves; throws Held to keep it. */
   leaves(): void;
-  /** Called with the status of the answer as it comes in, before anything else leaves. */
-  answered(status: number): void;
 }
 
 /** How fresh our knowledge is when a change is about to be sent. */

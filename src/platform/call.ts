@@ -15,8 +15,6 @@ export interface CallOptions {
   abort?: AbortSignal | undefined;
   /** Called right before each attempt leaves; what it throws keeps that attempt from leaving. */
   leaves?: (() => void) | undefined;
-  /** Called with the status of each answer as it comes in, before anything else leaves. */
-  answered?: ((status: number) => void) | undefined;
   /** Default 'other'. */
   priority?: Priority | undefined;
 }
@@ -57,21 +55,24 @@ export interface CallerOptions {
   maxAttempts?: number | undefined;
 }
 
+/** A key that was refused (401) is not used again: nothing that comes later leaves. */
 export function createCaller(options: CallerOptions): Caller {
   const { send, gate, apiKey, clock, random, maxAttempts } = options;
   const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
+  let refused: Answer | undefined;
 
   async function perform<R>(
     call: Call<unknown>,
-    { signal, abort, leaves, answered, priority }: CallOptions,
+    { signal, abort, leaves, priority }: CallOptions,
     read: (answer: Answer) => R,
   ): Promise<R> {
-    const { route, resend } = call.operation;
+    const { route, resend, session } = call.operation;
     const request = build(call, apiKey);
     const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
+      if (refused && !session) interpret(refused, call, apiKey);
       leaves?.();
       const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
-      answered?.(answer.status);
+      if (answer.status === 401 && !session) refused = answer;
       return answer;
     };
     const attempt = async () => read(await gate.through(route, leave, { signal, priority }));

@@ -7,8 +7,8 @@ import type { Key, KindName } from '../model/record.ts';
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * `sent` is on disk before the request leaves. `unknown` and, after a crash, `sent` are resolved by
- * reading. A change that certainly did not happen goes back to planned.
+ * `sent` is on disk before the request leaves; what a crash leaves as sent is unknown to the next
+ * run. `unknown` is resolved by reading. A change that certainly did not happen goes back to planned.
  */
 export interface Journal {
   /** Takes the plan over from staging. */
@@ -19,6 +19,8 @@ export interface Journal {
   move(seq: number, to: ChangeState, how: Move): void;
   /** Everything sent whose outcome is not known, oldest first; of every run. */
   open(kind: KindName): JournaledChange[];
+  /** What a process that has ended left as sent: nobody waits for its answer any more. */
+  doubt(kind: KindName): void;
   /** What is still planned will not be sent any more. */
   abandon(kind: KindName, at: number): void;
   /** How many changes of a run are in which state, by kind and operation. */
@@ -78,6 +80,10 @@ export function changesIn(db: Database): Journal {
     `select ${columns} from change indexed by change_open
      where ended_at is null and state in ('sent', 'unknown') and kind = ? order by seq`,
   );
+  const doubt = db.prepare(
+    `update change indexed by change_open set state = 'unknown'
+     where ended_at is null and state = 'sent' and kind = ?`,
+  );
   const abandon = db.prepare(
     `update change indexed by change_open set state = 'stale', ended_at = ?
      where ended_at is null and state = 'planned' and kind = ?`,
@@ -97,6 +103,7 @@ export function changesIn(db: Database): Journal {
       else move.run({ seq, to, at, reason, fix });
     },
     open: (kind) => open.all(kind).map(fromStored),
+    doubt: (kind) => void doubt.run(kind),
     abandon: (kind, at) => void abandon.run(at, kind),
     tally: (run) => tally.all(run),
     prune: (before) => void prune.run(before),

@@ -105,39 +105,56 @@ export function aimed({ run, kind }: Applying, change: JournaledChange): Journal
   return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
 }
 
-/** `sent` is written at the very moment the request leaves: until then nothing has happened. */
+/**
+ * Looked at where what is known is too old, then sent. What has waited for the budget until its
+ * knowledge is too old does not leave: it is looked at again. `sent` is written at the very moment
+ * the request leaves: until then nothing has happened.
+ */
 async function attempt(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<Outcome> {
   const { run, kind, brake } = applying;
-  const known = knownOf(applying, change);
-  if (!known.fresh && brake.blinds(kind, change)) {
-    return { is: 'held', why: 'it cannot be looked at before it is sent' };
+  for (;;) {
+    const known = knownOf(applying, change);
+    if (!known.fresh && brake.blinds(kind, change)) {
+      return { is: 'held', why: 'it cannot be looked at before it is sent' };
+    }
+    const looked = await kind.look(change, known);
+    if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
+    const provenAt = known.fresh ? known.at : run.clock.now();
+    let isOld = false;
+    const outcome = await kind.send(change, {
+      signal: stop,
+      abort: run.abort,
+      leaves() {
+        if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+        isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
+        if (isOld) throw new Held('what is known of it has become too old');
+        run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
+      },
+    });
+    if (outcome.is !== 'held' || !isOld) return outcome;
   }
-  const looked = await kind.look(change, known);
-  if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-  return kind.send(change, {
-    signal: stop,
-    abort: run.abort,
-    leaves: () => {
-      if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
-      run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
-    },
-    answered: brake.hear,
-  });
 }
 
-function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known {
+function knownOf(
+  { run, kind, known }: Applying,
+  change: JournaledChange,
+): Known & { at: number } {
   const recorded = run.snapshot.recorded.get(kind.name, change.key);
   const listed = known.listing?.complete ? known.listing.at : 0;
   const looked = run.snapshot.staging.lookedAt(kind.name, change.key);
   const alone = typeof looked === 'number' ? looked : 0;
   const seen = change.op === 'create' ? 0 : (recorded?.seenAt ?? 0);
-  const newest = Math.max(listed, alone, seen);
-  const fresh = newest >= run.startedAt && run.clock.now() - newest < freshMs;
-  return { recorded, fresh, signal: run.abort };
+  const at = Math.max(listed, alone, seen);
+  return { recorded, fresh: isFresh(run, at), at, signal: run.abort };
+}
+
+/** Seen in this run, and not too long ago. */
+function isFresh(run: Run, at: number): boolean {
+  return at >= run.startedAt && run.clock.now() - at < freshMs;
 }
 
 /**

@@ -18,10 +18,6 @@ export interface Brake {
   holds(kind: Kind, change: Change): boolean;
   /** Whether it cannot be looked at before it is sent. */
   blinds(kind: Kind, change: Change): boolean;
-  /**
-   * Hears every answer at once: after a 401 nothing more may leave, before it is even understood.
-   */
-  hear(status: number): void;
   note(kind: Kind, change: Change, outcome: Outcome): void;
   /** Whether an error means that a route may not be used, which stops that route and no more. */
   refuses(error: unknown): boolean;
@@ -42,7 +38,6 @@ export function createBrake(): Brake {
     if (!stops.has(scope)) stops.set(scope, why);
   };
   const refusals = countRefusals(stop);
-  let keyRefused = false;
   let silence = 0;
 
   function noteSilence(why: string): void {
@@ -53,9 +48,7 @@ export function createBrake(): Brake {
   }
 
   return {
-    hear: (status) => void (keyRefused ||= status === 401),
     holds: (kind, change) =>
-      keyRefused ||
       stops.has('run') ||
       stops.has(kind.route(change.op)) ||
       (change.part !== '' && stops.has(partOf(kind, change))) ||
@@ -76,7 +69,7 @@ export function createBrake(): Brake {
       return true;
     },
     reasons: () => [...stops.values()],
-    stopped: () => keyRefused || stops.has('run'),
+    stopped: () => stops.has('run'),
   };
 }
 

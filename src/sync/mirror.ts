@@ -15,6 +15,8 @@ export interface Mirror {
    * One request's deadline: a creation of unknown outcome is looked for only after it has passed.
    */
   timeoutMs: number;
+  /** Of the first pass of a listing, and of those that follow when it proves nothing. */
+  pageSizes: readonly number[];
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   requests(): RequestCounts;

@@ -27,13 +27,12 @@ interface Claim {
   began: number;
 }
 
-const pageSizes = [100, 83];
 const pagesAtOnce = 16;
 
 export async function observe(run: Run, kind: Kind): Promise<Listing> {
   const at = run.clock.now();
   let claim: Claim | undefined;
-  for (const limit of pageSizes) {
+  for (const limit of run.pageSizes) {
     const first = await pass(run, kind, limit);
     // Of both passes together the first claim is proven or not: all that it counted was there then.
     claim ??= first;

@@ -3,19 +3,21 @@ import { Interrupted } from '../model/errors.ts';
 import type { KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
+import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import type { Mirror, Run, RunOptions } from './mirror.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { createTally } from './tally.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
-  const { snapshot, clock, random } = mirror;
+  const { snapshot, random } = mirror;
+  const clock = even(mirror.clock);
   const at = clock.now();
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const id = `${stamp}-${Math.floor(random() * 0x10000)
     .toString(16)
     .padStart(4, '0')}`;
-  const run: Run = { ...mirror, ...options, id, startedAt: at };
+  const run: Run = { ...mirror, ...options, clock, id, startedAt: at };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
   );
@@ -23,7 +25,10 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.narrowing.clear();
   if (options.writes) {
     snapshot.transaction(() => {
-      for (const { kind } of parts) snapshot.journal.abandon(kind.name, at);
+      for (const { kind } of parts) {
+        snapshot.journal.doubt(kind.name);
+        snapshot.journal.abandon(kind.name, at);
+      }
       snapshot.runs.start({ id, mode: options.mode, at });
     });
   }
@@ -37,6 +42,12 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     plan: undefined,
     failure: undefined,
   };
+}
+
+/** Within a run time goes on evenly, whatever is done to the machine's clock. */
+function even({ now, monotonic, sleep }: Clock): Clock {
+  const offset = now() - monotonic();
+  return { now: () => Math.round(offset + monotonic()), monotonic, sleep };
 }
 
 export function conclude(course: Course): Summary {

@@ -28,7 +28,10 @@ const forms = {
   },
 };
 
-export function arrangeLetters(stage: Stage, letters: readonly Letter[]): void {
+export function arrangeLetters(
+  stage: Pick<Stage, 'templates' | 'emulator'>,
+  letters: readonly Letter[],
+): void {
   for (const [at, { crm, platform }] of letters.entries()) {
     const name = `letter-${at}`;
     const form = forms[crm === 'absent' ? 'bare' : crm];

@@ -250,7 +250,7 @@ describe('a run that failed', () => {
     const never = new AbortController().signal;
     const mirror = { name: 'world', parts, snapshot, clock, random: Math.random, keepMs: 1e10 };
     const failed = run(
-      { ...mirror, timeoutMs: 150, requests: gate.counts },
+      { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
       {
         mode: 'full',
         writes: true,

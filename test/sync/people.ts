@@ -1,11 +1,13 @@
 /** People on both sides of a mirror, what happens to them, and what must never be sent to them. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { channels, type Stage } from './process.ts';
+import type { Clock } from '../../src/model/clock.ts';
+import { channels } from './mirror.ts';
+import type { Stage } from './process.ts';
 
 /** What may be true of one address on both sides before a run. */
 export const person = fc.record({
-  crm: fc.constantFrom('absent', 'once', 'twice', 'deleted'),
+  crm: fc.constantFrom('absent', 'once', 'once', 'once', 'twice', 'deleted'),
   wishes: fc.tuple(
     fc.constantFrom('yes', 'no', '', 'TRUE', 'maybe'),
     fc.constantFrom('1', '0', '', 'opt_in'),
@@ -35,7 +37,7 @@ export const event = fc.record({
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
 /** In pairs that differ where a search may take one for the other. */
-const addressOf = (at: number): string => `p${at % 2 ? 'x' : '_'}${Math.floor(at / 2)}@example.com`;
+export const addressOf = (at: number): string => `p${at % 2 ? 'x' : '_'}${Math.floor(at / 2)}@example.com`;
 
 function spell(at: number, { spelling }: Person): string {
   const address = addressOf(at);
@@ -43,7 +45,10 @@ function spell(at: number, { spelling }: Person): string {
   return spelling === 'spaced' ? `  ${address} ` : address;
 }
 
-export function arrange(stage: Stage, people: Person[]): void {
+export function arrange(
+  stage: Pick<Stage, 'people' | 'emulator'> & { clock: Pick<Clock, 'now'> },
+  people: readonly Person[],
+): void {
   for (const [at, who] of people.entries()) {
     const [news, product] = who.wishes;
     const record = {

@@ -5,18 +5,15 @@ import {
   type EmulatorOptions,
 } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
-import { createGate } from '../../src/http/gate.ts';
-import { contactKind } from '../../src/kind/contact/contact.ts';
-import { templateKind } from '../../src/kind/template/template.ts';
 import type { Send } from '../../src/model/exchange.ts';
 import type { Summary } from '../../src/plan/summary.ts';
-import { createPlatform } from '../../src/platform/client.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { virtualClock, type VirtualClock } from '../clock.ts';
 import { toSend } from '../emulator/wire.ts';
+import { channels, mirrorOf, type Policy } from './mirror.ts';
 
 export interface Stage {
   clock: VirtualClock;
@@ -37,16 +34,10 @@ export interface StageOptions {
   limits?: string[];
   /** More about the platform: its quirks, its faults, its algorithm. */
   platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
-  policy?: {
-    missing?: 'respect' | 'recreate';
-    templates?: 'keep' | 'overwrite';
-    absentTemplates?: 'keep' | 'archive';
-  };
+  policy?: Policy;
   /** Stands between the client and the emulator. */
   wire?: (send: Send) => Send;
 }
-
-export const channels = ['ch_news', 'ch_product'];
 
 export function createStage(options: StageOptions = {}): Stage {
   const clock = virtualClock();
@@ -69,41 +60,16 @@ export function createStage(options: StageOptions = {}): Stage {
   };
   let asked = 0;
 
-  function mirror(): Mirror {
-    const gate = createGate({ clock, random });
-    const platform = createPlatform({ send, gate, clock, random, apiKey: 'key' });
-    const fields = {
-      id: 'id',
-      email: 'email',
-      deleted: 'deleted',
-      unsubscribed: 'unsubscribed',
-      channels: channels.map((id) => ({ id, subscription: id })),
-    };
-    const consent = { absent: 'keep' as const, missing: options.policy?.missing ?? 'respect' };
-    const edits = {
-      templates: options.policy?.templates ?? 'keep',
-      absentTemplates: options.policy?.absentTemplates ?? 'keep',
-    };
-    return {
-      name: 'test',
-      parts: [
-        {
-          kind: contactKind({ fields, policy: consent, platform: platform.contacts }),
-          source: sourceOf(() => stage.people, stage),
-        },
-        {
-          kind: templateKind({ policy: edits, platform: platform.templates }),
-          source: sourceOf(() => stage.templates, stage),
-        },
-      ],
+  const mirror = (): Mirror =>
+    mirrorOf({
+      send,
       snapshot,
       clock,
       random,
-      timeoutMs: 10_000,
-      keepMs: 90 * 86_400_000,
-      requests: gate.counts,
-    };
-  }
+      policy: options.policy ?? {},
+      contacts: sourceOf(() => stage.people, stage),
+      templates: sourceOf(() => stage.templates, stage),
+    });
 
   return Object.assign(stage, {
     clock,

@@ -171,9 +171,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const { parts, gate, close } = connect();
       const never = new AbortController().signal;
       const mirror = { name: 'world', parts, snapshot, clock, random, timeoutMs, keepMs: 1e10 };
+      const pageSizes = [100, 83];
       try {
         return await run(
-          { ...mirror, requests: gate.counts },
+          { ...mirror, pageSizes, requests: gate.counts },
           {
             mode: 'full',
             writes: true,

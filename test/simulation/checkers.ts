@@ -1,0 +1,242 @@
+/**
+ * What must hold, whatever happens. The checkers know the specification of the platform and the
+ * rules of the README, not the engine: they see what reached the platform, what was there before,
+ * and what the CRM said.
+ *
+ * A run may act on what it was shown when it began, or a quarter of an hour before the request
+ * left; what happened before that it had to know.
+ */
+import type { LoggedRequest } from '../../src/emulator/world.ts';
+import { forbids, keyIn, wishesIn, wishFor, type Reading } from './crm.ts';
+import type { Traces } from './files.ts';
+import type { Memories } from './memory.ts';
+import type { RunStep, Story } from './story.ts';
+import type { Person, Witness } from './witness.ts';
+
+/** A rule was broken: the simulation has found something. */
+export class Wrong extends Error {
+  override readonly name = 'Wrong';
+}
+
+function wrong(what: string): never {
+  throw new Wrong(what);
+}
+
+/** One run of one process, as seen from outside. */
+export interface Outing {
+  /** By the clock that never jumps. */
+  startedAt: number;
+  mode: 'full' | 'fast';
+  people: Reading;
+  templates: Reading;
+  /** The platform has refused its key. */
+  refused: boolean;
+}
+
+/** A request that has reached the platform. */
+export interface Arrival {
+  outing: Outing;
+  entry: LoggedRequest;
+  /** What its body names. */
+  asks: { email?: string | undefined; name?: string | undefined };
+  /** When it left, by the clock that never jumps. */
+  sentAt: number;
+}
+
+interface Known {
+  story: Story;
+  witness: Witness;
+  memories: Memories;
+}
+
+const quarter = 15 * 60_000;
+/** All that a fresh look, a slow answer and the next step may take. */
+const travel = 30_000;
+
+export function checkArrival(arrival: Arrival, known: Known): void {
+  const { route } = arrival.entry;
+  if (route === 'contacts.enrol') checkEnrolment(arrival, known);
+  else if (route === 'contacts.delete') wrong('a contact was deleted, and nothing allows that');
+  else if (route === 'templates.create') checkCreation(arrival, known);
+}
+
+function horizon({ outing, sentAt }: Arrival): number {
+  return Math.max(outing.startedAt, sentAt - quarter - travel);
+}
+
+function checkEnrolment(arrival: Arrival, known: Known): void {
+  const { entry, outing, asks } = arrival;
+  const since = horizon(arrival);
+  const person = known.witness.people().find(({ id }) => id === entry.contactId && !entry.created);
+  const key = person?.key ?? entry.email ?? '';
+  const channel = entry.channelId ?? '';
+  const about = { key, channel, since };
+  const there = known.witness.people().filter((one) => one.key === key && wasThere(one, since));
+  if (entry.subscription === 'opt_out') return checkOptOut(about, person, { outing, known });
+  const what = `${key} was opted in to ${channel}`;
+  const wish = wishFor(outing.people, key, channel);
+  if (wish !== 'opt_in') wrong(`${what}, and the CRM wants ${wish ?? 'nothing of the kind'}`);
+  if (!outing.people.certified) wrong(`${what} on an uncertified reading`);
+  const present = there.some(({ gone }) => gone === undefined);
+  if (asks.email !== undefined && present) wrong(`${what} by email, and was on the platform`);
+  if (there.length > 1) wrong(`${what}, and ${there.length} contacts share the address`);
+  for (const one of there) checkStanding(one, what, about);
+  if (there.length === 0) checkAbsent(what, about, known);
+  else checkTaken(person, what, { about, known });
+  for (const former of known.memories.former(key, outing.people)) {
+    checkFormer(what, { ...about, key: former }, known);
+  }
+}
+
+/** One address, one channel, and since when its state had to be known. */
+interface About {
+  key: string;
+  channel: string;
+  since: number;
+}
+
+function wasThere({ made, gone }: Person, since: number): boolean {
+  return made.at < since && (gone === undefined || gone.at >= since);
+}
+
+function checkStanding(person: Person, what: string, { channel, since }: About): void {
+  if (person.left && person.left.at < since) wrong(`${what}, and had left all mail`);
+  const state = person.channels.get(channel);
+  if (!state || state.at >= since) return;
+  if (state.is === 'opt_in') wrong(`${what} a second time`);
+  if (state.is === 'opt_out' && state.by === 'others') wrong(`${what}, and had left it`);
+}
+
+/** Rows 11 and 12: nobody who was ours and vanished comes back without leave. */
+function checkAbsent(what: string, { key, channel, since }: About, known: Known): void {
+  const memory = known.memories.of(key);
+  const all = known.witness.people().filter((person) => person.key === key);
+  const vanished = all.some(({ gone }) => gone && gone.at < since);
+  if (!memory || !vanished) return;
+  if (known.story.missing === 'respect') wrong(`${what}, and had vanished`);
+  if (memory.all || memory.outs.has(channel)) wrong(`${what}, had left it and then vanished`);
+}
+
+/** Rows 14 and 18: a membership that was taken away is not given again. */
+function checkTaken(
+  person: Person | undefined,
+  what: string,
+  { about: { key, channel, since }, known }: { about: About; known: Known },
+): void {
+  const state = person?.channels.get(channel);
+  const memory = known.memories.of(key);
+  if (!state || state.is !== undefined || state.at >= since || !memory) return;
+  if (memory.outs.has(channel)) wrong(`${what}, had left it and was then taken out`);
+  if (memory.ins.has(channel)) wrong(`${what}, and had been taken out`);
+}
+
+function checkFormer(what: string, { key, channel, since }: About, known: Known): void {
+  const memory = known.memories.of(key);
+  if (!memory) return;
+  const left = known.witness.people().some((person) => {
+    if (person.key !== key || !wasThere(person, since)) return false;
+    const state = person.channels.get(channel);
+    const out = state?.is === 'opt_out' && state.by === 'others' && state.at < since;
+    return out || (person.left !== undefined && person.left.at < since);
+  });
+  if (left || memory.all || memory.outs.has(channel)) wrong(`${what}, and had left it as ${key}`);
+}
+
+function checkOptOut(
+  { key, channel, since }: About,
+  person: Person | undefined,
+  { outing, known }: { outing: Outing; known: Known },
+): void {
+  const wanted = outing.people.records.some(
+    (record) =>
+      forbids(record, channel) &&
+      (keyIn(record) === key || known.memories.everOf(String(record['id'])).has(key)),
+  );
+  if (!wanted) wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
+  const state = person?.channels.get(channel);
+  const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
+  if (done) wrong(`${key} was opted out of ${channel} a second time`);
+}
+
+function checkCreation(arrival: Arrival, { witness }: Known): void {
+  const { outing, asks } = arrival;
+  const since = horizon(arrival);
+  const there = witness
+    .letters()
+    .filter(({ name, made, gone }) => name === asks.name && made.at < since && !gone);
+  if (there.length > 0) wrong(`the template "${asks.name}" was made, and was there`);
+  const named = outing.templates.records.some((record) => record['name'] === asks.name);
+  if (!named) wrong(`the template "${asks.name}" was made, and nobody wants it`);
+}
+
+/** Recorded = acknowledged: what the files say was once so on the platform, and done by whom. */
+export function checkFiles(files: Traces, { story, witness }: Known, ended: boolean): void {
+  const shownOut = story.quirks.includes('all-channels=opt_out');
+  const shownIn = story.quirks.includes('all-channels=opt_in');
+  for (const { key, channel, is, by } of files.recorded) {
+    const what = `${key} is recorded as ${is} of ${channel} by ${by}`;
+    const made = witness.wasMadeByUs(key, channel, is);
+    if (by === 'us' && !made) wrong(`${what}, and we never made that so`);
+    const fallback = is === 'opt_in' ? shownIn : shownOut;
+    const taken = is === 'opt_out' && witness.wasEver(key, channel, 'opt_in');
+    const seen = witness.wasEver(key, channel, is) || taken || fallback;
+    if (by === 'platform' && !seen) wrong(`${what}, and was never seen so`);
+  }
+  for (const { key, part, op } of files.acked) {
+    const is = op === 'opt_out' ? 'opt_out' : 'opt_in';
+    if (part !== '' && !witness.wasEver(key, part, is))
+      wrong(`${op} of ${key} in ${part} is acknowledged, and was never so`);
+  }
+  if (ended && files.sent > 0) wrong(`${files.sent} changes are still marked as sent`);
+}
+
+interface Spent {
+  left: number;
+  disturbed: number;
+  files: Traces;
+  /** Changes whose outcome was open when the run began. */
+  opened: number;
+  step: RunStep;
+}
+
+/**
+ * A run asks for the pages of two passes, and for a change at most a look, its sending and what
+ * reads it back; a disturbance costs what is sent again and looked at again.
+ */
+export function checkRequests(spent: Spent, { witness }: Known): void {
+  const { left, disturbed, files, opened, step } = spent;
+  const people = witness.people().length;
+  const pages = 2 * people + witness.letters().length + 8;
+  const odd = disturbed + step.meanwhile.length + (step.eaten === undefined ? 0 : 10);
+  const most = pages + 6 * files.newest + 8 * odd + 6 * opened;
+  if (left > most) wrong(`${left} requests left in one run, and ${most} are enough`);
+}
+
+/** In the end everything is as the CRM wants it, or a person's own act explains why not. */
+export function checkEnd(
+  reading: Reading,
+  known: Known,
+  told: ReadonlySet<string>,
+): void {
+  const { story, witness, memories } = known;
+  const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
+  const fallback = story.quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
+  for (const { key, channel, wish } of wishesIn(reading)) {
+    const there = witness.people().filter((person) => person.key === key && !person.gone);
+    const states = there.map((person) => person.channels.get(channel)?.is ?? fallback);
+    const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
+    if (wish === 'opt_out' && states.includes('opt_in')) {
+      if (!refuses('no-flip')) wrong(`${what}, and the CRM forbids it`);
+      if (!told.has(`contact ${key}`)) wrong(`${what}, the CRM forbids it, and nobody was told`);
+    }
+    if (wish !== 'opt_in' || states.includes('opt_in')) continue;
+    if (!told.has(`contact ${key}`)) wrong(`${what}, the CRM wants it, and nobody was told why not`);
+    const records = reading.records.filter((record) => keyIn(record) === key);
+    const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
+    const excused = keys.some((one) => witness.wasTouched(one)) || there.length > 1;
+    // Nobody can tell the platform's own default from what a person said elsewhere.
+    const defaulted = fallback === 'opt_out' && there.some(({ made }) => made.by === 'others');
+    const refused = refuses('no-flip') || refuses('unknown-email') || defaulted;
+    if (!excused && !refused) wrong(`${what}, the CRM wants it, and nothing speaks against it`);
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * The way between a process and the platform: requests and answers travel, each for its own time,
+ * may overtake each other, get lost, or come when nobody waits any more. A request that has left
+ * arrives, within the time its sender waits for it at the latest, even if the sender is dead.
+ */
+import { seeded } from '../../src/emulator/random.ts';
+import type { Delivery } from '../../src/emulator/fault/kinds.ts';
+import { Unavailable } from '../../src/model/errors.ts';
+import type { Answer, Request, Send } from '../../src/model/exchange.ts';
+import type { LoggedRequest } from '../../src/emulator/world.ts';
+import { checkArrival, Wrong, type Outing } from './checkers.ts';
+import type { Life } from './life.ts';
+import type { Memories } from './memory.ts';
+import type { RunStep } from './story.ts';
+import { asked, type Unanswered } from './unanswered.ts';
+import type { World } from './world.ts';
+
+export const timeoutMs = 10_000;
+
+export interface Wire {
+  send: Send;
+  /** Requests that have left, and those among them that something happened to. */
+  counts(): { left: number; disturbed: number };
+}
+
+export interface WireOptions {
+  world: World;
+  memories: Memories;
+  unanswered: Unanswered;
+  step: RunStep;
+  life: Life;
+  outing: Outing;
+  /** Told what became of each request. */
+  log(line: string): void;
+  /** What a checker found. */
+  found(error: unknown): void;
+}
+
+export function createWire(options: WireOptions): Wire {
+  const { world, step, life, outing } = options;
+  const random = seeded(world.story.chance + step.latency);
+  let left = 0;
+  let disturbed = 0;
+
+  async function arrive(request: Request, trip: Trip): Promise<Delivery> {
+    await world.clock.sleep(trip.there);
+    for (const { act } of step.meanwhile.filter(({ nth }) => nth === trip.nth)) {
+      options.log(`         meanwhile ${act.in}: ${act.does}`);
+      world.act(act);
+    }
+    if (step.eaten === trip.nth) world.eat();
+    return receive(options, request, trip);
+  }
+
+  const send: Send = async (request, signal) => {
+    if (outing.refused) options.found(new Wrong('something left after the key had been refused'));
+    life.touch();
+    signal?.throwIfAborted();
+    left += 1;
+    const fault = step.faults.find(({ nth }) => nth === left)?.fault;
+    if (fault !== undefined) disturbed += 1;
+    if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
+    const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
+    const settle = options.unanswered.leave(request, life, options.found);
+    const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
+    if (answer.status === 401) outing.refused = true;
+    settle(answer);
+    return answer;
+  };
+  return { send, counts: () => ({ left, disturbed }) };
+}
+
+interface Trip {
+  nth: number;
+  fault: string | undefined;
+  sentAt: number;
+  there: number;
+  back: number;
+}
+
+/** Mostly milliseconds; now and then seconds, and an answer may take longer than anybody waits. */
+function draw({ latency }: RunStep, random: () => number): Pick<Trip, 'there' | 'back'> {
+  if (latency === 0) return { there: 0, back: 0 };
+  const far = (most: number) =>
+    Math.floor(random() < 0.05 ? random() * most : 2 + random() * random() * 120);
+  return { there: far(timeoutMs - 1), back: far(timeoutMs * 1.2) };
+}
+
+/** The answer, or what the client makes of none. */
+async function exchange(
+  { clock }: World,
+  arrival: Promise<Delivery>,
+  { trip, signal }: { trip: Trip; signal: AbortSignal | undefined },
+): Promise<Answer> {
+  const lost = (why: string) => new Unavailable(why, { acted: 'maybe' });
+  const { promise: givenUp, reject: giveUp } = Promise.withResolvers<never>();
+  givenUp.catch(() => undefined);
+  const leave = () => giveUp(lost('given up under way'));
+  signal?.addEventListener('abort', leave, { once: true });
+  const over = new AbortController();
+  const late = clock.sleep(timeoutMs, over.signal).then(
+    () => giveUp(lost('no answer in time')),
+    () => undefined,
+  );
+  const answered = async (): Promise<Answer> => {
+    const delivery = await arrival;
+    if (delivery.is === 'silence') return givenUp;
+    await clock.sleep(trip.back + (delivery.is === 'whole' ? delivery.delayMs : 0));
+    if (delivery.is === 'whole') return delivery.answer;
+    throw lost(`the connection was cut: ${delivery.is}`);
+  };
+  try {
+    return await Promise.race([answered(), givenUp]);
+  } finally {
+    over.abort(new Error('over'));
+    await late;
+    signal?.removeEventListener('abort', leave);
+  }
+}
+
+/** The platform takes the request, the witness sees what it does, the checkers judge it. */
+function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
+  const { world, memories, outing, life } = options;
+  const { emulator, witness, story } = world;
+  emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
+  const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
+  const delivery = witness.during('us', () => {
+    const delivered = emulator.receive({ ...request, headers });
+    const [entry] = emulator.world.requests(1);
+    // A request without a subject never reached an operation.
+    const acts = entry?.channelId !== undefined || entry?.route === 'templates.create';
+    if (!entry || !acts) return delivered;
+    const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
+    attempt(() => checkArrival(arrival, { story, witness, memories }), options.found);
+    const { status, email, channelId } = entry;
+    if (status < 300 && email && channelId) memories.changed(email, channelId);
+    return delivered;
+  });
+  options.log(describe(emulator.world.requests(1)[0], trip));
+  // Killed when it was done, and not answered yet.
+  if (!life.dead) attempt(life.touch, () => undefined);
+  return delivery;
+}
+
+function attempt(work: () => void, failed: (error: unknown) => void): void {
+  try {
+    work();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+function describe(entry: LoggedRequest | undefined, { nth, fault }: Trip): string {
+  if (!entry) return '';
+  const { route, method, path, email, contactId, channelId, subscription, status } = entry;
+  const whom = [email ?? contactId, channelId, subscription].filter(Boolean).join(' ');
+  const what = fault === undefined ? '' : `  (${fault})`;
+  return `${String(nth).padStart(8)} ${route ?? method} ${whom || path} → ${status || '–'}${what}`;
+}

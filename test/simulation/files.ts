@@ -1,0 +1,79 @@
+/** What a process leaves behind: the snapshot's files, as a kill leaves them, and what they say. */
+import { copyFileSync, existsSync, rmSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { z } from 'zod';
+
+/** What the snapshot says of people and of changes. */
+export interface Traces {
+  recorded: { key: string; channel: string; is: 'opt_in' | 'opt_out'; by: string }[];
+  /** Changes of people. */
+  acked: { key: string; op: string; part: string }[];
+  /** Changes, of every kind, that are in this state. */
+  sent: number;
+  unknown: number;
+  planned: number;
+  /** What somebody can be told about: kind and key. */
+  problems: string[];
+  /** Changes of the newest run. */
+  newest: number;
+}
+
+const body = z.object({
+  channels: z.record(z.string(), z.object({ is: z.enum(['opt_in', 'opt_out']), by: z.string() })),
+});
+
+export function readFiles(path: string): Traces {
+  const db = new Database(path, { readonly: true });
+  try {
+    const rows = db.prepare<[], { key: string; body: string }>(
+      "select key, body from recorded where kind = 'contact'",
+    );
+    const changes = db.prepare<[], { key: string; op: string; part: string }>(
+      "select key, op, part from change where kind = 'contact' and state = 'acked'",
+    );
+    const states = db.prepare<[], { state: string; n: number }>(
+      'select state, count(*) n from change group by state',
+    );
+    const problems = db.prepare<[], { kind: string; key: string }>('select kind, key from problem');
+    const newest = db.prepare<[], { n: number }>(
+      'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
+    );
+    const count = new Map(states.all().map(({ state, n }) => [state, n]));
+    const recorded = rows.all().flatMap(({ key, body: text }) => {
+      const channels = Object.entries(body.parse(JSON.parse(text)).channels);
+      return channels.map(([channel, { is, by }]) => ({ key, channel, is, by }));
+    });
+    return {
+      recorded,
+      acked: changes.all(),
+      sent: count.get('sent') ?? 0,
+      unknown: count.get('unknown') ?? 0,
+      planned: count.get('planned') ?? 0,
+      problems: problems.all().map(({ kind, key }) => `${kind} ${key}`),
+      newest: newest.get()?.n ?? 0,
+    };
+  } finally {
+    db.close();
+  }
+}
+
+const ends = ['', '-wal'];
+
+/**
+ * Closing a database tidies up after it, and nobody tidies up after a kill: keeps the files as they
+ * are now, lets `close` do its work, and puts them back.
+ */
+export function killing(path: string, close: () => void): void {
+  const kept = ends.filter((end) => existsSync(path + end));
+  for (const end of kept) copyFileSync(path + end, `${path}${end}-kept`);
+  close();
+  removeFiles(path);
+  for (const end of kept) {
+    copyFileSync(`${path}${end}-kept`, path + end);
+    rmSync(`${path}${end}-kept`);
+  }
+}
+
+export function removeFiles(path: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+}

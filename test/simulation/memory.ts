@@ -1,0 +1,94 @@
+/**
+ * What crm-mirror has to remember by its own rules (README, consent): what a whole and undisturbed
+ * run was shown of people the CRM names, and under which addresses it met them.
+ */
+import { channels } from '../sync/mirror.ts';
+import { addressesOf, keyIn, type Reading } from './crm.ts';
+import { keyOf, type Person, type Witness } from './witness.ts';
+
+/** What is remembered of one address. */
+export interface Memory {
+  /** She left all mail. */
+  all: boolean;
+  /** Channels she left, or was taken out of. */
+  outs: Set<string>;
+  /** Channels she was in. */
+  ins: Set<string>;
+}
+
+export interface Memories {
+  /** Undefined: the address is not ours. */
+  of(key: string): Memory | undefined;
+  /** Other addresses under which ours has met the CRM records of this one. */
+  former(key: string, reading: Reading): string[];
+  /** Every address that the CRM ever gave this id. */
+  everOf(id: string): ReadonlySet<string>;
+  /** The CRM was read. */
+  read(reading: Reading): void;
+  /** A full run that began at `startedAt` has ended as it should. */
+  conclude(reading: Reading, startedAt: number): void;
+  /** We changed this subscription. */
+  changed(key: string, channel: string): void;
+}
+
+export function createMemories(witness: Witness): Memories {
+  const owned = new Map<string, Memory>();
+  const met = new Map<string, Set<string>>();
+  const ever = new Map<string, Set<string>>();
+
+  function learn(key: string, people: readonly Person[]): void {
+    const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
+    owned.set(key, memory);
+    memory.all = people.some(({ left }) => left);
+    for (const channel of channels) {
+      const states = people.map((person) => person.channels.get(channel));
+      if (states.some((state) => state?.is === 'opt_out' && state.by === 'others')) {
+        memory.outs.add(channel);
+        memory.ins.delete(channel);
+      } else if (states.every((state) => state?.is === 'opt_in')) {
+        memory.ins.add(channel);
+        memory.outs.delete(channel);
+      }
+    }
+  }
+
+  return {
+    of: (key) => owned.get(key),
+    former(key, reading) {
+      const records = reading.records.filter((record) => keyIn(record) === key);
+      const keys = records.flatMap(({ id }) => [...(met.get(String(id)) ?? [])]);
+      return keys.filter((one) => one !== key);
+    },
+    everOf: (id) => ever.get(id) ?? new Set(),
+    read({ records }) {
+      for (const record of records) noteAddress(ever, record);
+    },
+    conclude(reading, startedAt) {
+      for (const key of new Set([...owned.keys(), ...addressesOf(reading)])) {
+        const people = witness
+          .people()
+          .filter((person) => person.key === key && isSettled(person, startedAt));
+        if (people.length > 0) learn(key, people);
+      }
+      for (const record of reading.records) {
+        if (owned.has(keyIn(record) ?? '')) noteAddress(met, record);
+      }
+    },
+    changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
+  };
+}
+
+/** There since before the run, and not changed while it went on. */
+function isSettled({ made, gone, left, channels: all }: Person, startedAt: number): boolean {
+  const times = [made, left, ...all.values()].flatMap((since) => since?.at ?? []);
+  return gone === undefined && times.every((at) => at < startedAt);
+}
+
+function noteAddress(
+  addresses: Map<string, Set<string>>,
+  record: Readonly<Record<string, unknown>>,
+): void {
+  const id = String(record['id']);
+  const keys = addresses.get(id) ?? new Set();
+  addresses.set(id, keys.add(keyOf(String(record['email']))));
+}

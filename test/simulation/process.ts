@@ -1,0 +1,185 @@
+/** One process of crm-mirror, from its start to its end, on the files that the one before left. */
+import { seeded } from '../../src/emulator/random.ts';
+import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
+import type { Summary } from '../../src/plan/summary.ts';
+import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { Certificate, Source } from '../../src/source/source.ts';
+import type { Mirror } from '../../src/sync/mirror.ts';
+import { run } from '../../src/sync/run.ts';
+import { mirrorOf } from '../sync/mirror.ts';
+import { Wrong, type Outing } from './checkers.ts';
+import type { CrmRecord, Reading } from './crm.ts';
+import { createWire, timeoutMs } from './faults.ts';
+import { killing } from './files.ts';
+import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
+import type { Memories } from './memory.ts';
+import type { RunStep } from './story.ts';
+import type { Unanswered } from './unanswered.ts';
+import type { World } from './world.ts';
+
+/** What outlives a process. */
+export interface Ground {
+  world: World;
+  memories: Memories;
+  unanswered: Unanswered;
+  /** Of the snapshot. */
+  path: string;
+  /** What the CRM was when it was read last. */
+  last: Export;
+  /** Our clock is ahead by so much. */
+  aheadMs: number;
+  /** What the checkers find while a process lives. */
+  found: Error[];
+  log(line: string): void;
+  /** Breaks a rule of the engine; nothing does but a test of the simulation itself. */
+  broken: (mirror: Mirror) => Mirror;
+}
+
+export interface Export {
+  people: readonly CrmRecord[];
+  templates: readonly CrmRecord[];
+}
+
+export interface Lived {
+  /** Undefined when it was killed, or threw. */
+  summary: Summary | undefined;
+  killed: boolean;
+  outing: Outing;
+  /** Requests that have left, and those that something happened to. */
+  counts: { left: number; disturbed: number };
+}
+
+/** Pages so small that a few people fill several, and change places between them. */
+const pageSizes = [3, 2];
+
+export async function live(ground: Ground, step: RunStep, writes = true): Promise<Lived> {
+  const { world, path } = ground;
+  const stop = new AbortController();
+  const abort = new AbortController();
+  const life = createLife(step.killed, (touch) => {
+    if (touch === step.rival) startRival(ground);
+    if (touch === step.jump?.touch) ground.aheadMs += step.jump.seconds * 1000;
+    if (touch !== step.stopped) return;
+    ground.log('         SIGTERM');
+    queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
+    void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
+  });
+  const outing = outingOf(ground, step);
+  const wire = createWire({ ...ground, step, life, outing, found: (error) => find(ground, error) });
+  const { snapshot, lease } = open(path);
+  const random = seeded(world.story.chance + step.latency);
+  const mirror = mirrorOf({
+    send: wire.send,
+    snapshot: snapshotOf(life, snapshot),
+    clock: clockOf(life, world.clock, () => ground.aheadMs),
+    random,
+    apiKey: world.keys[step.key],
+    policy: world.story,
+    contacts: sourceOf(life, step, outing.people),
+    templates: sourceOf(life, step, outing.templates),
+    pageSizes,
+  });
+  const options = { mode: step.mode, writes, only: undefined, progress: () => undefined };
+  const running = run(ground.broken({ ...mirror, timeoutMs }), {
+    ...options,
+    stop: stop.signal,
+    abort: abort.signal,
+  });
+  // A dead process may fail as it likes; nobody is there to see it.
+  running.catch(() => undefined);
+  const ending = await world.clock.run(Promise.race([ended(running), life.died]));
+  life.end();
+  close(ground, { snapshot, lease, killed: life.dead });
+  const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
+  return { summary, killed: life.dead, outing, counts: wire.counts() };
+}
+
+/** The summary; `threw` for an error that a run may end with. */
+async function ended(running: Promise<Summary>): Promise<Summary | 'threw'> {
+  try {
+    return await running;
+  } catch (error) {
+    if (isExpected(error)) return 'threw';
+    throw error;
+  }
+}
+
+function find({ found }: Ground, error: unknown): void {
+  found.push(error instanceof Error ? error : new Error(String(error)));
+}
+
+function open(path: string): { snapshot: Snapshot; lease: Lease } {
+  const snapshot = openSnapshot(path);
+  try {
+    return { snapshot, lease: takeLease(path) };
+  } catch (error) {
+    snapshot.close();
+    throw error;
+  }
+}
+
+/** While one process writes, no other may. */
+function startRival(ground: Ground): void {
+  ground.log('         a second process is started');
+  try {
+    const { snapshot, lease } = open(ground.path);
+    lease.release();
+    snapshot.close();
+    ground.found.push(new Wrong('a second process got the lease'));
+  } catch (error) {
+    if (!(error instanceof Busy)) throw error;
+  }
+}
+
+function close(
+  { path }: Ground,
+  { snapshot, lease, killed }: { snapshot: Snapshot; lease: Lease; killed: boolean },
+): void {
+  if (killed) killing(path, snapshot.close);
+  else snapshot.close();
+  lease.release();
+}
+
+function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
+  const now: Export = {
+    people: structuredClone(world.people),
+    templates: structuredClone(world.templates),
+  };
+  const read = reading === 'unchanged' ? last : now;
+  const certified = reading !== 'cut short, and it shows';
+  return {
+    startedAt: world.clock.monotonic(),
+    mode,
+    people: { records: shorten(read.people, reading), certified },
+    templates: { records: shorten(read.templates, reading), certified },
+    refused: false,
+  };
+}
+
+function shorten(
+  records: readonly CrmRecord[],
+  reading: RunStep['reading'],
+): readonly CrmRecord[] {
+  if (reading === 'empty') return [];
+  if (!reading.startsWith('cut short')) return records;
+  return records.slice(0, Math.ceil(records.length / 2));
+}
+
+function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Reading): Source {
+  const certificate: Certificate = certified
+    ? { complete: true, reading: JSON.stringify(records) }
+    : { complete: false, reading: JSON.stringify(records), why: 'cut short', fix: 'export again' };
+  return {
+    async *read() {
+      for (const [at, value] of records.entries()) {
+        await life.wait(Promise.resolve());
+        if (reading === 'failing' && at === Math.floor(records.length / 2)) break;
+        yield [{ where: `record ${at + 1}`, value }];
+      }
+      if (reading === 'failing')
+        throw new Unavailable('the CRM does not answer', { acted: 'no' });
+      return certificate;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+/** From a story that fails to the shortest that still does. */
+import fc from 'fast-check';
+import { simulate, type Telling } from './simulate.ts';
+import { story, type Story } from './story.ts';
+
+const patience = 120_000;
+
+/** The first story of the seed, shrunk as long as it fails, for two minutes at most. */
+export async function shrink(
+  seed: number,
+  { broken }: Pick<Telling, 'broken'> = {},
+): Promise<Story | undefined> {
+  let shortest: Story | undefined;
+  await fc.check(
+    fc.asyncProperty(fc.noBias(story), async (one) => {
+      const { wrong } = await simulate(one, { broken });
+      if (wrong) shortest = one;
+      return wrong === undefined;
+    }),
+    { seed, numRuns: 1, interruptAfterTimeLimit: patience },
+  );
+  return shortest;
+}

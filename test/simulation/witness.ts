@@ -1,0 +1,133 @@
+/**
+ * Sees everything that is done on the platform, by whom, and when; knows nothing of the engine.
+ * Times are milliseconds of the one clock that never jumps.
+ */
+import type { Emulator } from '../../src/emulator/emulator.ts';
+import type { ContactView } from '../../src/emulator/view.ts';
+import type { VirtualClock } from '../clock.ts';
+
+/** us: crm-mirror's requests. others: people, colleagues, other programs, and how it all began. */
+export type Author = 'us' | 'others';
+
+interface Since {
+  at: number;
+  by: Author;
+}
+
+/** A contact of the platform, with the history that matters. */
+export interface Person {
+  id: string;
+  key: string;
+  made: Since;
+  /** Unsubscribed from everything, blocked or suppressed. */
+  left: Since | undefined;
+  /** Undefined: no longer a member; a channel that is missing never had them. */
+  channels: Map<string, Since & { is: 'opt_in' | 'opt_out' | undefined }>;
+  gone: Since | undefined;
+}
+
+export interface Letter {
+  id: string;
+  name: string;
+  made: Since;
+  edited: Since;
+  gone: Since | undefined;
+}
+
+export interface Witness {
+  /** Does it, and sees what it changed. */
+  during<T>(by: Author, work: () => T): T;
+  /** Everybody who is or was on the platform, in the order they came. */
+  people(): Person[];
+  letters(): Letter[];
+  /** Whether somebody of this address was ever so in a channel, by whomever. */
+  wasEver(key: string, channel: string, is: 'opt_in' | 'opt_out'): boolean;
+  /** Whether we ever made it so. */
+  wasMadeByUs(key: string, channel: string, is: 'opt_in' | 'opt_out'): boolean;
+  /** Whether anybody but us ever took anything from this address: out, gone, renamed. */
+  wasTouched(key: string): boolean;
+}
+
+export const keyOf = (email: string): string => email.trim().toLowerCase();
+
+export function createWitness(
+  { world }: Pick<Emulator, 'world'>,
+  clock: Pick<VirtualClock, 'monotonic'>,
+): Witness {
+  const people = new Map<string, Person>();
+  const letters = new Map<string, Letter & { text: string }>();
+  const ever = new Set<string>();
+  const ours = new Set<string>();
+  const touched = new Set<string>();
+
+  function look(since: Since): void {
+    const contacts = world.contacts();
+    for (const contact of contacts) lookAt(contact, since);
+    const shown = new Set(contacts.map(({ id }) => id));
+    for (const person of people.values()) {
+      if (person.gone || shown.has(person.id)) continue;
+      person.gone = since;
+      if (since.by === 'others') touched.add(person.key);
+    }
+    lookAtLetters(since);
+  }
+
+  function lookAt(contact: ContactView, since: Since): void {
+    const key = keyOf(contact.email);
+    const known = people.get(contact.id);
+    const person: Person = known ?? newPerson(contact.id, { key, made: since });
+    people.set(contact.id, person);
+    let lost = person.key !== key;
+    if (lost) touched.add(person.key);
+    person.key = key;
+    const left = contact.status !== 'subscribed' || contact.suppressionReason !== null;
+    lost ||= left;
+    person.left = left ? (person.left ?? since) : undefined;
+    for (const channel of new Set([...person.channels.keys(), ...contact.channels.map(idOf)])) {
+      const is = contact.channels.find(({ id }) => id === channel)?.subscription;
+      if (is !== undefined) ever.add(`${key} ${channel} ${is}`);
+      if (known && person.channels.get(channel)?.is === is) continue;
+      if (is !== undefined && since.by === 'us') ours.add(`${key} ${channel} ${is}`);
+      person.channels.set(channel, { ...since, is });
+      lost ||= is !== 'opt_in';
+    }
+    if (lost && since.by === 'others') touched.add(key);
+  }
+
+  function lookAtLetters(since: Since): void {
+    const shown = new Map(world.templates().map((template) => [template.id, template]));
+    for (const letter of letters.values()) {
+      if (!shown.has(letter.id)) letter.gone ??= since;
+    }
+    for (const [id, template] of shown) {
+      const { updatedAt: _, ...fields } = template;
+      const text = JSON.stringify(fields);
+      const known = letters.get(id);
+      const edited = known?.text === text ? known.edited : since;
+      const made = known?.made ?? since;
+      letters.set(id, { id, name: template.name, made, edited, gone: undefined, text });
+    }
+  }
+
+  look({ at: Number.NEGATIVE_INFINITY, by: 'others' });
+  return {
+    during(by, work) {
+      const done = work();
+      look({ at: clock.monotonic(), by });
+      return done;
+    },
+    people: () => [...people.values()],
+    letters: () => [...letters.values()],
+    wasEver: (key, channel, is) => ever.has(`${key} ${channel} ${is}`),
+    wasMadeByUs: (key, channel, is) => ours.has(`${key} ${channel} ${is}`),
+    wasTouched: (key) => touched.has(key),
+  };
+}
+
+function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Person {
+  return { id, key, made, left: undefined, channels: new Map(), gone: undefined };
+}
+
+function idOf({ id }: { id: string }): string {
+  return id;
+}

@@ -1,0 +1,66 @@
+/** A story in plain words, for whoever has to find out what went wrong. */
+import { addressOf } from '../sync/people.ts';
+import type { Act, RunStep, Step, Story } from './story.ts';
+
+/** How the world was before anything happened. */
+export function beginning(story: Story): string[] {
+  const { quirks, algorithm, limit, platformAhead } = story;
+  const policy = `missing: ${story.missing}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
+  const ahead = platformAhead === 0 ? '' : `, its clock ${platformAhead} hours ahead of ours`;
+  return [
+    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}.`,
+    ...story.people.map((_, at) => `  ${person(story, at)}`),
+    ...story.letters.map(
+      ({ crm, platform }, at) => `  letter-${at}: ${crm} in the source, ${platform} on the platform`,
+    ),
+  ];
+}
+
+function person({ people }: Story, at: number): string {
+  const one = people[at];
+  if (!one) return '';
+  const { crm, wishes, twinWish, unsubscribed, spelling, platform, shown } = one;
+  const say = (wish: string): string => `"${wish}"`;
+  const twin = crm === 'twice' ? `, a second record says ${say(twinWish)} to the newsletter` : '';
+  const none = unsubscribed === 'true' ? ', wants no mail at all' : '';
+  const spelt = spelling === 'plain' ? '' : `, spelt ${spelling}`;
+  const inCrm =
+    crm === 'absent'
+      ? 'not in the CRM'
+      : `in the CRM ${crm}, news ${say(wishes[0])}, product ${say(wishes[1])}${none}${twin}${spelt}`;
+  const onPlatform =
+    platform === 'absent'
+      ? 'not on the platform'
+      : `on the platform ${platform}, news ${shown[0]}, product ${shown[1]}`;
+  return `${addressOf(at)}: ${inCrm}; ${onPlatform}`;
+}
+
+export function inWords(step: Step, story: Pick<Story, 'people'>): string {
+  if (step.is === 'act') return `${actInWords(step.act, story)}.`;
+  if (step.is === 'pause') return `${step.minutes} minutes pass.`;
+  return runInWords(step, story);
+}
+
+function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'people'>): string {
+  if (where === 'templates') return `letter-${who % 2} ${does}`;
+  const whom = addressOf(who % Math.max(1, people.length));
+  if (where === 'crm') return `In the CRM ${whom} ${does}`;
+  if (where === 'program') return `Another program: ${whom} ${does}`;
+  return `On the platform ${whom} ${does}`;
+}
+
+function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
+  const { mode, reading, faults, meanwhile, killed, stopped, rival, jump, eaten, latency, key } = step;
+  const more = [
+    ...faults.map(({ nth, fault }) => `request ${nth} meets ${fault}`),
+    ...meanwhile.map(({ nth, act }) => `during request ${nth}: ${actInWords(act, story)}`),
+    eaten !== undefined && `others eat the budget before request ${eaten}`,
+    rival !== undefined && `a second process starts at touch ${rival}`,
+    jump && `our clock jumps by ${jump.seconds} s at touch ${jump.touch}`,
+    stopped !== undefined && `asked to stop at touch ${stopped}`,
+    killed !== undefined && `killed at touch ${killed}`,
+    key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
+    latency === 0 && 'without latency',
+  ].filter((text) => text !== false && text !== undefined);
+  return [`A ${mode} run; the CRM is read ${reading}`, ...more].join('; ') + '.';
+}

@@ -1,0 +1,68 @@
+/** One mirror of people and templates, put together for a platform in the same process. */
+import { createGate } from '../../src/http/gate.ts';
+import { contactKind } from '../../src/kind/contact/contact.ts';
+import { templateKind } from '../../src/kind/template/template.ts';
+import type { Clock, Random } from '../../src/model/clock.ts';
+import type { Send } from '../../src/model/exchange.ts';
+import { createPlatform } from '../../src/platform/client.ts';
+import type { Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { Source } from '../../src/source/source.ts';
+import type { Mirror } from '../../src/sync/mirror.ts';
+
+export const channels = ['ch_news', 'ch_product'];
+
+export interface Policy {
+  missing?: 'respect' | 'recreate';
+  templates?: 'keep' | 'overwrite';
+  absentTemplates?: 'keep' | 'archive';
+}
+
+export interface Parts {
+  send: Send;
+  snapshot: Snapshot;
+  clock: Clock;
+  random: Random;
+  apiKey?: string;
+  policy: Policy;
+  contacts: Source;
+  templates: Source;
+  pageSizes?: readonly number[];
+}
+
+export function mirrorOf(parts: Parts): Mirror {
+  const { send, snapshot, clock, random, policy, apiKey = 'key' } = parts;
+  const { pageSizes = [100, 83] } = parts;
+  const gate = createGate({ clock, random });
+  const platform = createPlatform({ send, gate, clock, random, apiKey });
+  const fields = {
+    id: 'id',
+    email: 'email',
+    deleted: 'deleted',
+    unsubscribed: 'unsubscribed',
+    channels: channels.map((id) => ({ id, subscription: id })),
+  };
+  const { missing = 'respect', templates = 'keep', absentTemplates = 'keep' } = policy;
+  const contact = contactKind({
+    fields,
+    policy: { absent: 'keep', missing },
+    platform: platform.contacts,
+  });
+  const template = templateKind({
+    policy: { templates, absentTemplates },
+    platform: platform.templates,
+  });
+  return {
+    name: 'test',
+    parts: [
+      { kind: contact, source: parts.contacts },
+      { kind: template, source: parts.templates },
+    ],
+    snapshot,
+    clock,
+    random,
+    timeoutMs: 10_000,
+    pageSizes,
+    keepMs: 90 * 86_400_000,
+    requests: gate.counts,
+  };
+}
