@@ -20,6 +20,11 @@ export interface People {
   block(contact: string): ContactView;
   /** Mail bounced, or was reported as spam; the status stays as it is. */
   suppress(contact: string, reason: string): ContactView;
+  /**
+   * A colleague changes what is given of a contact. Throws Invalid when another contact has the new
+   * email, in any case.
+   */
+  editContact(contact: string, fields: ContactEdit): ContactView;
   /** Answers the contact as it last was. */
   deleteContact(contact: string): ContactView;
 }
@@ -32,8 +37,18 @@ interface SignUp {
   channels?: string[] | undefined;
 }
 
+interface ContactEdit {
+  /** Kept as that of a sign-up. */
+  email?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+}
+
 export function peopleOf(organization: Organization): People {
   const { contacts, manner, now } = organization;
+
+  /** An email as it is kept. */
+  const kept = (email: string) => (manner.keepsCase ? email.trim() : emailKey(email));
 
   function change(who: string, fields: ContactChange): ContactView {
     const contact = findContact(organization, who);
@@ -44,7 +59,7 @@ export function peopleOf(organization: Organization): People {
   return {
     signUp({ channels = [], ...person }) {
       const entered = channels.map((id) => findChannel(organization, id));
-      const email = manner.keepsCase ? person.email.trim() : emailKey(person.email);
+      const email = kept(person.email);
       const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
       return viewContact(contact);
@@ -59,6 +74,12 @@ export function peopleOf(organization: Organization): People {
     resubscribe: (who) =>
       change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
     suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
+    editContact(who, fields) {
+      const contact = findContact(organization, who);
+      const { firstName = contact.firstName, lastName = contact.lastName } = fields;
+      const email = fields.email === undefined ? contact.email : kept(fields.email);
+      return change(contact.id, { email, firstName, lastName });
+    },
     deleteContact(who) {
       const contact = findContact(organization, who);
       contacts.remove(contact);
