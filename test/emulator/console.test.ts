@@ -43,6 +43,7 @@ describe('acts of colleagues', () => {
       { contact: 'ann@example.org', email: 'zoe@example.org', firstName: 'Zoe' },
       { id: 'con_a', email: 'zoe@example.org', firstName: 'Zoe', channels: [{ id: 'ch_a' }] },
     ],
+    ['remove-from-channel', { contact: 'con_a', channel: 'ch_a' }, { id: 'con_a', channels: [] }],
     ['delete-template', { template: 'tpl_a' }, { id: 'tpl_a' }],
     ['create-channel', { id: 'ch_2', name: 'Two' }, { id: 'ch_2', name: 'Two' }],
     [

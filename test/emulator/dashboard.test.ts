@@ -140,9 +140,24 @@ describe('what people do', () => {
     expect(world.contact('ann@example.org')?.id).toBe('con_twin');
   });
 
+  test('take a contact out of a channel: no row is left, and an enrolment makes a new one', () => {
+    const platform = withAnn();
+    const news = 'POST /api/contacts/channel/ch_news';
+    platform.dashboard.signUp({ email: 'ann@example.org', channels: ['ch_product'] });
+    expect(platform.dashboard.removeFromChannel('con_ann', 'ch_news')).toMatchObject({
+      channels: [{ id: 'ch_product', subscription: 'opt_in' }],
+      updatedAt: later,
+    });
+    expect(() => platform.dashboard.removeFromChannel('con_ann', 'ch_news')).toThrow(
+      'contact "con_ann" is not in channel "ch_news"',
+    );
+    expect(platform.ask(news, { contact_id: 'con_ann' }).status).toBe(201);
+  });
+
   test('what is not there is named', () => {
     const { dashboard, seed } = withAnn();
     expect(() => dashboard.editContact('nobody', {})).toThrow('no contact "nobody"');
+    expect(() => dashboard.removeFromChannel('con_ann', 'ch_x')).toThrow('no channel "ch_x"');
     expect(() => dashboard.block('nobody')).toThrow('no contact "nobody"');
     expect(() => dashboard.leave('con_ann', 'ch_x')).toThrow(
       'no channel "ch_x": use one of ch_news, ch_product',
@@ -311,6 +326,7 @@ describe('the console under /_emulator/', () => {
       { contact: 'con_ann', email: 'Zoe@example.org', lastName: 'Z' },
       { id: 'con_ann', email: 'zoe@example.org', lastName: 'Z' },
     ],
+    ['remove-from-channel', { contact: 'con_ann', channel: 'ch_news' }, { channels: [] }],
     ['delete', { contact: 'con_ann' }, { id: 'con_ann' }],
     ['sign-up', { email: 'bob@example.org', channels: ['ch_news'] }, { email: 'bob@example.org' }],
     ['edit-template', { template: 'tpl_1', fields: { subject: 'New' } }, { subject: 'New' }],
@@ -329,6 +345,7 @@ describe('the console under /_emulator/', () => {
     ['POST /_emulator/sign-up', { email: 'nope' }, 400],
     ['POST /_emulator/edit-contact', { contact: 'con_ann', email: 'nope' }, 400],
     ['POST /_emulator/edit-contact', { contact: 'nobody' }, 404],
+    ['POST /_emulator/remove-from-channel', { contact: 'con_ann', channel: 'ch_product' }, 404],
     ['GET /_emulator/leave', undefined, 404],
     ['POST /_emulator/state', {}, 404],
     ['POST /_emulator/dance', {}, 404],

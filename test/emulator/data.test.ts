@@ -53,6 +53,7 @@ const story: [line: string, body?: unknown][] = [
   ['POST /_emulator/suppress', { contact: 'con_a', reason: 'bounce' }],
   ['POST /_emulator/edit-contact', { contact: 'con_a', email: 'zoe@example.org', firstName: 'Z' }],
   ['POST /api/contacts/channel/ch_a', { email: 'ann@example.org' }],
+  ['POST /_emulator/remove-from-channel', { contact: 'zoe@example.org', channel: 'ch_a' }],
   ['POST /_emulator/create-channel', { id: 'ch_2', name: 'Two' }],
   ['POST /_emulator/delete-domain', { domain: 'dom_a' }],
   ['POST /_emulator/rotate-key', { key: 'key_read' }],

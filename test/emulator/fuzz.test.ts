@@ -36,6 +36,7 @@ const path = fc.oneof(
         '/_emulator/leave',
         '/_emulator/sign-up',
         '/_emulator/edit-contact',
+        '/_emulator/remove-from-channel',
         '/_emulator/edit-template',
       ),
       fc.oneof(fc.constant(''), word),

@@ -48,6 +48,11 @@ export const acts: ReadonlyMap<string, Act> = new Map([
     { ...person, email: email.optional(), ...names },
     (dashboard, { contact, ...fields }) => dashboard.editContact(contact, fields),
   ),
+  act(
+    ['remove-from-channel', 'a colleague takes the contact out of a channel: no row is left'],
+    { ...person, channel: id },
+    (dashboard, body) => dashboard.removeFromChannel(body.contact, body.channel),
+  ),
   act(['delete', 'a colleague deletes the contact'], person, (dashboard, { contact }) =>
     dashboard.deleteContact(contact),
   ),

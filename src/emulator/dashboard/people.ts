@@ -1,5 +1,5 @@
 import { Invalid } from '../../model/errors.ts';
-import { emailKey, type ContactChange, type ContactRow } from '../store/contact.ts';
+import { emailKey, membershipIn, type ContactChange, type ContactRow } from '../store/contact.ts';
 import { findChannel, type Organization } from '../store/organization.ts';
 import { viewContact, type ContactView } from '../view.ts';
 
@@ -25,6 +25,11 @@ export interface People {
    * email, in any case.
    */
   editContact(contact: string, fields: ContactEdit): ContactView;
+  /**
+   * A colleague takes the contact out of a channel: no row of its own is left there. Throws Invalid
+   * when there is none.
+   */
+  removeFromChannel(contact: string, channelId: string): ContactView;
   /** Answers the contact as it last was. */
   deleteContact(contact: string): ContactView;
 }
@@ -79,6 +84,14 @@ export function peopleOf(organization: Organization): People {
       const { firstName = contact.firstName, lastName = contact.lastName } = fields;
       const email = fields.email === undefined ? contact.email : kept(fields.email);
       return change(contact.id, { email, firstName, lastName });
+    },
+    removeFromChannel(who, channelId) {
+      const contact = findContact(organization, who);
+      const { id } = findChannel(organization, channelId);
+      const membership = membershipIn(contact, id);
+      if (!membership) throw new Invalid(`contact "${who}" is not in channel "${id}"`);
+      contacts.removeMembership(contact, membership);
+      return change(contact.id, {});
     },
     deleteContact(who) {
       const contact = findContact(organization, who);

@@ -27,6 +27,7 @@ export interface Contacts {
   change(contact: ContactRow, fields: ContactChange, now: number): void;
   /** Enrols, or changes the subscription of the membership that is there. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
+  removeMembership(contact: ContactRow, membership: Membership): void;
   listed(status?: ContactStatus): Newest<ContactRow>;
   /** In the order they were added. */
   rows(): IterableIterator<ContactRow>;
@@ -74,13 +75,7 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    setMembership(row, channel, subscription) {
-      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
-      const membership = { id, channel, subscription };
-      row.memberships = withMembership(row.memberships, membership);
-      shelf.keep(row);
-      return membership;
-    },
+    ...membershipsOf(ids, shelf),
     listed: (status) => (status === undefined ? all : listings[status]),
     rows: () => byId.values(),
     clear() {
@@ -88,6 +83,25 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       byEmail.clear();
       for (const listing of [all, ...Object.values(listings)]) listing.clear();
       serial = 0;
+    },
+  };
+}
+
+function membershipsOf(
+  ids: Ids,
+  shelf: Shelf<ContactRow>,
+): Pick<Contacts, 'setMembership' | 'removeMembership'> {
+  return {
+    setMembership(row, channel, subscription) {
+      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
+      const membership = { id, channel, subscription };
+      row.memberships = withMembership(row.memberships, membership);
+      shelf.keep(row);
+      return membership;
+    },
+    removeMembership(row, membership) {
+      row.memberships = row.memberships.filter((one) => one !== membership);
+      shelf.keep(row);
     },
   };
 }
