@@ -41,6 +41,7 @@ export function viewContact(contact: ContactRow): Readonly<ContactView> {
 function isSame(one: ContactRow, other: ContactRow): boolean {
   return (
     one.memberships === other.memberships &&
+    one.email === other.email &&
     one.status === other.status &&
     one.updatedAt === other.updatedAt &&
     one.suppressedAt === other.suppressedAt &&

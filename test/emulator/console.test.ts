@@ -38,6 +38,12 @@ describe('GET /_emulator/', () => {
 
 describe('acts of colleagues', () => {
   test.each([
+    [
+      'edit-contact',
+      { contact: 'ann@example.org', email: 'zoe@example.org', firstName: 'Zoe' },
+      { id: 'con_a', email: 'zoe@example.org', firstName: 'Zoe', channels: [{ id: 'ch_a' }] },
+    ],
+    ['remove-from-channel', { contact: 'con_a', channel: 'ch_a' }, { id: 'con_a', channels: [] }],
     ['delete-template', { template: 'tpl_a' }, { id: 'tpl_a' }],
     ['create-channel', { id: 'ch_2', name: 'Two' }, { id: 'ch_2', name: 'Two' }],
     [
@@ -91,6 +97,11 @@ describe('acts of colleagues', () => {
     expect(platform.ask('POST /_emulator/delete-domain', { domain: 'x' }).status).toBe(404);
     const taken = platform.ask('POST /_emulator/create-channel', { id: 'ch_a', name: 'x' });
     expect(taken.json.why).toBe('channel "ch_a" exists already: choose another id');
+    platform.ask('POST /_emulator/sign-up', { email: 'zoe@example.org' });
+    const edited = { contact: 'con_a', email: 'zoe@example.org' };
+    expect(platform.ask('POST /_emulator/edit-contact', edited).json.why).toContain(
+      'has the email "zoe@example.org" already: choose another',
+    );
   });
 });
 

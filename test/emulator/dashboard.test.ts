@@ -81,8 +81,83 @@ describe('what people do', () => {
     });
   });
 
+  test('edit a contact: what is given changes, and it is found by its new email alone', () => {
+    const platform = withAnn();
+    const { dashboard, world } = platform;
+    dashboard.unsubscribe('con_ann');
+    const before = world.contact('con_ann');
+    const edited = dashboard.editContact('ann@example.org', { email: ' Zoe@Example.org ' });
+    expect(edited).toEqual({ ...before, email: 'zoe@example.org', updatedAt: later });
+    expect(dashboard.editContact('con_ann', { firstName: 'Zoe' })).toEqual({
+      ...edited,
+      firstName: 'Zoe',
+    });
+    expect(world.contact('ann@example.org')).toBeUndefined();
+    expect(world.contact('zoe@example.org')?.id).toBe('con_ann');
+    const found = (query: string) => platform.ask(`GET /api/contacts/list?${query}`).json.total;
+    expect([found('search=zoe'), found('search=ann'), found('status=unsubscribed')]).toEqual([
+      1, 0, 1,
+    ]);
+  });
+
+  test('edit a contact: the old email is free, and makes another contact', () => {
+    const platform = withAnn();
+    platform.dashboard.editContact('con_ann', { email: 'zoe@example.org' });
+    const news = 'POST /api/contacts/channel/ch_news';
+    expect(platform.ask(news, { email: 'zoe@example.org' }).status).toBe(409);
+    const { contact } = platform.ask(news, { email: 'ann@example.org' }).json;
+    expect(contact.id).not.toBe('con_ann');
+    expect(platform.world.contacts().map(({ email }) => email)).toEqual([
+      'ann@example.org',
+      'zoe@example.org',
+    ]);
+    platform.dashboard.deleteContact('zoe@example.org');
+    expect(platform.world.contact('ann@example.org')?.id).toBe(contact.id);
+  });
+
+  test('edit a contact: an email that another has, in any case, is refused', () => {
+    const { dashboard, seed, world } = withAnn();
+    const bob = world.contact(seed.contact({ id: 'con_bob', email: 'Bob@Example.org' }));
+    const ann = world.contact('con_ann');
+    expect(() =>
+      dashboard.editContact('con_ann', { email: 'bob@example.org', firstName: 'Bob' }),
+    ).toThrow('contact "con_bob" has the email "Bob@Example.org" already: choose another');
+    expect(world.contact('con_ann')).toEqual(ann);
+    expect(world.contact('bob@example.org')).toEqual(bob);
+    expect(dashboard.editContact('con_bob', { email: 'BOB@example.org' }).email).toBe(
+      'bob@example.org',
+    );
+  });
+
+  test('edit a contact: of two that differ only in case, each can move away', () => {
+    const { dashboard, seed, world } = withAnn();
+    seed.contact({ id: 'con_twin', email: 'ANN@example.org' });
+    expect(dashboard.editContact('con_twin', { lastName: 'B' }).email).toBe('ANN@example.org');
+    expect(() => dashboard.editContact('con_twin', { email: 'ann@example.org' })).toThrow(
+      'contact "con_ann" has the email "ann@example.org" already',
+    );
+    dashboard.editContact('con_ann', { email: 'zoe@example.org' });
+    expect(world.contact('ann@example.org')?.id).toBe('con_twin');
+  });
+
+  test('take a contact out of a channel: no row is left, and an enrolment makes a new one', () => {
+    const platform = withAnn();
+    const news = 'POST /api/contacts/channel/ch_news';
+    platform.dashboard.signUp({ email: 'ann@example.org', channels: ['ch_product'] });
+    expect(platform.dashboard.removeFromChannel('con_ann', 'ch_news')).toMatchObject({
+      channels: [{ id: 'ch_product', subscription: 'opt_in' }],
+      updatedAt: later,
+    });
+    expect(() => platform.dashboard.removeFromChannel('con_ann', 'ch_news')).toThrow(
+      'contact "con_ann" is not in channel "ch_news"',
+    );
+    expect(platform.ask(news, { contact_id: 'con_ann' }).status).toBe(201);
+  });
+
   test('what is not there is named', () => {
     const { dashboard, seed } = withAnn();
+    expect(() => dashboard.editContact('nobody', {})).toThrow('no contact "nobody"');
+    expect(() => dashboard.removeFromChannel('con_ann', 'ch_x')).toThrow('no channel "ch_x"');
     expect(() => dashboard.block('nobody')).toThrow('no contact "nobody"');
     expect(() => dashboard.leave('con_ann', 'ch_x')).toThrow(
       'no channel "ch_x": use one of ch_news, ch_product',
@@ -246,6 +321,12 @@ describe('the console under /_emulator/', () => {
     ['block', { contact: 'con_ann' }, { status: 'blocked' }],
     ['resubscribe', { contact: 'con_ann' }, { status: 'subscribed' }],
     ['suppress', { contact: 'con_ann', reason: 'bounce' }, { suppressionReason: 'bounce' }],
+    [
+      'edit-contact',
+      { contact: 'con_ann', email: 'Zoe@example.org', lastName: 'Z' },
+      { id: 'con_ann', email: 'zoe@example.org', lastName: 'Z' },
+    ],
+    ['remove-from-channel', { contact: 'con_ann', channel: 'ch_news' }, { channels: [] }],
     ['delete', { contact: 'con_ann' }, { id: 'con_ann' }],
     ['sign-up', { email: 'bob@example.org', channels: ['ch_news'] }, { email: 'bob@example.org' }],
     ['edit-template', { template: 'tpl_1', fields: { subject: 'New' } }, { subject: 'New' }],
@@ -262,6 +343,9 @@ describe('the console under /_emulator/', () => {
     ['POST /_emulator/leave', '{', 400],
     ['POST /_emulator/block', { contact: 'con_ann', chanel: 'x' }, 400],
     ['POST /_emulator/sign-up', { email: 'nope' }, 400],
+    ['POST /_emulator/edit-contact', { contact: 'con_ann', email: 'nope' }, 400],
+    ['POST /_emulator/edit-contact', { contact: 'nobody' }, 404],
+    ['POST /_emulator/remove-from-channel', { contact: 'con_ann', channel: 'ch_product' }, 404],
     ['GET /_emulator/leave', undefined, 404],
     ['POST /_emulator/state', {}, 404],
     ['POST /_emulator/dance', {}, 404],

@@ -35,6 +35,8 @@ const path = fc.oneof(
         '/_emulator/state',
         '/_emulator/leave',
         '/_emulator/sign-up',
+        '/_emulator/edit-contact',
+        '/_emulator/remove-from-channel',
         '/_emulator/edit-template',
       ),
       fc.oneof(fc.constant(''), word),
@@ -53,6 +55,7 @@ const value = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom(
     'a@b.c',
+    'Z@b.c',
     'opt_out',
     'con_1',
     'ch_news',

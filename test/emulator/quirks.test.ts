@@ -141,6 +141,13 @@ describe('contacts', () => {
     ]);
   });
 
+  test('email-as-given: so does an edit of a contact', () => {
+    const { dashboard } = withAnn('email-as-given');
+    expect(dashboard.editContact('con_ann', { email: ' Zoe@Example.org ' }).email).toBe(
+      'Zoe@Example.org',
+    );
+  });
+
   test('unsorted-ties: pages of one millisecond repeat and skip', () => {
     const platform = withAnn('unsorted-ties');
     platform.pass(1);

@@ -9,23 +9,19 @@ export interface Act {
   does: string;
   /** The fields of its body: their type, with a `?` where they may be left out. */
   fields: Record<string, string>;
-  /** Throws Invalid when somebody or something that is named is not there. */
+  /** Throws Invalid when what is named is not there, or what is new is there already. */
   perform(dashboard: Dashboard, body: string): Outcome;
 }
 
 const id = z.string();
 const person = { contact: id };
+const names = { firstName: z.string().optional(), lastName: z.string().optional() };
 
 /** Every act by its name. */
 export const acts: ReadonlyMap<string, Act> = new Map([
   act(
     ['sign-up', 'a person signs up, or comes back: opted in to the channels (ids)'],
-    {
-      email,
-      firstName: z.string().optional(),
-      lastName: z.string().optional(),
-      channels: z.array(z.string()).optional(),
-    },
+    { email, ...names, channels: z.array(z.string()).optional() },
     (dashboard, body) => dashboard.signUp(body),
   ),
   act(
@@ -46,6 +42,16 @@ export const acts: ReadonlyMap<string, Act> = new Map([
     ['suppress', 'mail bounced, or was reported as spam'],
     { ...person, reason: z.string() },
     (dashboard, { contact, reason }) => dashboard.suppress(contact, reason),
+  ),
+  act(
+    ['edit-contact', 'a colleague changes the email or the names of a contact'],
+    { ...person, email: email.optional(), ...names },
+    (dashboard, { contact, ...fields }) => dashboard.editContact(contact, fields),
+  ),
+  act(
+    ['remove-from-channel', 'a colleague takes the contact out of a channel: no row is left'],
+    { ...person, channel: id },
+    (dashboard, body) => dashboard.removeFromChannel(body.contact, body.channel),
   ),
   act(['delete', 'a colleague deletes the contact'], person, (dashboard, { contact }) =>
     dashboard.deleteContact(contact),

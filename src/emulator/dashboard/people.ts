@@ -1,5 +1,5 @@
 import { Invalid } from '../../model/errors.ts';
-import { emailKey, type ContactChange, type ContactRow } from '../store/contact.ts';
+import { emailKey, membershipIn, type ContactChange, type ContactRow } from '../store/contact.ts';
 import { findChannel, type Organization } from '../store/organization.ts';
 import { viewContact, type ContactView } from '../view.ts';
 
@@ -20,6 +20,16 @@ export interface People {
   block(contact: string): ContactView;
   /** Mail bounced, or was reported as spam; the status stays as it is. */
   suppress(contact: string, reason: string): ContactView;
+  /**
+   * A colleague changes what is given of a contact. Throws Invalid when another contact has the new
+   * email, in any case.
+   */
+  editContact(contact: string, fields: ContactEdit): ContactView;
+  /**
+   * A colleague takes the contact out of a channel: no row of its own is left there. Throws Invalid
+   * when there is none.
+   */
+  removeFromChannel(contact: string, channelId: string): ContactView;
   /** Answers the contact as it last was. */
   deleteContact(contact: string): ContactView;
 }
@@ -32,8 +42,18 @@ interface SignUp {
   channels?: string[] | undefined;
 }
 
+interface ContactEdit {
+  /** Kept as that of a sign-up. */
+  email?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+}
+
 export function peopleOf(organization: Organization): People {
   const { contacts, manner, now } = organization;
+
+  /** An email as it is kept. */
+  const kept = (email: string) => (manner.keepsCase ? email.trim() : emailKey(email));
 
   function change(who: string, fields: ContactChange): ContactView {
     const contact = findContact(organization, who);
@@ -44,7 +64,7 @@ export function peopleOf(organization: Organization): People {
   return {
     signUp({ channels = [], ...person }) {
       const entered = channels.map((id) => findChannel(organization, id));
-      const email = manner.keepsCase ? person.email.trim() : emailKey(person.email);
+      const email = kept(person.email);
       const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
       return viewContact(contact);
@@ -59,6 +79,20 @@ export function peopleOf(organization: Organization): People {
     resubscribe: (who) =>
       change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
     suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
+    editContact(who, fields) {
+      const contact = findContact(organization, who);
+      const { firstName = contact.firstName, lastName = contact.lastName } = fields;
+      const email = fields.email === undefined ? contact.email : kept(fields.email);
+      return change(contact.id, { email, firstName, lastName });
+    },
+    removeFromChannel(who, channelId) {
+      const contact = findContact(organization, who);
+      const { id } = findChannel(organization, channelId);
+      const membership = membershipIn(contact, id);
+      if (!membership) throw new Invalid(`contact "${who}" is not in channel "${id}"`);
+      contacts.removeMembership(contact, membership);
+      return change(contact.id, {});
+    },
     deleteContact(who) {
       const contact = findContact(organization, who);
       contacts.remove(contact);

@@ -21,6 +21,7 @@ export interface Membership {
 export interface ContactRow {
   readonly id: string;
   readonly serial: number;
+  /** Changed by `change` only, which keeps the index right; and so is its key. */
   readonly email: string;
   /** The email as it is looked up and searched: trimmed, lower-cased. */
   readonly key: string;
@@ -52,7 +53,10 @@ export interface NewContact {
 
 /** What a contact is changed by, besides its memberships. */
 export type ContactChange = Partial<
-  Pick<ContactRow, 'status' | 'suppressionReason' | 'suppressedAt'>
+  Pick<
+    ContactRow,
+    'email' | 'firstName' | 'lastName' | 'status' | 'suppressionReason' | 'suppressedAt'
+  >
 >;
 
 /** How an email is compared: trimmed and lower-cased. */

@@ -1,7 +1,6 @@
 import type { Subscription } from '../../platform/request.ts';
 import type { Ids } from '../random.ts';
 import {
-  emailKey,
   membershipIn,
   toRow,
   type Channel,
@@ -11,6 +10,7 @@ import {
   type Membership,
   type NewContact,
 } from './contact.ts';
+import { createEmails } from './emails.ts';
 import { newestFirst, type Newest } from './newest.ts';
 import type { Shelf } from './storage.ts';
 
@@ -23,9 +23,11 @@ export interface Contacts {
   byId(id: string): ContactRow | undefined;
   /** Whatever the case, unless `exact`; of several with one email, the one added first. */
   byEmail(email: string, exact?: boolean): ContactRow | undefined;
+  /** Throws Invalid, and changes nothing, when another contact has the new email, in any case. */
   change(contact: ContactRow, fields: ContactChange, now: number): void;
   /** Enrols, or changes the subscription of the membership that is there. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
+  removeMembership(contact: ContactRow, membership: Membership): void;
   listed(status?: ContactStatus): Newest<ContactRow>;
   /** In the order they were added. */
   rows(): IterableIterator<ContactRow>;
@@ -36,13 +38,13 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
   const all = newestFirst<ContactRow>();
   const listings = createListings();
   const byId = new Map<string, ContactRow>();
-  const byEmail = new Map<string, ContactRow[]>();
+  const byEmail = createEmails();
   let serial = 0;
 
   function put(row: ContactRow): void {
     serial = Math.max(serial, row.serial);
     byId.set(row.id, row);
-    byEmail.set(row.key, [...(byEmail.get(row.key) ?? []), row]);
+    byEmail.add(row);
     for (const listing of [all, listings[row.status]]) listing.add(row);
   }
 
@@ -55,18 +57,17 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
     },
     put,
     remove(row) {
-      const twins = byEmail.get(row.key)?.filter((twin) => twin !== row) ?? [];
-      if (twins.length > 0) byEmail.set(row.key, twins);
-      else byEmail.delete(row.key);
+      byEmail.remove(row);
       byId.delete(row.id);
       for (const listing of [all, listings[row.status]]) listing.remove(row);
       shelf.drop(row.id);
     },
     byId: (id) => byId.get(id),
     byEmail: (email, exact = false) =>
-      byEmail.get(emailKey(email))?.find((row) => !exact || row.email === email),
+      byEmail.of(email).find((row) => !exact || row.email === email),
     change(row, fields, now) {
-      const { status = row.status } = fields;
+      const { status = row.status, email = row.email } = fields;
+      if (email !== row.email) byEmail.move(row, email);
       if (status !== row.status) {
         listings[row.status].remove(row);
         listings[status].add(row);
@@ -74,13 +75,7 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    setMembership(row, channel, subscription) {
-      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
-      const membership = { id, channel, subscription };
-      row.memberships = withMembership(row.memberships, membership);
-      shelf.keep(row);
-      return membership;
-    },
+    ...membershipsOf(ids, shelf),
     listed: (status) => (status === undefined ? all : listings[status]),
     rows: () => byId.values(),
     clear() {
@@ -88,6 +83,25 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       byEmail.clear();
       for (const listing of [all, ...Object.values(listings)]) listing.clear();
       serial = 0;
+    },
+  };
+}
+
+function membershipsOf(
+  ids: Ids,
+  shelf: Shelf<ContactRow>,
+): Pick<Contacts, 'setMembership' | 'removeMembership'> {
+  return {
+    setMembership(row, channel, subscription) {
+      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
+      const membership = { id, channel, subscription };
+      row.memberships = withMembership(row.memberships, membership);
+      shelf.keep(row);
+      return membership;
+    },
+    removeMembership(row, membership) {
+      row.memberships = row.memberships.filter((one) => one !== membership);
+      shelf.keep(row);
     },
   };
 }
