@@ -8,7 +8,8 @@ import type { Key, KindName } from '../model/record.ts';
  *   planned → sent → acked | rejected | stale | unknown
  *
  * `sent` is on disk before the request leaves. `unknown` and, after a crash, `sent` are resolved by
- * reading. A change that certainly did not happen goes back to planned.
+ * reading; an answer that could not be written down (a full disk, a locked file) leaves `sent` too.
+ * A change that certainly did not happen goes back to planned.
  */
 export interface Journal {
   /** Takes the plan over from staging. */

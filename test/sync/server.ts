@@ -51,11 +51,11 @@ export interface Server {
   /** The first fault that fits, and has times left, is played; `undo` ends it. */
   fail(when: Played['when'], fault: Fault, times?: number): Played & { undo(): void };
   /**
-   * Called when a request has arrived, when the platform has carried it out, and when its answer
-   * has left.
+   * Called when a request has arrived (what that promises is waited for), when the platform has
+   * carried it out, and when its answer has left.
    */
   watch: {
-    arrived?(arrival: Arrival): void;
+    arrived?(arrival: Arrival): void | Promise<void>;
     acted?(arrival: Arrival): void;
     answered?(arrival: Arrival): void;
   };
@@ -68,7 +68,7 @@ export interface Server {
 export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise<Server> {
   const plays: Played[] = [];
   const server: Server = { url: '', arrived: [], watch: {}, delayMs: 0, fail, quiet };
-  let atWork = 0;
+  const atWork = new Set<IncomingMessage>();
   function fail(when: Played['when'], fault: Fault, times = Infinity) {
     const play = { when, fault, times, hits: 0 };
     plays.push(play);
@@ -76,19 +76,19 @@ export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise
   }
   const http = createServer((request, response) => {
     request.on('error', () => undefined);
-    atWork += 1;
+    atWork.add(request);
     void textOf(request)
       .then(
         async (text) => answer(request, response, text),
         // Its sender died in the middle of it: it never arrived.
         () => undefined,
       )
-      .finally(() => (atWork -= 1));
+      .finally(() => atWork.delete(request));
   });
   async function quiet(): Promise<void> {
     // The pause lets those in who wait at the door.
     do await pause(2);
-    while (atWork > 0 || (await connectionsOf(http)) > 0);
+    while (atWork.size > 0 || (await connectionsOf(http)) > 0);
   }
   async function answer(request: IncomingMessage, response: ServerResponse, text: string) {
     const arrival = arrivalOf(request, text, server.arrived);
@@ -97,7 +97,7 @@ export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );
-    server.watch.arrived?.(arrival);
+    await server.watch.arrived?.(arrival);
     if (server.delayMs > 0) await pause(server.delayMs);
     const play = plays.find(({ when, times, hits }) => hits < times && when(arrival));
     if (play) play.hits += 1;
