@@ -67,7 +67,8 @@ export function assemble(
 function bind(snapshot: Snapshot, { snapshot: file, platform }: Config, writes: boolean): void {
   const bound = snapshot.meta.get('platform-url');
   const isFree = bound === undefined || snapshot.recorded.isEmpty();
-  if (isFree && writes) snapshot.meta.set('platform-url', platform.url);
+  if (isFree && writes && bound !== platform.url)
+    snapshot.transaction(() => snapshot.meta.set('platform-url', platform.url));
   if (isFree || bound === platform.url) return;
   throw new Invalid(
     `${file}: this snapshot belongs to the platform at ${bound}, the configuration names ` +

@@ -12,7 +12,7 @@ export function explain(error: unknown): Fault {
     return { text: `crm-mirror: ${text}`, code: codeOf(error) };
   }
   const storage = storageFault(error);
-  if (storage !== undefined) return { text: storage, code: 1 };
+  if (storage !== undefined) return { text: storage, code: isLocked(error) ? 75 : 1 };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { text: `crm-mirror: this is a bug, please report it:\n${stack}`, code: 1 };
 }
@@ -30,6 +30,10 @@ function codeOf(error: Error): number {
   return 1;
 }
 
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
+}
+
 /** What the disk or the file system says about itself; nothing of it is a bug of ours. */
 function storageFault(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -37,7 +41,7 @@ function storageFault(error: unknown): string | undefined {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
     return 'crm-mirror: the disk is full; nothing is lost → free some space and run again';
   }
-  if (code.startsWith('SQLITE_BUSY')) {
+  if (isLocked(error)) {
     return 'crm-mirror: the snapshot is in use by another process → wait for it, then run again';
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {

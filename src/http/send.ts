@@ -80,7 +80,10 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
 
-  const timer = setTimeout(() => abandon(flight, late(flight.stage, timeoutMs)), timeoutMs);
+  const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
+  // A process that stood still (a slow disk, a suspended machine) first hears what has come.
+  const overdue = (): unknown => (flight.stage === 'waiting' ? expire() : setImmediate(expire));
+  const timer = setTimeout(overdue, timeoutMs);
   const stop = () => {
     if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
     else abandon(flight, 'was left before its answer was complete: asked to stop');

@@ -7,8 +7,9 @@ import type { Key, KindName } from '../model/record.ts';
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * `sent` is on disk before the request leaves; what a crash leaves as sent is unknown to the next
- * run. `unknown` is resolved by reading. A change that certainly did not happen goes back to planned.
+ * `sent` is on disk before the request leaves. What a process leaves as sent, killed or unable to
+ * write the answer down (a full disk, a locked file), is unknown to the next run. `unknown` is
+ * resolved by reading. A change that certainly did not happen goes back to planned.
  */
 export interface Journal {
   /** Takes the plan over from staging. */

@@ -74,7 +74,6 @@ async function sendAll(
   urgent = false,
 ): Promise<boolean> {
   const { run, kind, brake } = applying;
-  const { journal } = run.snapshot;
   for (const [at, planned] of changes.entries()) {
     const stays = urgent && planned.op === 'opt_out';
     if ((run.stop.aborted && !stays) || brake.stopped()) return false;
@@ -82,8 +81,7 @@ async function sendAll(
     const change = aimed(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
-      const reason = 'its creation did not come to pass';
-      journal.move(change.seq, 'stale', { at: run.clock.now(), reason });
+      drop(run, [change], 'its creation did not come to pass');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
@@ -91,12 +89,21 @@ async function sendAll(
     settle(applying, change, outcome);
     const brought = outcome.is === 'acked' && change.op === 'create' && outcome.observed;
     if (outcome.is !== 'stale' && outcome.is !== 'unknown' && !brought) continue;
-    for (const rest of changes.slice(at + 1)) {
-      journal.move(rest.seq, 'stale', { at: run.clock.now() });
-    }
+    drop(run, changes.slice(at + 1));
     return Boolean(brought);
   }
   return false;
+}
+
+/** What will not be sent, since what it was planned on no longer holds. */
+function drop(
+  { snapshot, clock }: Run,
+  changes: readonly JournaledChange[],
+  reason: string | null = null,
+) {
+  snapshot.transaction(() => {
+    for (const { seq } of changes) snapshot.journal.move(seq, 'stale', { at: clock.now(), reason });
+  });
 }
 
 /** What follows a creation was planned before its record had an id. */
@@ -132,7 +139,8 @@ async function attempt(
         if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
         isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
         if (isOld) throw new Held('what is known of it has become too old');
-        run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
+        const { journal, transaction } = run.snapshot;
+        transaction(() => journal.move(change.seq, 'sent', { at: run.clock.now() }));
       },
     });
     if (outcome.is !== 'held' || !isOld) return outcome;

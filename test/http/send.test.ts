@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSend, type SendOptions } from '../../src/http/send.ts';
 import { Invalid, Unavailable } from '../../src/model/errors.ts';
@@ -220,6 +223,33 @@ describe('written: acted maybe', () => {
     const { send, close } = createSend({ url, timeoutMs: LONG_MS, userAgent: 'a' });
     expect(await failure(send(post))).toMatchObject({ acted: 'maybe' });
   });
+});
+
+test('an answer that came while the process stood still counts, however late it is read', async () => {
+  const flags = new Int32Array(new SharedArrayBuffer(12));
+  const [arrived, awaited, answered] = [0, 1, 2];
+  const script = `
+    const { parentPort, workerData: flags } = require('node:worker_threads');
+    const server = require('node:http').createServer((request, response) => {
+      Atomics.store(flags, ${arrived}, 1);
+      Atomics.wait(flags, ${awaited}, 0);
+      response.end('{}', () => {
+        Atomics.store(flags, ${answered}, 1);
+        Atomics.notify(flags, ${answered});
+      });
+    });
+    server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+  const worker = new Worker(script, { eval: true, workerData: flags });
+  onTestFinished(async () => void (await worker.terminate()));
+  const [port] = await once(worker, 'message');
+  const sent = sender(`http://127.0.0.1:${port}`, { timeoutMs: 1_000 })(get);
+  while (Atomics.load(flags, arrived) === 0) await turn();
+  Atomics.store(flags, awaited, 1);
+  Atomics.notify(flags, awaited);
+  Atomics.wait(flags, answered, 0);
+  // Nothing wakes this: it only lets the deadline pass.
+  Atomics.wait(flags, answered, 1, 1_000);
+  expect(await sent).toMatchObject({ status: 200 });
 });
 
 describe('what cannot be sent at all', () => {

@@ -1,10 +1,9 @@
-/** What can be wrong with the disk, the snapshot, the export and the key, from the command line. */
-import { spawnSync } from 'node:child_process';
+/** What can be wrong with the snapshot, the export and the key, from the command line. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
-import { createWorld, csvOf, launch, statesIn, type Ended, type World } from './world.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { createWorld, csvOf, launch, type Ended, type World } from './world.ts';
 
 // Several processes each, beside other tests.
 vi.setConfig({ testTimeout: 40_000 });
@@ -39,72 +38,7 @@ interface Document {
   problems?: { class: string; reason: string }[];
 }
 
-/** A file system of its own, where that is allowed; else the test is left out, with a word. */
-function mounted(context: TestContext, world: World, size: string): string {
-  const folder = join(world.folder, 'cli');
-  mkdirSync(folder);
-  const done = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder]);
-  if (done.status !== 0) context.skip('needs the right to mount a file system');
-  onTestFinished(() => void spawnSync('umount', ['-l', folder]));
-  return folder;
-}
-
-function remount(folder: string, how: string): void {
-  const done = spawnSync('mount', ['-o', `remount,${how}`, folder]);
-  expect(done.status).toBe(0);
-}
-
 describe('the snapshot', () => {
-  test('on a full disk: one line, and the next run ends it', async (context) => {
-    const world = await arranged();
-    const folder = mounted(context, world, '700k');
-    const people = Array.from({ length: 800 }, (_, at) => ({
-      email: `p${at}@example.com`,
-      news: 'yes',
-    }));
-    world.people(people);
-    const full = await sync(world.file);
-    expect(full.code).toBe(1);
-    expect(full.stderr).toContain('the disk is full');
-    const made = world.emulator.world.contacts().length;
-    expect(made).toBeLessThan(800);
-    remount(folder, 'size=64m');
-    const next = await sync(world.file);
-    expect(next).toMatchObject({ code: 0, document: { status: 'done' } });
-    expect(world.emulator.world.contacts()).toHaveLength(800);
-    const { sent, unknown, planned } = statesIn(world.journal);
-    expect({ sent, unknown, planned }).toEqual({});
-    const doubled = world.emulator.world.requests().filter(({ status }) => status === 409);
-    expect(doubled).toEqual([]);
-    world.writes();
-    expect((await sync(world.file)).code).toBe(0);
-    expect(world.writes()).toEqual([]);
-  });
-
-  test('on a disk that is full from the start: nothing is sent', async (context) => {
-    const world = await arranged();
-    mounted(context, world, '16k');
-    const ended = await sync(world.file);
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(/disk is full|disk or the permissions/);
-    expect(world.writes()).toEqual([]);
-  });
-
-  test.for([true, false])('read-only (made before: %s): nothing is sent', async (made, context) => {
-    const world = await arranged();
-    const folder = mounted(context, world, '64m');
-    if (made) expect((await sync(world.file)).code).toBe(0);
-    world.people([{ email: 'zoe@example.com', news: 'yes' }]);
-    remount(folder, 'ro');
-    world.writes();
-    const ended = await sync(world.file);
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(/read-only|permissions/);
-    expect(world.writes()).toEqual([]);
-    remount(folder, 'rw');
-    expect((await sync(world.file)).code).toBe(0);
-  });
-
   test('from a newer version: refused before anything is read', async () => {
     const world = await arranged();
     expect((await sync(world.file)).code).toBe(0);

@@ -97,7 +97,7 @@ describe('killed with SIGKILL', () => {
     };
     expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL', stdout: '' });
     expect(killed).toBe(true);
-    await pause(30);
+    await world.server.quiet();
     killed = false;
     await expectMended(world);
   });
@@ -112,10 +112,28 @@ describe('killed with SIGKILL', () => {
         if (seen === after) child.kill('SIGKILL');
       };
       expect((await ended).signal).toBe('SIGKILL');
-      await pause(30);
+      await world.server.quiet();
     }
     await expectMended(world);
   });
+});
+
+test('standing still for longer than the time-out, in the middle of it all: it goes on', async () => {
+  const world = await arranged();
+  const { child, ended } = sync(world.file);
+  const stopped = new Promise<void>((resolve) => {
+    world.server.watch.acted = ({ route, nth }) => {
+      if (route === 'contacts.enrol' && nth === 20) resolve(void child.kill('SIGSTOP'));
+    };
+  });
+  await stopped;
+  // As when a disk is slow or a lid was closed.
+  await pause(1_100);
+  child.kill('SIGCONT');
+  const end = await ended;
+  expect(end.code).toBe(0);
+  expect(documentOf(end)).toMatchObject({ status: 'done', reasons: [] });
+  await expectMended(world);
 });
 
 describe('asked to stop', () => {

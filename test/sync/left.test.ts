@@ -1,5 +1,6 @@
 /** People who left, and every way in which stale knowledge could bring them back. */
 import { describe, expect, test } from 'vitest';
+import { Unavailable } from '../../src/model/errors.ts';
 import type { Send } from '../../src/model/exchange.ts';
 import { createStage, type Stage } from './process.ts';
 
@@ -53,6 +54,31 @@ test('a contact that is gone by its id proves nothing of its address', async () 
   stage.people[0] = wantsBoth;
   stage.writes();
   await stage.sync({ mode: 'fast' });
+  expectNoOptIn(stage);
+  stage.close();
+});
+
+test('she left after an opt-in that nobody answered: her opt-out is hers', async () => {
+  const now: { leaves?(): void } = {};
+  const wire = (send: Send): Send => {
+    return async (request, signal) => {
+      const answer = await send(request, signal);
+      if (!now.leaves || request.method !== 'POST') return answer;
+      now.leaves();
+      throw new Unavailable('no answer', { acted: 'maybe' });
+    };
+  };
+  const stage = createStage({ wire });
+  for (const wish of ['yes', 'no']) {
+    stage.people[0] = { id: 'lea', email: lea, ch_news: wish };
+    await stage.sync();
+  }
+  stage.people[0] = { id: 'lea', email: lea, ch_news: 'yes' };
+  now.leaves = () => void stage.emulator.dashboard.leave(lea, 'ch_news');
+  await stage.sync();
+  delete now.leaves;
+  stage.writes();
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
   expectNoOptIn(stage);
   stage.close();
 });

@@ -1,6 +1,11 @@
 /** A platform over a real socket that can be told to fail, request by request. */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server as HttpServer,
+  type ServerResponse,
+} from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { Emulator } from '../../src/emulator/emulator.ts';
@@ -45,15 +50,25 @@ export interface Server {
   arrived: Arrival[];
   /** The first fault that fits, and has times left, is played; `undo` ends it. */
   fail(when: Played['when'], fault: Fault, times?: number): Played & { undo(): void };
-  /** Called when a request has arrived, and again when the platform has carried it out. */
-  watch: { arrived?(arrival: Arrival): void; acted?(arrival: Arrival): void };
+  /**
+   * Called when a request has arrived (what that promises is waited for), when the platform has
+   * carried it out, and when its answer has left.
+   */
+  watch: {
+    arrived?(arrival: Arrival): void | Promise<void>;
+    acted?(arrival: Arrival): void;
+    answered?(arrival: Arrival): void;
+  };
   delayMs: number;
+  /** Resolves once nobody is connected: all that a dead process had sent has been carried out. */
+  quiet(): Promise<void>;
 }
 
 /** A platform over a real socket. */
 export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise<Server> {
   const plays: Played[] = [];
-  const server: Server = { url: '', arrived: [], watch: {}, delayMs: 0, fail };
+  const server: Server = { url: '', arrived: [], watch: {}, delayMs: 0, fail, quiet };
+  const atWork = new Set<IncomingMessage>();
   function fail(when: Played['when'], fault: Fault, times = Infinity) {
     const play = { when, fault, times, hits: 0 };
     plays.push(play);
@@ -61,8 +76,20 @@ export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise
   }
   const http = createServer((request, response) => {
     request.on('error', () => undefined);
-    void textOf(request).then(async (text) => answer(request, response, text));
+    atWork.add(request);
+    void textOf(request)
+      .then(
+        async (text) => answer(request, response, text),
+        // Its sender died in the middle of it: it never arrived.
+        () => undefined,
+      )
+      .finally(() => atWork.delete(request));
   });
+  async function quiet(): Promise<void> {
+    // The pause lets those in who wait at the door.
+    do await pause(2);
+    while (atWork.size > 0 || (await connectionsOf(http)) > 0);
+  }
   async function answer(request: IncomingMessage, response: ServerResponse, text: string) {
     const arrival = arrivalOf(request, text, server.arrived);
     server.arrived.push(arrival);
@@ -70,13 +97,14 @@ export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );
-    server.watch.arrived?.(arrival);
+    await server.watch.arrived?.(arrival);
     if (server.delayMs > 0) await pause(server.delayMs);
     const play = plays.find(({ when, times, hits }) => hits < times && when(arrival));
     if (play) play.hits += 1;
     const acts = !play || play.fault.acts === true || play.fault.is === 'rewrite';
     const own = acts ? emulator.handle({ method, path, headers, body: text }) : undefined;
     if (acts) server.watch.acted?.(arrival);
+    response.once('finish', () => server.watch.answered?.(arrival));
     reply(response, arrival, { fault: play?.fault, own });
     arrival.answeredAfter = server.arrived.length;
   }
@@ -90,6 +118,12 @@ export async function servePlatform(emulator: Pick<Emulator, 'handle'>): Promise
   if (bound === null || typeof bound === 'string') throw new Error('not bound to a port');
   server.url = `http://127.0.0.1:${bound.port}`;
   return server;
+}
+
+async function connectionsOf(http: HttpServer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    http.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  });
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -185,13 +185,17 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
   });
 }
 
-/** Sent, and no answer: what the platform shows decides. */
+/**
+ * Sent, and no answer: what the platform shows decides. An opt_in that it does not show may have
+ * been carried out and taken back by the person since: it counts as done, so that the opt-out is
+ * hers and she is not brought back.
+ */
 async function recover(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
-  const done = rows.length === 1 && row && holds(row, change);
+  const done = rows.length === 1 && row && (holds(row, change) || isOut(row, change));
   if (done) return acked({ id: row.id, observed: row });
   return anew(access, change, { why: 'did not happen', signal });
 }
@@ -221,6 +225,10 @@ async function search(access: Access, key: string, signal: AbortSignal): Promise
     if (contactKey(contact.email) === key) found.push(observe(contact, access.channels));
   }
   return found;
+}
+
+function isOut(row: ObservedRow, { op, part }: Change): boolean {
+  return op === 'opt_in' && observedBody.parse(JSON.parse(row.body)).channels[part] === 'opt_out';
 }
 
 function holds(row: ObservedRow, change: Change): boolean {
