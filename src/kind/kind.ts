@@ -42,7 +42,7 @@ export interface Kind {
   lookRoute(op: Op): string;
   look(change: Change, known: Known): Promise<Outcome | undefined>;
   send(change: Change, passage: Passage): Promise<Outcome>;
-  recover(change: Change, signal: AbortSignal): Promise<Outcome>;
+  recover(change: Change, asked: Recovery): Promise<Outcome>;
   acknowledge(
     before: RecordedRow | undefined,
     change: Change,
@@ -118,6 +118,16 @@ export interface Known {
   signal: AbortSignal;
 }
 
+/** How a lost outcome is asked for. */
+export interface Recovery {
+  /**
+   * Whether the change left so long ago, or in another process, that what is shown now may be what
+   * the person made of it since.
+   */
+  late: boolean;
+  signal: AbortSignal;
+}
+
 export interface Acked {
   is: 'acked';
   /** The platform's id of the record. */
@@ -126,6 +136,8 @@ export interface Acked {
   observed: ObservedRow | undefined;
   /** Found there already, rather than made by this request. */
   found: boolean;
+  /** Read so late that not all of it need be the request's doing. */
+  late?: boolean;
 }
 
 /**

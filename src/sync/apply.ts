@@ -147,10 +147,7 @@ async function attempt(
   }
 }
 
-function knownOf(
-  { run, kind, known }: Applying,
-  change: JournaledChange,
-): Known & { at: number } {
+function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known & { at: number } {
   const recorded = run.snapshot.recorded.get(kind.name, change.key);
   const listed = known.listing?.complete ? known.listing.at : 0;
   const looked = run.snapshot.staging.lookedAt(kind.name, change.key);
@@ -161,7 +158,7 @@ function knownOf(
 }
 
 /** Seen in this run, and not too long ago. */
-function isFresh(run: Run, at: number): boolean {
+export function isFresh(run: Run, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
 }
 

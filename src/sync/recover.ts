@@ -6,7 +6,7 @@
 import type { JournaledChange } from '../model/change.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
-import { aimed, settle, type Applying } from './apply.ts';
+import { aimed, isFresh, settle, type Applying } from './apply.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
@@ -26,8 +26,9 @@ async function find(
   { run, kind, brake }: Applying,
   change: JournaledChange,
 ): Promise<Outcome | undefined> {
+  const late = change.run !== run.id || !isFresh(run, change.sentAt ?? 0);
   try {
-    return await kind.recover(change, run.abort);
+    return await kind.recover(change, { late, signal: run.abort });
   } catch (error) {
     const outcome = outcomeOf(error);
     if (outcome.is !== 'rejected') brake.note(kind, change, outcome);

@@ -17,7 +17,8 @@ function stage(...faults: Fault[]) {
     seed: emulator.seed.contact,
     look: (what: ReturnType<typeof change>, recorded?: RecordedRow, fresh = false) =>
       world.run(contacts.look(what, { recorded, fresh, signal })),
-    recover: (what: ReturnType<typeof change>) => world.run(contacts.recover(what, signal)),
+    recover: (what: ReturnType<typeof change>) =>
+      world.run(contacts.recover(what, { late: false, signal })),
   };
 }
 

@@ -26,7 +26,7 @@ function stage(...faults: Fault[]) {
     seed: emulator.seed.template,
     all: () => emulator.world.templates(),
     send: (what: Change) => world.run(templates.send(what, passage)),
-    recover: (what: Change) => world.run(templates.recover(what, signal)),
+    recover: (what: Change) => world.run(templates.recover(what, { late: false, signal })),
     look: (what: Change, recorded?: RecordedRow, fresh = false) =>
       world.run(templates.look(what, { recorded, fresh, signal })),
     recorded: () =>

@@ -7,7 +7,7 @@
  * left; what happened before that it had to know.
  */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import { forbids, keyIn, wishesIn, wishFor, type Reading } from './crm.ts';
+import { forbids, keyIn, wishesIn, wishFor, type CrmRecord, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep, Story } from './story.ts';
@@ -43,6 +43,11 @@ export interface Arrival {
   sentAt: number;
 }
 
+interface Unheard {
+  /** Enrolments that left and had no usable answer: address, channel, subscription. */
+  unheard: ReadonlySet<string>;
+}
+
 interface Known {
   story: Story;
   witness: Witness;
@@ -68,7 +73,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const { entry, outing, asks } = arrival;
   const since = horizon(arrival);
   const person = known.witness.people().find(({ id }) => id === entry.contactId && !entry.created);
-  const key = person?.key ?? entry.email ?? '';
+  const key = (person && keyThen(person, since)) ?? entry.email ?? '';
   const channel = entry.channelId ?? '';
   const about = { key, channel, since };
   const there = known.witness.people().filter((one) => one.key === key && wasThere(one, since));
@@ -77,9 +82,11 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const wish = wishFor(outing.people, key, channel);
   if (wish !== 'opt_in') wrong(`${what}, and the CRM wants ${wish ?? 'nothing of the kind'}`);
   if (!outing.people.certified) wrong(`${what} on an uncertified reading`);
-  const present = there.some(({ gone }) => gone === undefined);
-  if (asks.email !== undefined && present) wrong(`${what} by email, and was on the platform`);
-  if (there.length > 1) wrong(`${what}, and ${there.length} contacts share the address`);
+  if (asks.email !== undefined && there.length > 0)
+    wrong(`${what} by email, and was on the platform`);
+  const listed = there.filter(({ made }) => made.at < outing.startedAt).length;
+  if (listed > 1 && outing.mode === 'full')
+    wrong(`${what}, and ${listed} contacts share the address`);
   for (const one of there) checkStanding(one, what, about);
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { about, known });
@@ -95,8 +102,14 @@ interface About {
   since: number;
 }
 
+/** There since then, and there still. */
 function wasThere({ made, gone }: Person, since: number): boolean {
-  return made.at < since && (gone === undefined || gone.at >= since);
+  return made.at < since && gone === undefined;
+}
+
+/** The address that the contact had then. */
+function keyThen({ key, former }: Person, since: number): string {
+  return former && former.until >= since ? former.key : key;
 }
 
 function checkStanding(person: Person, what: string, { channel, since }: About): void {
@@ -147,10 +160,14 @@ function checkOptOut(
   person: Person | undefined,
   { outing, known }: { outing: Outing; known: Known },
 ): void {
+  // By id, an opt-out reaches whoever has been renamed since.
+  const keys = [key, person?.former?.key ?? key];
+  const isTheirs = (record: CrmRecord) =>
+    keys.some(
+      (one) => keyIn(record) === one || known.memories.everOf(String(record['id'])).has(one),
+    );
   const wanted = outing.people.records.some(
-    (record) =>
-      forbids(record, channel) &&
-      (keyIn(record) === key || known.memories.everOf(String(record['id'])).has(key)),
+    (record) => forbids(record, channel) && isTheirs(record),
   );
   if (!wanted) wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
   const state = person?.channels.get(channel);
@@ -169,14 +186,22 @@ function checkCreation(arrival: Arrival, { witness }: Known): void {
   if (!named) wrong(`the template "${asks.name}" was made, and nobody wants it`);
 }
 
-/** Recorded = acknowledged: what the files say was once so on the platform, and done by whom. */
-export function checkFiles(files: Traces, { story, witness }: Known, ended: boolean): void {
+/**
+ * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
+ * left and was not answered (`unheard`) may count as done.
+ */
+export function checkFiles(
+  files: Traces,
+  { story, witness, unheard }: Known & Unheard,
+  ended: boolean,
+): void {
   const shownOut = story.quirks.includes('all-channels=opt_out');
   const shownIn = story.quirks.includes('all-channels=opt_in');
   for (const { key, channel, is, by } of files.recorded) {
     const what = `${key} is recorded as ${is} of ${channel} by ${by}`;
     const made = witness.wasMadeByUs(key, channel, is);
-    if (by === 'us' && !made) wrong(`${what}, and we never made that so`);
+    const perhaps = unheard.has(`${key} ${channel} ${is}`);
+    if (by === 'us' && !made && !perhaps) wrong(`${what}, and we never made that so`);
     const fallback = is === 'opt_in' ? shownIn : shownOut;
     const taken = is === 'opt_out' && witness.wasEver(key, channel, 'opt_in');
     const seen = witness.wasEver(key, channel, is) || taken || fallback;
@@ -184,7 +209,8 @@ export function checkFiles(files: Traces, { story, witness }: Known, ended: bool
   }
   for (const { key, part, op } of files.acked) {
     const is = op === 'opt_out' ? 'opt_out' : 'opt_in';
-    if (part !== '' && !witness.wasEver(key, part, is))
+    if (part === '' || unheard.has(`${key} ${part} ${is}`)) continue;
+    if (!witness.wasEver(key, part, is))
       wrong(`${op} of ${key} in ${part} is acknowledged, and was never so`);
   }
   if (ended && files.sent > 0) wrong(`${files.sent} changes are still marked as sent`);
@@ -212,15 +238,20 @@ export function checkRequests(spent: Spent, { witness }: Known): void {
   if (left > most) wrong(`${left} requests left in one run, and ${most} are enough`);
 }
 
+/** What the platform shows of a channel where somebody has no subscription. */
+export function fallbackOf({ quirks }: Story): string | undefined {
+  return quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
+}
+
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
 export function checkEnd(
   reading: Reading,
-  known: Known,
+  known: Known & Unheard,
   told: ReadonlySet<string>,
 ): void {
-  const { story, witness, memories } = known;
+  const { story, witness, memories, unheard } = known;
   const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
-  const fallback = story.quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
+  const fallback = fallbackOf(story);
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.people().filter((person) => person.key === key && !person.gone);
     const states = there.map((person) => person.channels.get(channel)?.is ?? fallback);
@@ -230,13 +261,16 @@ export function checkEnd(
       if (!told.has(`contact ${key}`)) wrong(`${what}, the CRM forbids it, and nobody was told`);
     }
     if (wish !== 'opt_in' || states.includes('opt_in')) continue;
-    if (!told.has(`contact ${key}`)) wrong(`${what}, the CRM wants it, and nobody was told why not`);
+    if (!told.has(`contact ${key}`))
+      wrong(`${what}, the CRM wants it, and nobody was told why not`);
     const records = reading.records.filter((record) => keyIn(record) === key);
     const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
     const excused = keys.some((one) => witness.wasTouched(one)) || there.length > 1;
     // Nobody can tell the platform's own default from what a person said elsewhere.
     const defaulted = fallback === 'opt_out' && there.some(({ made }) => made.by === 'others');
-    const refused = refuses('no-flip') || refuses('unknown-email') || defaulted;
+    // What had no answer may have been done, and taken back by the person.
+    const doubted = unheard.has(`${key} ${channel} opt_in`) && states.includes('opt_out');
+    const refused = refuses('no-flip') || refuses('unknown-email') || defaulted || doubted;
     if (!excused && !refused) wrong(`${what}, the CRM wants it, and nothing speaks against it`);
   }
 }

@@ -12,7 +12,7 @@ import { checkArrival, Wrong, type Outing } from './checkers.ts';
 import type { Life } from './life.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep } from './story.ts';
-import { asked, type Unanswered } from './unanswered.ts';
+import { asked, isReadable, type Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
 
 export const timeoutMs = 10_000;
@@ -30,6 +30,8 @@ export interface WireOptions {
   step: RunStep;
   life: Life;
   outing: Outing;
+  /** Enrolments that left and had no usable answer: address, channel, subscription. */
+  unheard: Set<string>;
   /** Told what became of each request. */
   log(line: string): void;
   /** What a checker found. */
@@ -47,6 +49,7 @@ export function createWire(options: WireOptions): Wire {
     for (const { act } of step.meanwhile.filter(({ nth }) => nth === trip.nth)) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
+      options.memories.notice();
     }
     if (step.eaten === trip.nth) world.eat();
     return receive(options, request, trip);
@@ -61,10 +64,16 @@ export function createWire(options: WireOptions): Wire {
     if (fault !== undefined) disturbed += 1;
     if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
     const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
+    const enrols = enrolmentIn(request, world);
+    const known = enrols === undefined || options.unheard.has(enrols);
+    if (enrols !== undefined) options.unheard.add(enrols);
     const settle = options.unanswered.leave(request, life, options.found);
     const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
     if (answer.status === 401) outing.refused = true;
     settle(answer);
+    if (enrols !== undefined && !known && answer.status < 500 && isReadable(answer)) {
+      options.unheard.delete(enrols);
+    }
     return answer;
   };
   return { send, counts: () => ({ left, disturbed }) };
@@ -140,6 +149,13 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
   // Killed when it was done, and not answered yet.
   if (!life.dead) attempt(life.touch, () => undefined);
   return delivery;
+}
+
+function enrolmentIn(request: Request, { witness }: World): string | undefined {
+  const { email, id, subscription } = asked(request);
+  const key = witness.people().find((person) => person.id === id)?.key ?? email;
+  const channel = request.path.split('/').at(-1);
+  return subscription && key && `${key} ${channel} ${subscription}`;
 }
 
 function attempt(work: () => void, failed: (error: unknown) => void): void {

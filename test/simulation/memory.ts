@@ -3,7 +3,7 @@
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../sync/mirror.ts';
-import { addressesOf, keyIn, type Reading } from './crm.ts';
+import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
 import { keyOf, type Person, type Witness } from './witness.ts';
 
 /** What is remembered of one address. */
@@ -19,6 +19,8 @@ export interface Memory {
 export interface Memories {
   /** Undefined: the address is not ours. */
   of(key: string): Memory | undefined;
+  /** Something happened on the platform: who came back may have been seen by any run since. */
+  notice(): void;
   /** Other addresses under which ours has met the CRM records of this one. */
   former(key: string, reading: Reading): string[];
   /** Every address that the CRM ever gave this id. */
@@ -31,7 +33,8 @@ export interface Memories {
   changed(key: string, channel: string): void;
 }
 
-export function createMemories(witness: Witness): Memories {
+/** `fallback`: what the platform shows of a channel where somebody has no subscription. */
+export function createMemories(witness: Witness, fallback?: string): Memories {
   const owned = new Map<string, Memory>();
   const met = new Map<string, Set<string>>();
   const ever = new Map<string, Set<string>>();
@@ -53,7 +56,15 @@ export function createMemories(witness: Witness): Memories {
   }
 
   return {
-    of: (key) => owned.get(key),
+    of(key) {
+      const memory = owned.get(key);
+      const there = witness.people().filter((one) => one.key === key && !one.gone);
+      if (memory) forgive(memory, there, fallback);
+      return memory;
+    },
+    notice() {
+      for (const key of owned.keys()) this.of(key);
+    },
     former(key, reading) {
       const records = reading.records.filter((record) => keyIn(record) === key);
       const keys = records.flatMap(({ id }) => [...(met.get(String(id)) ?? [])]);
@@ -64,7 +75,8 @@ export function createMemories(witness: Witness): Memories {
       for (const record of records) noteAddress(ever, record);
     },
     conclude(reading, startedAt) {
-      for (const key of new Set([...owned.keys(), ...addressesOf(reading)])) {
+      const named = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
+      for (const key of new Set([...owned.keys(), ...named])) {
         const people = witness
           .people()
           .filter((person) => person.key === key && isSettled(person, startedAt));
@@ -76,6 +88,23 @@ export function createMemories(witness: Witness): Memories {
     },
     changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
   };
+}
+
+function forgive(memory: Memory, people: readonly Person[], fallback?: string): void {
+  if (people.some(({ left }) => !left)) memory.all = false;
+  for (const channel of channels) {
+    const shown = people.map((person) => person.channels.get(channel)?.is ?? fallback);
+    if (shown.includes('opt_in')) memory.outs.delete(channel);
+  }
+}
+
+/** Somebody of whom the CRM says nothing but that they are gone is nobody of ours. */
+function isNamed(reading: Reading, key: string): boolean {
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  return records.some(
+    (record) =>
+      record['deleted'] !== 'true' || channels.some((channel) => forbids(record, channel)),
+  );
 }
 
 /** There since before the run, and not changed while it went on. */

@@ -23,6 +23,8 @@ export interface Ground {
   world: World;
   memories: Memories;
   unanswered: Unanswered;
+  /** Enrolments that left and had no usable answer. */
+  unheard: Set<string>;
   /** Of the snapshot. */
   path: string;
   /** What the CRM was when it was read last. */
@@ -157,10 +159,7 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
   };
 }
 
-function shorten(
-  records: readonly CrmRecord[],
-  reading: RunStep['reading'],
-): readonly CrmRecord[] {
+function shorten(records: readonly CrmRecord[], reading: RunStep['reading']): readonly CrmRecord[] {
   if (reading === 'empty') return [];
   if (!reading.startsWith('cut short')) return records;
   return records.slice(0, Math.ceil(records.length / 2));
@@ -177,8 +176,7 @@ function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Read
         if (reading === 'failing' && at === Math.floor(records.length / 2)) break;
         yield [{ where: `record ${at + 1}`, value }];
       }
-      if (reading === 'failing')
-        throw new Unavailable('the CRM does not answer', { acted: 'no' });
+      if (reading === 'failing') throw new Unavailable('the CRM does not answer', { acted: 'no' });
       return certificate;
     },
   };

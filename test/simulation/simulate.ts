@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Summary } from '../../src/plan/summary.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
-import { checkEnd, checkFiles, checkRequests, Wrong } from './checkers.ts';
+import { checkEnd, checkFiles, fallbackOf, checkRequests, Wrong } from './checkers.ts';
 import { readFiles } from './files.ts';
 import { createMemories } from './memory.ts';
 import { live, type Ground, type Lived } from './process.ts';
@@ -46,8 +46,9 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const stage: Stage = {
     story,
     world,
-    memories: createMemories(world.witness),
+    memories: createMemories(world.witness, fallbackOf(story)),
     unanswered: createUnanswered(),
+    unheard: new Set(),
     path: join(folder, 'snapshot.sqlite'),
     last: { people: [], templates: [] },
     aheadMs: 0,
@@ -81,9 +82,11 @@ async function tell(stage: Stage): Promise<Error | undefined> {
 }
 
 async function take(stage: Stage, step: Step): Promise<void> {
-  const { world } = stage;
-  if (step.is === 'act') world.act(step.act);
-  else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
+  const { world, memories } = stage;
+  if (step.is === 'act') {
+    world.act(step.act);
+    memories.notice();
+  } else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
   else await go(stage, step);
 }
 
@@ -97,7 +100,8 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   const { summary, outing, counts } = lived;
   stage.requests += counts.left;
   memories.read(outing.people);
-  const known = { story: stage.story, witness: world.witness, memories };
+  const { unheard, story } = stage;
+  const known = { story, witness: world.witness, memories, unheard };
   stage.log(`         ${ending(lived)}`);
   const [first] = stage.found;
   if (first) throw first;
@@ -170,7 +174,9 @@ async function settle(stage: Stage): Promise<void> {
   if (left.length > 0) throw new Wrong(`two calm runs later still to do: ${left.join(', ')}`);
   if (reasons.length > 0) throw new Wrong(`two calm runs later still failing: ${reasons.join()}`);
   const { sent, unknown, planned } = readFiles(stage.path);
-  if (sent + unknown + planned > 0) throw new Wrong('two calm runs later the journal is not closed');
-  const known = { story, witness: world.witness, memories: stage.memories };
+  if (sent + unknown + planned > 0)
+    throw new Wrong('two calm runs later the journal is not closed');
+  const { memories, unheard } = stage;
+  const known = { story, witness: world.witness, memories, unheard };
   checkEnd(outing.people, known, stage.told);
 }

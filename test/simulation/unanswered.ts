@@ -40,7 +40,8 @@ export function createUnanswered(): Unanswered {
       return (answer) => {
         if (made === undefined) {
           const read = readBy(request);
-          if (read !== undefined && isReadable(answer)) clear(read, mine.order);
+          if (read !== undefined && answer.status < 300 && isReadable(answer))
+            clear(read, mine.order);
         } else if (isFinal(made, answer)) open.delete(made);
       };
     },
@@ -50,15 +51,25 @@ export function createUnanswered(): Unanswered {
 const body = z.object({
   email: z.string().optional(),
   contact_id: z.string().optional(),
+  subscription: z.enum(['opt_in', 'opt_out']).optional(),
   name: z.string().optional(),
 });
 
-/** Whom or what a body names: nobody by email who is named by id. */
-export function asked(request: Request): { email?: string | undefined; name?: string | undefined } {
+/** Whom or what a body names. */
+interface Asked {
+  /** Of nobody who is named by id. */
+  email?: string | undefined;
+  id?: string | undefined;
+  subscription?: 'opt_in' | 'opt_out' | undefined;
+  /** Of a template. */
+  name?: string | undefined;
+}
+
+export function asked(request: Request): Asked {
   const read = body.safeParse(JSON.parse(request.body ?? '{}'));
   if (!read.success) return {};
-  const { email, name, contact_id: id } = read.data;
-  return { email: id === undefined ? email : undefined, name };
+  const { email, contact_id: id, ...rest } = read.data;
+  return { ...rest, id, email: id === undefined ? email : undefined };
 }
 
 function makes(request: Request): string | undefined {
@@ -72,16 +83,21 @@ function makes(request: Request): string | undefined {
 function readBy({ method, path }: Request): string | undefined {
   if (method !== 'GET') return undefined;
   const url = new URL(path, 'http://platform');
-  if (url.pathname === '/api/contacts/list') return `contact ${url.searchParams.get('search') ?? ''}`;
+  if (url.pathname === '/api/contacts/list')
+    return `contact ${url.searchParams.get('search') ?? ''}`;
   return url.pathname.startsWith('/api/template/') ? 'template ' : undefined;
 }
 
-function isReadable({ status, headers }: Answer): boolean {
-  return status < 300 && (headers['content-type'] ?? '').includes('json');
+export function isReadable({ headers }: Answer): boolean {
+  return (headers['content-type'] ?? '').includes('json');
 }
 
 /** A 500 is the platform's own word on an enrolment; a template may have been made all the same. */
 function isFinal(made: string, answer: Answer): boolean {
   const refused = answer.status >= 400 && answer.status < 500;
-  return refused || isReadable(answer) || (answer.status === 500 && made.startsWith('contact '));
+  return (
+    refused ||
+    (answer.status < 300 && isReadable(answer)) ||
+    (answer.status === 500 && made.startsWith('contact '))
+  );
 }

@@ -18,6 +18,8 @@ interface Since {
 export interface Person {
   id: string;
   key: string;
+  /** Under which address she was until when. */
+  former: { key: string; until: number } | undefined;
   made: Since;
   /** Unsubscribed from everything, blocked or suppressed. */
   left: Since | undefined;
@@ -78,16 +80,20 @@ export function createWitness(
     const person: Person = known ?? newPerson(contact.id, { key, made: since });
     people.set(contact.id, person);
     let lost = person.key !== key;
-    if (lost) touched.add(person.key);
+    if (lost) {
+      touched.add(person.key);
+      person.former = { key: person.key, until: since.at };
+    }
     person.key = key;
     const left = contact.status !== 'subscribed' || contact.suppressionReason !== null;
     lost ||= left;
     person.left = left ? (person.left ?? since) : undefined;
     for (const channel of new Set([...person.channels.keys(), ...contact.channels.map(idOf)])) {
       const is = contact.channels.find(({ id }) => id === channel)?.subscription;
-      if (is !== undefined) ever.add(`${key} ${channel} ${is}`);
+      const states = [key, person.former?.key].map((one) => `${one} ${channel} ${is}`);
+      for (const state of states) ever.add(state);
       if (known && person.channels.get(channel)?.is === is) continue;
-      if (is !== undefined && since.by === 'us') ours.add(`${key} ${channel} ${is}`);
+      for (const state of since.by === 'us' ? states : []) ours.add(state);
       person.channels.set(channel, { ...since, is });
       lost ||= is !== 'opt_in';
     }
@@ -125,7 +131,15 @@ export function createWitness(
 }
 
 function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Person {
-  return { id, key, made, left: undefined, channels: new Map(), gone: undefined };
+  return {
+    id,
+    key,
+    former: undefined,
+    made,
+    left: undefined,
+    channels: new Map(),
+    gone: undefined,
+  };
 }
 
 function idOf({ id }: { id: string }): string {

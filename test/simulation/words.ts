@@ -11,7 +11,8 @@ export function beginning(story: Story): string[] {
     `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}.`,
     ...story.people.map((_, at) => `  ${person(story, at)}`),
     ...story.letters.map(
-      ({ crm, platform }, at) => `  letter-${at}: ${crm} in the source, ${platform} on the platform`,
+      ({ crm, platform }, at) =>
+        `  letter-${at}: ${crm} in the source, ${platform} on the platform`,
     ),
   ];
 }
@@ -50,7 +51,8 @@ function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'peop
 }
 
 function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
-  const { mode, reading, faults, meanwhile, killed, stopped, rival, jump, eaten, latency, key } = step;
+  const { mode, reading, faults, meanwhile, killed, stopped, rival, jump, eaten, latency, key } =
+    step;
   const more = [
     ...faults.map(({ nth, fault }) => `request ${nth} meets ${fault}`),
     ...meanwhile.map(({ nth, act }) => `during request ${nth}: ${actInWords(act, story)}`),

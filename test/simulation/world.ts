@@ -105,7 +105,9 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
   const records = people.filter(({ id }) => id === `${at}` || id === `${at}-twin`);
   const [first] = records;
   const set = (fields: CrmRecord) => records.forEach((record) => Object.assign(record, fields));
-  const address = String(first?.['email'] ?? addressOf(at)).trim().toLowerCase();
+  const address = String(first?.['email'] ?? addressOf(at))
+    .trim()
+    .toLowerCase();
   const acts: Record<Does<'crm'>, () => void> = {
     'wants the newsletter': () => set({ ch_news: 'yes' }),
     'forbids the newsletter': () => set({ ch_news: 'no' }),

@@ -37,7 +37,8 @@ export const event = fc.record({
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
 /** In pairs that differ where a search may take one for the other. */
-export const addressOf = (at: number): string => `p${at % 2 ? 'x' : '_'}${Math.floor(at / 2)}@example.com`;
+export const addressOf = (at: number): string =>
+  `p${at % 2 ? 'x' : '_'}${Math.floor(at / 2)}@example.com`;
 
 function spell(at: number, { spelling }: Person): string {
   const address = addressOf(at);

@@ -43,7 +43,8 @@ export function acknowledge(
     body: canonicalJson(body),
     shown: whole && others.length === 0 ? fingerprint(canonicalJson(contact)) : undefined,
     desired: undefined,
-    seenAt: ack.at,
+    // What an answer by id does not show was not seen: it is as old as it was.
+    seenAt: change.op === 'create' || ack.observed ? ack.at : (before?.seenAt ?? 0),
   };
 }
 
@@ -55,8 +56,8 @@ function anew({ channels }: RecordedContact): RecordedContact {
 function membership(recorded: RecordedContact, change: Change, { found }: Acked): Membership {
   const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
-  const theirs = found || (before?.is === 'opt_out' && before.by === 'platform');
-  return { is, by: is === 'opt_out' && theirs ? 'platform' : 'us' };
+  const left = before?.is === 'opt_out' && before.by === 'platform';
+  return { is, by: found || (is === 'opt_out' && left) ? 'platform' : 'us' };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */
@@ -76,14 +77,17 @@ function shownAfter(
   };
 }
 
-/** An opt-out in the creation's own answer, on another channel, is nobody's word: a default. */
+/**
+ * An opt-out in the creation's own answer, on another channel, is nobody's word: a default. Read
+ * late it may be the person's.
+ */
 function defaultsAfter(
   recorded: RecordedContact,
   change: Change,
-  { observed, found }: Acked,
+  { observed, found, late }: Acked,
 ): string[] {
   const others = recorded.defaults.filter((channel) => channel !== change.part);
-  if (change.op !== 'create' || !observed || found) return others;
+  if (change.op !== 'create' || !observed || found || late) return others;
   const { channels } = observedBody.parse(JSON.parse(observed.body));
   const outs = Object.entries(channels).filter(([, is]) => is === 'opt_out');
   return outs.map(([channel]) => channel).filter((channel) => channel !== change.part);

@@ -4,7 +4,14 @@ import { Rejected } from '../../model/errors.ts';
 import type { ObservedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
-import { acked, type Kind, type Known, type Outcome, type Passage } from '../kind.ts';
+import {
+  acked,
+  type Kind,
+  type Known,
+  type Outcome,
+  type Passage,
+  type Recovery,
+} from '../kind.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
 import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
@@ -39,7 +46,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
     send: (change, passage) => settled(() => send(access, change, passage)),
-    recover: (change, signal) => recover(access, change, signal),
+    recover: (change, asked) => recover(access, change, asked),
     acknowledge,
   };
 }
@@ -190,13 +197,17 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
  * been carried out and taken back by the person since: it counts as done, so that the opt-out is
  * hers and she is not brought back.
  */
-async function recover(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
+async function recover(
+  access: Access,
+  change: Change,
+  { late, signal }: Recovery,
+): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
   const done = rows.length === 1 && row && (holds(row, change) || isOut(row, change));
-  if (done) return acked({ id: row.id, observed: row });
+  if (done) return acked({ id: row.id, observed: row, late });
   return anew(access, change, { why: 'did not happen', signal });
 }
 

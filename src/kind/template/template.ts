@@ -33,7 +33,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, change, known)),
     send: (change, passage) => settled(() => send(platform, change, passage)),
-    recover: (change, signal) => recover(platform, change, signal),
+    recover: (change, { signal }) => recover(platform, change, signal),
     acknowledge,
   };
 }
