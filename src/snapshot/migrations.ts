@@ -42,6 +42,21 @@ export const migrations: readonly string[] = [
      since integer not null, run text not null,
      primary key (kind, key, class, part)
    ) without rowid;`,
+
+  // Of several contacts of one address each may be refused for itself.
+  `create table parted (
+     kind text not null, key text not null, class text not null, part text not null,
+     target text not null default '',
+     reason text not null, fix text not null,
+     desired text, attempts integer not null default 1, retry_at integer,
+     since integer not null, run text not null,
+     primary key (kind, key, class, part, target)
+   ) without rowid;
+   insert into parted
+     select kind, key, class, part, '', reason, fix, desired, attempts, retry_at, since, run
+     from problem;
+   drop table problem;
+   alter table parted rename to problem;`,
 ];
 
 /**

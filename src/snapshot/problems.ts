@@ -9,8 +9,8 @@ import type { Key, KindName } from '../model/record.ts';
  * forgotten by the first run that does not notice them any more.
  */
 export interface Problems {
-  get(problem: Pick<Problem, 'kind' | 'key' | 'class' | 'part'>): Known | undefined;
-  put(problem: Problem & Known & { run: string }): void;
+  get(problem: Name): Known | undefined;
+  put(problem: Problem & Name & Known & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not.
    */
@@ -18,9 +18,14 @@ export interface Problems {
   forgetUnnoticed(kind: KindName, run: string): void;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
-  drop(kind: KindName, key: Key, part: string): void;
+  drop(problem: Omit<Name, 'class'>): void;
   /** Forgets what is parked of records that the source, read wholly, no longer names. */
   dropUnnamed(kind: KindName): void;
+}
+
+interface Name extends Pick<Problem, 'kind' | 'key' | 'class' | 'part'> {
+  /** The platform's id, where it concerns one of its records; '' is the same as none. */
+  target?: string | undefined;
 }
 
 export interface Known {
@@ -34,6 +39,7 @@ export interface Known {
 
 export interface Parked extends Known, Problem {
   desired: string;
+  target: string;
 }
 
 interface Stored {
@@ -45,20 +51,20 @@ interface Stored {
 }
 
 export function problemsIn(db: Database): Problems {
-  const get = db.prepare<Pick<Problem, 'kind' | 'key' | 'class' | 'part'>, Stored>(
+  const get = db.prepare<Name, Stored>(
     `select reason, desired, attempts, retry_at, since from problem
-     where kind = @kind and key = @key and class = @class and part = @part`,
+     where kind = @kind and key = @key and class = @class and part = @part and target = @target`,
   );
   const put = db.prepare(
     `insert or replace into problem
-       (kind, key, class, part, reason, fix, desired, attempts, retry_at, since, run)
-     values (@kind, @key, @class, @part, @reason, @fix,
+       (kind, key, class, part, target, reason, fix, desired, attempts, retry_at, since, run)
+     values (@kind, @key, @class, @part, @target, @reason, @fix,
        @desired, @attempts, @retryAt, @since, @run)`,
   );
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, since, run)
      select kind, key, class, part, reason, fix, @at, @run from temp.noticed where kind = @kind
-     on conflict (kind, key, class, part)
+     on conflict (kind, key, class, part, target)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
   const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
@@ -66,16 +72,20 @@ export function problemsIn(db: Database): Problems {
     `delete from problem where kind = ? and desired is not null and not exists (
        select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
   );
-  const drop = db.prepare(`delete from problem where kind = ? and key = ? and part = ?`);
-  const parked = db.prepare<[string, string], Problem & Stored & { desired: string }>(
-    'select * from problem where kind = ? and key = ? and desired is not null',
+  const drop = db.prepare(
+    `delete from problem
+     where kind = @kind and key = @key and part = @part and target = @target`,
   );
+  const parked = db.prepare<
+    [string, string],
+    Problem & Stored & { desired: string; target: string }
+  >('select * from problem where kind = ? and key = ? and desired is not null');
   const countParked = db.prepare<[string], { n: number }>(
     'select count(distinct key) n from problem where kind = ? and desired is not null',
   );
   return {
-    get: ({ kind, key, class: name, part }) => {
-      const row = get.get({ kind, key, class: name, part });
+    get: ({ kind, key, class: name, part, target = '' }) => {
+      const row = get.get({ kind, key, class: name, part, target });
       if (!row) return undefined;
       const { retry_at: retryAt, desired, ...rest } = row;
       return { ...rest, desired: desired ?? undefined, retryAt: retryAt ?? undefined };
@@ -83,6 +93,7 @@ export function problemsIn(db: Database): Problems {
     put: (problem) =>
       void put.run({
         ...problem,
+        target: problem.target ?? '',
         desired: problem.desired ?? null,
         retryAt: problem.retryAt ?? null,
       }),
@@ -93,7 +104,7 @@ export function problemsIn(db: Database): Problems {
         .all(kind, key)
         .map(({ retry_at: retryAt, ...row }) => ({ ...row, retryAt: retryAt ?? undefined })),
     countParked: (kind) => countParked.get(kind)?.n ?? 0,
-    drop: (kind, key, part) => void drop.run(kind, key, part),
+    drop: ({ kind, key, part, target = '' }) => void drop.run({ kind, key, part, target }),
     dropUnnamed: (kind) => void dropUnnamed.run(kind),
   };
 }

@@ -12,7 +12,9 @@ import { toStored } from './recorded.ts';
 export interface Staging {
   clear(): void;
   addDesired(row: DesiredRow): void;
-  /** Several addresses under one id of the source: all those records are invalid. */
+  /**
+   * Several addresses under one id of the source, unreadable ones included: all are invalid.
+   */
   invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
   /** An invalid record that names nobody stands under every key its id was last seen with. */
   nameByOrigin(kind: KindName): void;
@@ -88,7 +90,7 @@ function desiredIn(db: Database): DesiredPart {
     `update temp.desired set reason = @reason, fix = @fix
      where kind = @kind and id <> '' and id in (
        select id from temp.desired where kind = @kind and id <> ''
-       group by id having count(distinct key) > 1)`,
+       group by id having count(distinct coalesce(key, '')) > 1)`,
   );
   const named = db.prepare(
     `insert into temp.desired (kind, id, key, alias, place, body, fingerprint, wants, reason, fix)

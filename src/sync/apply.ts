@@ -198,7 +198,7 @@ function acknowledge(
   journal.move(change.seq, 'acked', { at });
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
-  problems.drop(kind.name, change.key, change.part);
+  problems.drop(change);
 }
 
 /**
@@ -218,6 +218,7 @@ function reject(
     key: change.key,
     class: 'rejected' as const,
     part: change.part,
+    target: change.target,
   };
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;

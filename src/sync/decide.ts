@@ -135,13 +135,15 @@ function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decide
   const wish = wishOf(states.desired);
   const waiting: Change[] = [];
   for (const parked of problems.parked(kind.name, states.key)) {
-    const change = changes.find(({ part }) => part === parked.part);
+    const change = changes.find(
+      ({ part, target = '' }) => part === parked.part && target === parked.target,
+    );
     const waits =
       change?.op === 'opt_out' ? (parked.retryAt ?? 0) > run.clock.now() : parked.desired === wish;
     if (change && waits) {
       waiting.push(change);
       tally.parked(change, parked);
-    } else if (!change && run.writes) problems.drop(kind.name, states.key, parked.part);
+    } else if (!change && run.writes) problems.drop(parked);
   }
   const creates = waiting.some((change) => change.op === 'create');
   return changes.filter(

@@ -39,7 +39,8 @@ export function createTally(snapshot: Snapshot): Tally {
   let optOutsFailed = 0;
   const list = (rank: 0 | 1 | 2, problem: ListedProblem): void => {
     const listed = ranks[rank] ?? [];
-    if (listed.length < most) listed.push(problem);
+    const again = listed.some((one) => sameProblem(one, problem));
+    if (listed.length < most && !again) listed.push(problem);
   };
 
   return {

@@ -43,12 +43,9 @@ export interface Arrival {
   sentAt: number;
 }
 
-interface Unheard {
+interface Known {
   /** Enrolments that left and had no usable answer: address, channel, subscription. */
   unheard: ReadonlySet<string>;
-}
-
-interface Known {
   story: Story;
   witness: Witness;
   memories: Memories;
@@ -172,7 +169,8 @@ function checkOptOut(
   if (!wanted) wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
-  if (done) wrong(`${key} was opted out of ${channel} a second time`);
+  const heard = !known.unheard.has(`${key} ${channel} opt_out`);
+  if (done && heard) wrong(`${key} was opted out of ${channel} a second time`);
 }
 
 function checkCreation(arrival: Arrival, { witness }: Known): void {
@@ -192,7 +190,7 @@ function checkCreation(arrival: Arrival, { witness }: Known): void {
  */
 export function checkFiles(
   files: Traces,
-  { story, witness, unheard }: Known & Unheard,
+  { story, witness, unheard }: Known,
   ended: boolean,
 ): void {
   const shownOut = story.quirks.includes('all-channels=opt_out');
@@ -210,7 +208,7 @@ export function checkFiles(
   for (const { key, part, op } of files.acked) {
     const is = op === 'opt_out' ? 'opt_out' : 'opt_in';
     if (part === '' || unheard.has(`${key} ${part} ${is}`)) continue;
-    if (!witness.wasEver(key, part, is))
+    if (!witness.wasEver(key, part, is) && fallbackOf(story) !== is)
       wrong(`${op} of ${key} in ${part} is acknowledged, and was never so`);
   }
   if (ended && files.sent > 0) wrong(`${files.sent} changes are still marked as sent`);
@@ -244,11 +242,7 @@ export function fallbackOf({ quirks }: Story): string | undefined {
 }
 
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
-export function checkEnd(
-  reading: Reading,
-  known: Known & Unheard,
-  told: ReadonlySet<string>,
-): void {
+export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<string>): void {
   const { story, witness, memories, unheard } = known;
   const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
   const fallback = fallbackOf(story);

@@ -12,9 +12,15 @@ export interface Reading {
   certified: boolean;
 }
 
+/** A field of a record, as text. */
+export function textOf(record: CrmRecord | undefined, field: string): string {
+  const value = record?.[field];
+  return typeof value === 'string' ? value : '';
+}
+
 /** The address of a record, if it is one. */
 export function keyIn(record: CrmRecord): string | undefined {
-  const key = keyOf(String(record['email']));
+  const key = keyOf(textOf(record, 'email'));
   return key.includes('@') ? key : undefined;
 }
 
@@ -23,13 +29,13 @@ export function addressesOf({ records }: Reading): Set<string> {
 }
 
 /** Whether a record allows no opt-in: what it says, or whose id it has, cannot be read. */
-export function isUnsound(record: CrmRecord, { records }: Reading): boolean {
+function isUnsound(record: CrmRecord, { records }: Reading): boolean {
   const shares = (other: CrmRecord) =>
     other['id'] === record['id'] && keyIn(other) !== keyIn(record);
   return keyIn(record) === undefined || isBroken(record) || records.some(shares);
 }
 
-/** What the records of one address want of a channel: any no wins, who is unsound is not opted in. */
+/** What the records of one address want of a channel: any no wins, and no unsound one opts in. */
 export function wishFor(reading: Reading, key: string, channel: string): Wish {
   const records = reading.records.filter((record) => keyIn(record) === key);
   const wish = wishOf(records, channel);

@@ -74,6 +74,6 @@ export function killing(path: string, close: () => void): void {
   }
 }
 
-export function removeFiles(path: string): void {
+function removeFiles(path: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
 }

@@ -11,32 +11,51 @@ import { simulate } from './simulate.ts';
 import { storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    seeds: { type: 'string', default: '1000' },
-    from: { type: 'string', default: '1' },
-    share: { type: 'string' },
-  },
-});
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-const from = whole('from', values.from);
-const count = whole('seeds', values.seeds);
-if (values.seed !== undefined) await tellSeed(whole('seed', values.seed));
-else if (values.share === undefined) await playAll();
-else process.send?.(await play(seeds(from, count, whole('share', values.share))));
+const asked = read();
+if (asked === undefined) process.exitCode = 2;
+else if (asked.seed !== undefined) await tellSeed(asked.seed);
+else if (asked.share === undefined) await playAll(asked);
+else process.send?.(await play(seeds(asked, asked.share)));
+
+interface Asked {
+  seed?: number | undefined;
+  seeds: number;
+  from: number;
+  /** Which share of them this process plays. */
+  share?: number | undefined;
+}
+
+function read(): Asked | undefined {
+  const option = { type: 'string' } as const;
+  try {
+    const { values } = parseArgs({
+      options: { seed: option, seeds: option, from: option, share: option },
+    });
+    const { seeds: count = '1000', from = '1' } = values;
+    return {
+      seed: values.seed === undefined ? undefined : whole('seed', values.seed),
+      seeds: whole('seeds', count),
+      from: whole('from', from),
+      share: values.share === undefined ? undefined : whole('share', values.share),
+    };
+  } catch (error) {
+    const usage = 'use --seed N, or --seeds N --from S';
+    process.stderr.write(`${error instanceof Error ? error.message : ''} → ${usage}\n`);
+    return undefined;
+  }
+}
 
 function whole(name: string, text: string): number {
   const number = Number(text);
   if (Number.isSafeInteger(number) && number >= 0) return number;
-  process.stderr.write(`--${name} ${text}: is no whole number\n`);
-  process.exit(2);
+  throw new Error(`--${name} ${text}: is no whole number`);
 }
 
 /** Those of one share: every n-th of them, where n is the number of cores. */
-function* seeds(first: number, all: number, share: number): Generator<number> {
-  for (let seed = first + share; seed < first + all; seed += availableParallelism()) yield seed;
+function* seeds({ from, seeds: count }: Asked, share: number): Generator<number> {
+  for (let seed = from + share; seed < from + count; seed += availableParallelism()) yield seed;
 }
 
 /** At its shortest, when it fails. */
@@ -56,9 +75,11 @@ async function tell(story: Story): Promise<void> {
   process.exitCode = 1;
 }
 
-async function playAll(): Promise<void> {
+async function playAll({ from, seeds: count }: Asked): Promise<void> {
   const began = performance.now();
-  const shares = Array.from({ length: availableParallelism() }, (_, share) => playShare(share));
+  const shares = Array.from({ length: availableParallelism() }, (_, share) =>
+    playShare({ from, seeds: count, share }),
+  );
   const played = await Promise.all(shares);
   const sum = (of: (one: Played) => number) => played.reduce((total, one) => total + of(one), 0);
   const failed = played.flatMap((one) => one.failed).toSorted((a, b) => a.seed - b.seed);
@@ -71,11 +92,12 @@ async function playAll(): Promise<void> {
   ];
   print(`${told.join(', ')}: ${failed.length === 0 ? 'all is well' : `${failed.length} fail`}`);
   for (const { seed, wrong } of failed) print(`  --seed ${seed}  ${wrong}`);
-  if (failed.length > 0) process.exitCode = 1;
+  const [first] = failed;
+  if (first) await tellSeed(first.seed);
 }
 
 /** A core of its own. */
-function playShare(share: number): Promise<Played> {
+function playShare({ from, seeds: count, share }: Asked & { share: number }): Promise<Played> {
   const args = ['--seeds', `${count}`, '--from', `${from}`, '--share', `${share}`];
   const child = fork(import.meta.filename, args);
   return new Promise((resolve, reject) => {

@@ -17,7 +17,7 @@ export async function shrink(
       if (wrong) shortest = one;
       return wrong === undefined;
     }),
-    { seed, numRuns: 1, interruptAfterTimeLimit: patience },
+    { seed, numRuns: 1, plugins: [fc.interruptAfterTimeLimit(patience)] },
   );
   return shortest;
 }

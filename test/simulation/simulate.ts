@@ -8,7 +8,7 @@ import { checkEnd, checkFiles, fallbackOf, checkRequests, Wrong } from './checke
 import { readFiles } from './files.ts';
 import { createMemories } from './memory.ts';
 import { live, type Ground, type Lived } from './process.ts';
-import type { RunStep, Step, Story } from './story.ts';
+import { calm, type RunStep, type Step, type Story } from './story.ts';
 import { createUnanswered } from './unanswered.ts';
 import { inWords } from './words.ts';
 import { createWorld, hour } from './world.ts';
@@ -138,21 +138,6 @@ function ending({ summary, killed }: Lived): string {
   const done = JSON.stringify(contacts.applied);
   return [`${status}, applied ${done}`, ...said].join('\n           ');
 }
-
-const calm: RunStep = {
-  is: 'run',
-  mode: 'full',
-  key: 'everything',
-  reading: 'whole',
-  faults: [],
-  eaten: undefined,
-  meanwhile: [],
-  killed: undefined,
-  stopped: undefined,
-  rival: undefined,
-  jump: undefined,
-  latency: 0,
-};
 
 /**
  * Nothing goes wrong any more: after two runs there is nothing left to do, and everything is as the

@@ -34,7 +34,7 @@ const played = fc.oneof(
 );
 
 /** What somebody does in the CRM about a person. */
-export const crmActs = [
+const crmActs = [
   'wants the newsletter',
   'forbids the newsletter',
   'says nothing of the newsletter',
@@ -56,7 +56,7 @@ export const crmActs = [
 ] as const;
 
 /** What a person, or a colleague, does on the platform. */
-export const platformActs = [
+const platformActs = [
   'leaves the newsletter',
   'leaves the product mail',
   'unsubscribes from everything',
@@ -73,10 +73,10 @@ export const platformActs = [
 ] as const;
 
 /** What another program does through the platform's API. */
-export const programActs = ['opts in to the newsletter', 'opts out of the newsletter'] as const;
+const programActs = ['opts in to the newsletter', 'opts out of the newsletter'] as const;
 
 /** What colleagues do to a template, on the platform or in the source. */
-export const templateActs = [
+const templateActs = [
   'is edited on the platform',
   'is renamed on the platform',
   'is doubled on the platform',
@@ -103,7 +103,7 @@ const act = fc.oneof(
 export type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
 
 /** How the CRM is read: whole, as it was last time, with an error, or not at all. */
-export const readings = [
+const readings = [
   'whole',
   'unchanged',
   'cut short, and it shows',
@@ -149,6 +149,22 @@ const run = fc.record({
   latency: fc.nat({ max: 1000 }),
 });
 export type RunStep = typeof run extends fc.Arbitrary<infer T> ? T : never;
+
+/** A run in which nothing goes wrong. */
+export const calm: RunStep = {
+  is: 'run',
+  mode: 'full',
+  key: 'everything',
+  reading: 'whole',
+  faults: [],
+  eaten: undefined,
+  meanwhile: [],
+  killed: undefined,
+  stopped: undefined,
+  rival: undefined,
+  jump: undefined,
+  latency: 0,
+};
 
 const step = fc.oneof(
   { weight: 4, arbitrary: run },

@@ -64,5 +64,5 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
     latency === 0 && 'without latency',
   ].filter((text) => text !== false && text !== undefined);
-  return [`A ${mode} run; the CRM is read ${reading}`, ...more].join('; ') + '.';
+  return `${[`A ${mode} run; the CRM is read ${reading}`, ...more].join('; ')}.`;
 }

@@ -10,10 +10,9 @@ import { virtualClock, type VirtualClock } from '../clock.ts';
 import { arrangeLetters } from '../sync/letters.ts';
 import { channels } from '../sync/mirror.ts';
 import { addressOf, arrange } from '../sync/people.ts';
+import { textOf, type CrmRecord } from './crm.ts';
 import type { Act, Story } from './story.ts';
-import { createWitness, type Witness } from './witness.ts';
-
-export type CrmRecord = Record<string, unknown>;
+import { createWitness, keyOf, type Witness } from './witness.ts';
 
 export interface World {
   story: Story;
@@ -105,9 +104,7 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
   const records = people.filter(({ id }) => id === `${at}` || id === `${at}-twin`);
   const [first] = records;
   const set = (fields: CrmRecord) => records.forEach((record) => Object.assign(record, fields));
-  const address = String(first?.['email'] ?? addressOf(at))
-    .trim()
-    .toLowerCase();
+  const address = keyOf(textOf(first, 'email')) || addressOf(at);
   const acts: Record<Does<'crm'>, () => void> = {
     'wants the newsletter': () => set({ ch_news: 'yes' }),
     'forbids the newsletter': () => set({ ch_news: 'no' }),
@@ -184,7 +181,7 @@ function actOnTemplate(world: World, number: number, does: Does<'templates'>): v
   const { emulator, templates } = world;
   const at = number % 2;
   const record = templates.find(({ key }) => key === letterOf(at));
-  const name = String(record?.['name'] ?? letterOf(at));
+  const name = textOf(record, 'name') || letterOf(at);
   const shown = emulator.world.templates().find((template) => template.name === name);
   const { dashboard, seed } = emulator;
   const edit = (fields: { subject?: string; name?: string }) =>

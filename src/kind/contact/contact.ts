@@ -207,7 +207,9 @@ async function recover(
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
   const done = rows.length === 1 && row && (holds(row, change) || isOut(row, change));
-  if (done) return acked({ id: row.id, observed: row, late });
+  // Late, nobody can tell our opt-out from the person's own: then it is hers.
+  const found = late && change.op === 'opt_out';
+  if (done) return acked({ id: row.id, observed: row, found, late });
   return anew(access, change, { why: 'did not happen', signal });
 }
 

@@ -1,0 +1,98 @@
+/**
+ * The engine with one of its rules broken, from outside: what a careless hand could make of it. A
+ * simulation that finds none of them is worth nothing.
+ */
+import type { Kind } from '../../src/kind/kind.ts';
+import { stale } from '../../src/kind/outcome.ts';
+import type { Mirror } from '../../src/sync/mirror.ts';
+
+type Breaks = (mirror: Mirror) => Mirror;
+
+interface Broken {
+  /** The rule that no longer holds. */
+  rule: string;
+  /** The simulation finds it among so many seeds, beginning with the first. */
+  within: number;
+  breaks: Breaks;
+}
+
+export const broken: readonly Broken[] = [
+  {
+    rule: 'what is recorded was acknowledged',
+    within: 60,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => ({ ...kind, send: recordingFirst(kind, mirror) })),
+  },
+  {
+    rule: 'an unknown outcome is never sent again blindly',
+    within: 60,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => ({
+        ...kind,
+        recover: () => Promise.resolve(stale([], 'surely it did not happen')),
+      })),
+  },
+  {
+    rule: 'one listing proves nothing',
+    within: 60,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => ({
+        ...kind,
+        list: async (query, signal) => ({ ...(await kind.list(query, signal)), total: 0 }),
+      })),
+  },
+  {
+    rule: 'a 409 is read back',
+    within: 60,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => ({
+        ...kind,
+        async send(change, passage) {
+          const outcome = await kind.send(change, passage);
+          const refused = outcome.is === 'rejected' && outcome.status === 409;
+          if (!refused) return outcome;
+          return { is: 'acked', id: change.target, observed: undefined, found: false };
+        },
+      })),
+  },
+  {
+    rule: 'who is known by id is enrolled by id',
+    within: 60,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => ({
+        ...kind,
+        send: (change, passage) =>
+          kind.send(change.op === 'opt_in' ? { ...change, target: undefined } : change, passage),
+      })),
+  },
+  {
+    rule: 'the journal is read at the start',
+    within: 60,
+    breaks(mirror) {
+      const { journal } = mirror.snapshot;
+      const forgetful = { ...journal, open: () => [], doubt: () => undefined };
+      return { ...mirror, snapshot: { ...mirror.snapshot, journal: forgetful } };
+    },
+  },
+];
+
+function ofKinds(mirror: Mirror, breaks: (kind: Kind) => Kind): Mirror {
+  const parts = mirror.parts.map((part) => ({ ...part, kind: breaks(part.kind) }));
+  return { ...mirror, parts };
+}
+
+/** Writes down what it is about to send as if it were done. */
+function recordingFirst(kind: Kind, { snapshot, clock }: Mirror): Kind['send'] {
+  const { recorded } = snapshot;
+  return (change, passage) =>
+    kind.send(change, {
+      ...passage,
+      leaves() {
+        passage.leaves();
+        const ack = { is: 'acked' as const, id: change.target, observed: undefined, found: false };
+        const before = recorded.get(kind.name, change.key);
+        const row = kind.acknowledge(before, change, { ...ack, at: clock.now() });
+        if (row) recorded.put(row);
+      },
+    });
+}

@@ -1,0 +1,35 @@
+/** A simulation that cannot fail is worth nothing: each broken rule of the engine is found. */
+import { describe, expect, test, vi } from 'vitest';
+import { broken } from './broken.ts';
+import { shrink } from './shrink.ts';
+import { simulate } from './simulate.ts';
+import { storyOf } from './story.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+describe('without the rule that', () => {
+  test.each(broken)('$rule, something goes wrong within $within seeds', async (one) => {
+    const { breaks, within } = one;
+    let seed = 0;
+    let wrong: Error | undefined;
+    while (!wrong && seed < within) {
+      seed += 1;
+      ({ wrong } = await simulate(storyOf(seed), { broken: breaks }));
+    }
+    expect(wrong?.name, `nothing found in ${within} seeds`).toBe('Wrong');
+    // It is the broken rule that was found, and nothing else.
+    expect((await simulate(storyOf(seed))).wrong).toBeUndefined();
+  });
+});
+
+test('a story that fails shrinks to one that a person can follow', async () => {
+  const [{ breaks } = { breaks: undefined }] = broken;
+  const seed = 5;
+  const before = storyOf(seed);
+  expect((await simulate(before, { broken: breaks })).wrong?.name).toBe('Wrong');
+  const shortest = await shrink(seed, { broken: breaks });
+  if (!shortest) throw new Error('it did not fail when it was shrunk');
+  expect(shortest.steps.length).toBeLessThanOrEqual(2);
+  expect(shortest.people.length).toBeLessThanOrEqual(3);
+  expect((await simulate(shortest, { broken: breaks })).wrong?.name).toBe('Wrong');
+});

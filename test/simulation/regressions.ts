@@ -1,0 +1,152 @@
+/**
+ * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
+ * draws changes whenever something new may happen.
+ */
+import { calm, type RunStep, type Step, type Story } from './story.ts';
+
+interface Regression {
+  found: string;
+  /** Where a kill or a stop has to hit one moment, one story for each moment. */
+  stories: Story[];
+}
+
+type Person = Story['people'][number];
+type Act = Extract<Step, { is: 'act' }>['act'];
+
+const nobody: Person = {
+  crm: 'absent',
+  wishes: ['', ''],
+  twinWish: '',
+  unsubscribed: '',
+  spelling: 'plain',
+  platform: 'absent',
+  shown: ['none', 'none'],
+};
+/** In the CRM once, wanting both channels, and not on the platform. */
+const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };
+const member: Person = { ...wanted, platform: 'subscribed', shown: ['in', 'in'] };
+
+function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
+  return {
+    chance: 0,
+    quirks: [],
+    algorithm: 'fixed',
+    limit: '*=1000000/1',
+    platformAhead: 0,
+    missing: 'respect',
+    templates: 'keep',
+    absentTemplates: 'keep',
+    letters: [],
+    people,
+    steps,
+    ...more,
+  };
+}
+
+const run = (more: Partial<RunStep> = {}): Step => ({ ...calm, ...more });
+const inCrm = (who: number, does: Extract<Act, { in: 'crm' }>['does']): Step => ({
+  is: 'act',
+  act: { in: 'crm', who, does },
+});
+const onPlatform = (who: number, does: Extract<Act, { in: 'platform' }>['does']): Act => ({
+  in: 'platform',
+  who,
+  does,
+});
+const happens = (act: Act): Step => ({ is: 'act', act });
+
+/** One story for each of the first touches. */
+function everywhere(story: (touch: number) => Story): Story[] {
+  return Array.from({ length: 60 }, (_, at) => story(at + 1));
+}
+
+const slow = { limit: 'contacts.enrol=1/400' as const, algorithm: 'sliding-counter' };
+
+export const regressions: readonly Regression[] = [
+  {
+    found: 'a key that was refused was used again, by the other listing and by a look',
+    stories: [
+      told([nobody], [run({ key: 'nothing', faults: [{ nth: 1, fault: '500' }] })]),
+      told([wanted], [run({ key: 'nothing', mode: 'fast', faults: [{ nth: 1, fault: '500' }] })], {
+        letters: [{ crm: 'bare', platform: 'absent' }],
+      }),
+    ],
+  },
+  {
+    found: 'what a killed process had sent stayed marked so, when the next one had no time for it',
+    stories: everywhere((touch) =>
+      told([nobody], [run({ killed: touch }), run({ stopped: 1 })], {
+        letters: [{ crm: 'whole', platform: 'absent' }],
+      }),
+    ),
+  },
+  {
+    found: 'an opt-in that waited long for the budget left on old knowledge',
+    stories: [
+      told(
+        [
+          { ...nobody, crm: 'deleted', wishes: ['yes', '0'] },
+          { ...member, wishes: ['yes', '0'], shown: ['none', 'in'] },
+        ],
+        [
+          happens(onPlatform(0, 'signs up for the product mail in capitals')),
+          run({ meanwhile: [{ nth: 2, act: onPlatform(1, 'leaves the newsletter') }] }),
+        ],
+        slow,
+      ),
+      told(
+        [wanted, wanted, wanted],
+        [run({ faults: [{ nth: 5, fault: '500-after' }], jump: { touch: 1, seconds: -7200 } })],
+        slow,
+      ),
+    ],
+  },
+  {
+    found: 'of two contacts of one address, both refused, one was tried again in every run',
+    stories: [
+      told(
+        [wanted],
+        [
+          run(),
+          inCrm(0, 'wants no mail at all'),
+          run({ meanwhile: [{ nth: 2, act: onPlatform(0, 'is made twice') }] }),
+          run(),
+        ],
+        { quirks: ['all-channels=opt_in', 'no-flip', 'email-as-given'] },
+      ),
+    ],
+  },
+  {
+    found: 'a record without an address did not block the opt-ins of the one that shares its id',
+    stories: [
+      told(
+        [wanted, wanted],
+        [inCrm(0, 'has a broken address'), inCrm(0, 'gets the id of the next one')],
+      ),
+    ],
+  },
+  {
+    found: 'an opt-out that a killed process never sent hid the person’s own',
+    stories: everywhere((touch) =>
+      told(
+        [member],
+        [
+          inCrm(0, 'wants no mail at all'),
+          run({ killed: touch }),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          run(),
+          inCrm(0, 'wants mail again'),
+        ],
+      ),
+    ),
+  },
+  {
+    found: 'who signed up herself while we were about to opt her in was recorded as our doing',
+    stories: [
+      told(
+        [{ ...member, shown: ['none', 'in'] }],
+        [run({ meanwhile: [{ nth: 2, act: onPlatform(0, 'signs up for the newsletter') }] })],
+      ),
+    ],
+  },
+];
