@@ -5,7 +5,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { play, type Played } from './play.ts';
+import { play, type Failure, type Played } from './play.ts';
 import { shrink } from './shrink.ts';
 import { simulate } from './simulate.ts';
 import { storyOf, type Story } from './story.ts';
@@ -17,7 +17,7 @@ const asked = read();
 if (asked === undefined) process.exitCode = 2;
 else if (asked.seed !== undefined) await tellSeed(asked.seed);
 else if (asked.share === undefined) await playAll(asked);
-else process.send?.(await play(seeds(asked, asked.share)));
+else process.send?.(await play(seeds(asked, asked.share), (failure) => process.send?.(failure)));
 
 interface Asked {
   seed?: number | undefined;
@@ -77,12 +77,16 @@ async function tell(story: Story): Promise<void> {
 
 async function playAll({ from, seeds: count }: Asked): Promise<void> {
   const began = performance.now();
+  const failures: Failure[] = [];
+  const heard = (failure: Failure): void => {
+    failures.push(failure);
+    print(`  --seed ${failure.seed}  ${failure.wrong}`);
+  };
   const shares = Array.from({ length: availableParallelism() }, (_, share) =>
-    playShare({ from, seeds: count, share }),
+    playShare({ from, seeds: count, share }, heard),
   );
   const played = await Promise.all(shares);
   const sum = (of: (one: Played) => number) => played.reduce((total, one) => total + of(one), 0);
-  const failed = played.flatMap((one) => one.failed).toSorted((a, b) => a.seed - b.seed);
   const told = [
     `${sum((one) => one.seeds)} seeds`,
     `${sum((one) => one.runs)} runs`,
@@ -90,18 +94,24 @@ async function playAll({ from, seeds: count }: Asked): Promise<void> {
     `${Math.round(sum((one) => one.hours))} hours`,
     `in ${((performance.now() - began) / 1000).toFixed(1)} s`,
   ];
-  print(`${told.join(', ')}: ${failed.length === 0 ? 'all is well' : `${failed.length} fail`}`);
-  for (const { seed, wrong } of failed) print(`  --seed ${seed}  ${wrong}`);
-  const [first] = failed;
+  const verdict = failures.length === 0 ? 'all is well' : `${failures.length} fail`;
+  print(`${told.join(', ')}: ${verdict}`);
+  const [first] = failures;
   if (first) await tellSeed(first.seed);
 }
 
 /** A core of its own. */
-function playShare({ from, seeds: count, share }: Asked & { share: number }): Promise<Played> {
+function playShare(
+  { from, seeds: count, share }: Asked & { share: number },
+  heard: (failure: Failure) => void,
+): Promise<Played> {
   const args = ['--seeds', `${count}`, '--from', `${from}`, '--share', `${share}`];
   const child = fork(import.meta.filename, args);
   return new Promise((resolve, reject) => {
-    child.on('message', (played: Played) => resolve(played));
+    child.on('message', (message: Played | Failure) => {
+      if ('wrong' in message) heard(message);
+      else resolve(message);
+    });
     child.on('exit', (code) => reject(new Error(`a process ended too early (${code})`)));
     child.on('error', reject);
   });
