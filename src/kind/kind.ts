@@ -138,6 +138,8 @@ export interface Acked {
   found: boolean;
   /** Read so late that not all of it need be the request's doing. */
   late?: boolean;
+  /** It may have been done, and was taken back by the person since. */
+  undone?: boolean;
 }
 
 /**

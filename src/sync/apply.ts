@@ -195,7 +195,8 @@ function acknowledge(
   const { journal, recorded, problems } = run.snapshot;
   const at = run.clock.now();
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
-  journal.move(change.seq, 'acked', { at });
+  if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
+  else journal.move(change.seq, 'acked', { at });
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);

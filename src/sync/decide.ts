@@ -4,6 +4,7 @@ import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Listing } from './observe.ts';
 import type { Run } from './mirror.ts';
+import type { Parked } from '../snapshot/problems.ts';
 import type { Tally } from './tally.ts';
 
 /** What is known of one kind in this run. */
@@ -143,12 +144,17 @@ function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decide
     if (change && waits) {
       waiting.push(change);
       tally.parked(change, parked);
-    } else if (!change && run.writes) problems.drop(parked);
+    } else if (!change && run.writes && isOver(parked, states, wish)) problems.drop(parked);
   }
   const creates = waiting.some((change) => change.op === 'create');
   return changes.filter(
     (change) => !waiting.includes(change) && !(creates && change.target === undefined),
   );
+}
+
+/** No longer wanted: not merely of a record that this listing did not show. */
+function isOver(parked: Parked, { sight }: States, wish: string): boolean {
+  return sight === 'listed' || parked.desired !== wish;
 }
 
 interface Decided {

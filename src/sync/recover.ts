@@ -16,7 +16,8 @@ export async function recover(applying: Applying): Promise<void> {
     await passTimeout(applying, change);
     const outcome = await find(applying, change);
     if (outcome) settle(applying, change, outcome);
-    if (outcome?.is !== 'acked' || change.op !== 'create') continue;
+    const news = outcome?.is === 'acked' && (change.op === 'create' || outcome.undone);
+    if (!news) continue;
     run.snapshot.staging.assume(kind.name, change.key);
     run.snapshot.narrowing.add(kind.name, change.key);
   }

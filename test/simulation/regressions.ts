@@ -117,6 +117,14 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'an opt-in that nobody answered, and that was not there, counted as acknowledged',
+    stories: [3, 4, 5, 6].map((nth) =>
+      told([wanted], [run({ faults: [{ nth, fault: 'reset-before' }] }), run({ mode: 'fast' })], {
+        quirks: ['all-channels=opt_out'],
+      }),
+    ),
+  },
+  {
     found: 'a record without an address did not block the opt-ins of the one that shares its id',
     stories: [
       told(

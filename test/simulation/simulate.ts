@@ -33,6 +33,8 @@ interface Stage extends Ground {
   story: Story;
   /** People and templates that somebody was told about. */
   told: Set<string>;
+  /** Changes whose outcome the last process left open. */
+  opened: number;
   runs: number;
   requests: number;
 }
@@ -56,6 +58,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     log: telling.log ?? (() => undefined),
     broken: telling.broken ?? ((mirror) => mirror),
     told: new Set(),
+    opened: 0,
     runs: 0,
     requests: 0,
   };
@@ -95,7 +98,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   const { world, memories, path } = stage;
   await world.clock.advance(1000);
   stage.runs += 1;
-  const opened = readOpen(stage);
+  const { opened } = stage;
   const lived = await live(stage, step);
   const { summary, outing, counts } = lived;
   stage.requests += counts.left;
@@ -106,6 +109,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   const [first] = stage.found;
   if (first) throw first;
   const files = readFiles(path);
+  stage.opened = files.sent + files.unknown;
   checkFiles(files, known, !lived.killed);
   if (!lived.killed) checkRequests({ ...counts, files, opened, step }, known);
   if (step.reading === 'whole' && !lived.killed) {
@@ -117,12 +121,6 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
     memories.conclude(outing.people, outing.startedAt);
   }
   return summary;
-}
-
-function readOpen({ runs, path }: Stage): number {
-  if (runs === 1) return 0;
-  const { sent, unknown } = readFiles(path);
-  return sent + unknown;
 }
 
 function isWhole({ status, reasons, certificate }: Summary): boolean {
@@ -161,6 +159,11 @@ async function settle(stage: Stage): Promise<void> {
   const { sent, unknown, planned } = readFiles(stage.path);
   if (sent + unknown + planned > 0)
     throw new Wrong('two calm runs later the journal is not closed');
+  if (summary.certificate.platform !== true) {
+    // Pages in changing order may hide the same contact in every pass.
+    if (story.quirks.includes('unsorted-ties')) return;
+    throw new Wrong('nothing goes wrong, and the listing is not certified');
+  }
   const { memories, unheard } = stage;
   const known = { story, witness: world.witness, memories, unheard };
   checkEnd(outing.people, known, stage.told);

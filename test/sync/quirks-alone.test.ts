@@ -1,5 +1,6 @@
 /** What single quirks make impossible, or would break if they were not known, in words. */
 import { describe, expect, test } from 'vitest';
+import type { Send } from '../../src/model/exchange.ts';
 import { createStage, type Stage, type StageOptions } from './process.ts';
 
 function under(quirks: readonly string[], options: StageOptions = {}): Stage {
@@ -39,6 +40,28 @@ describe('no-flip', () => {
     const after = await stage.sync();
     expect(stage.writes()).toEqual([]);
     expect(after.contacts.rejected).toBe(0);
+    stage.close();
+  });
+
+  test('a refused opt-out is not forgotten when a listing does not show the contact', async () => {
+    const now = { hides: false };
+    const wire = (send: Send): Send => {
+      return async (request, signal) => {
+        const answer = await send(request, signal);
+        if (!now.hides || !request.path.startsWith('/api/contacts/list')) return answer;
+        return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), contacts: [] }) };
+      };
+    };
+    const stage = under(['no-flip'], { wire });
+    stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+    await stage.sync();
+    now.hides = true;
+    expect((await stage.sync()).certificate.platform).toBe(false);
+    now.hides = false;
+    stage.writes();
+    expect((await stage.sync()).contacts.rejected).toBe(1);
+    expect(stage.writes()).toEqual([]);
     stage.close();
   });
 

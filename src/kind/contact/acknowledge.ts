@@ -53,7 +53,12 @@ function anew({ channels }: RecordedContact): RecordedContact {
   return { ...nothing, channels: Object.fromEntries(outs) };
 }
 
-function membership(recorded: RecordedContact, change: Change, { found }: Acked): Membership {
+function membership(
+  recorded: RecordedContact,
+  change: Change,
+  { found, undone = false }: Acked,
+): Membership {
+  if (undone) return { is: 'opt_out', by: 'platform' };
   const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
   const left = before?.is === 'opt_out' && before.by === 'platform';
@@ -64,11 +69,12 @@ function membership(recorded: RecordedContact, change: Change, { found }: Acked)
 function shownAfter(
   recorded: RecordedContact,
   change: Change,
-  { id, observed }: { id: string; observed: Acked['observed'] },
+  { id, observed, undone }: Pick<Acked, 'observed' | 'undone'> & { id: string },
 ): { contact: ObservedContact; whole: boolean } {
   const { channel, subscription } = enrolment(change);
   const before = recorded.contacts.find((contact) => contact.id === id);
   const answered = observed && observedBody.parse(JSON.parse(observed.body));
+  if (answered && undone) return { contact: answered, whole: true };
   const contact = answered ?? before ?? { id, left: false, channels: {} };
   const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
   return {

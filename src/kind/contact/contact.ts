@@ -194,8 +194,8 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
 
 /**
  * Sent, and no answer: what the platform shows decides. An opt_in that it does not show may have
- * been carried out and taken back by the person since: it counts as done, so that the opt-out is
- * hers and she is not brought back.
+ * been carried out and taken back by the person since: the opt-out is hers, and she is not brought
+ * back.
  */
 async function recover(
   access: Access,
@@ -206,10 +206,11 @@ async function recover(
   const [row] = rows;
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
-  const done = rows.length === 1 && row && (holds(row, change) || isOut(row, change));
+  const alone = rows.length === 1 ? row : undefined;
+  if (alone && isOut(alone, change)) return acked({ id: alone.id, observed: alone, undone: true });
   // Late, nobody can tell our opt-out from the person's own: then it is hers.
   const found = late && change.op === 'opt_out';
-  if (done) return acked({ id: row.id, observed: row, found, late });
+  if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
   return anew(access, change, { why: 'did not happen', signal });
 }
 
