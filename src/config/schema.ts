@@ -217,6 +217,11 @@ export const fileSchema = z
     const message = 'is missing, and so is templates → add at least one of the two';
     context.addIssue({ code: 'custom', path: ['contacts'], message });
   }, onMapping)
+  .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {
+    if (resubscribe === 'never' || people === undefined || people.consentAt !== undefined) return;
+    const message = 'newer needs contacts.consentAt → name the column, or set it to never';
+    context.addIssue({ code: 'custom', path: ['policy', 'resubscribe'], message });
+  }, onMapping)
   .meta({
     title: 'Configuration of one crm-mirror',
     description: 'One mirror: an organization on the email platform, kept equal to its CRM',

@@ -84,8 +84,10 @@ export interface States {
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
-  /** Now, by our clock. */
+  /** When the platform began to show this, by our clock; what is true now may be younger. */
   at: number;
+  /** When it had ended; what it shows was so by then. */
+  by: number;
 }
 
 export interface Decision {

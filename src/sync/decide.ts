@@ -118,6 +118,7 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
+    by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
   };
 }
 

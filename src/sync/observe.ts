@@ -18,6 +18,8 @@ export interface Listing {
   complete: boolean;
   /** When it began, by our clock; milliseconds since the epoch. */
   at: number;
+  /** When it had ended, likewise. */
+  by: number;
 }
 
 /** What the first page of a pass said: how many there are, and when that was. */
@@ -37,9 +39,9 @@ export async function observe(run: Run, kind: Kind): Promise<Listing> {
     // Of both passes together the first claim is proven or not: all that it counted was there then.
     claim ??= first;
     const counted = run.snapshot.staging.countCreatedBy(kind.name, claim.began);
-    if (counted >= claim.total) return { complete: true, at };
+    if (counted >= claim.total) return { complete: true, at, by: run.clock.now() };
   }
-  return { complete: false, at };
+  return { complete: false, at, by: run.clock.now() };
 }
 
 /**

@@ -26,12 +26,6 @@ const rows: Record<string, [content: string, line: string][]> = {
         '  → remove it or set it to keep',
     ],
   ],
-  'policy.resubscribe': [
-    [
-      minimal('policy: { resubscribe: newer }'),
-      '6:11  policy.resubscribe  outweighing an opt-out is ~  → remove it or set it to never',
-    ],
-  ],
   'contacts.include': [
     [contacts('  include: x'), '11:3  contacts.include  a condition is ~  → remove it'],
   ],

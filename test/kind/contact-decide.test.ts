@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   decideChannel,
+  isNewer,
   seen,
   type ChannelStates,
   type ConsentPolicy,
@@ -93,7 +94,11 @@ function people(): Person[] {
 }
 
 const policies: ConsentPolicy[] = (['keep', 'opt_out'] as const).flatMap((absent) =>
-  (['respect', 'recreate'] as const).map((missing) => ({ absent, missing })),
+  (['respect', 'recreate'] as const).map((missing) => ({
+    absent,
+    missing,
+    resubscribe: 'never',
+  })),
 );
 
 const firstRow = ({ d, r, o, person }: Case): Row | undefined =>
@@ -123,9 +128,13 @@ const observed: Record<O, ChannelStates['observed']> = {
   '—': undefined,
 };
 
-function decided({ d, r, o, person, policy }: Case): Verdict[] {
+function decided({ d, r, o, person, policy }: Case, newer = false): Verdict[] {
   return recorded[r].map((was) =>
-    decideChannel({ desired: wished[d], recorded: was, observed: observed[o] }, person, policy),
+    decideChannel(
+      { desired: wished[d], recorded: was, observed: observed[o], newer },
+      person,
+      policy,
+    ),
   );
 }
 
@@ -152,7 +161,7 @@ describe('the truth table', () => {
   });
 });
 
-const silent = { absent: 'keep', missing: 'respect' } as const;
+const silent = { absent: 'keep', missing: 'respect', resubscribe: 'never' } as const;
 const there: Person = { present: true, owned: true, left: false, due: false };
 const away: Person = { ...there, present: false };
 const stranger: Person = { ...there, owned: false };
@@ -207,6 +216,12 @@ describe('whatever the combination', () => {
     expect(broughtBack).toEqual([]);
   });
 
+  test('a newer will of the CRM outweighs an opt-out of row 17, and nothing else', () => {
+    const outweighed = (verdict: Verdict): Verdict =>
+      verdict.row === 17 ? { row: 17, do: 'opt_in' } : verdict;
+    for (const one of cases()) expect(decided(one, true)).toEqual(decided(one).map(outweighed));
+  });
+
   test('somebody is opted in only when present, and made only when absent, as the CRM wants', () => {
     expect(did('opt_in').filter(({ person, d }) => !person.present || d !== 'in')).toEqual([]);
     expect(did('create').filter(({ person, d }) => person.present || d !== 'in')).toEqual([]);
@@ -233,30 +248,59 @@ describe('whatever the combination', () => {
 describe('what moves R', () => {
   const inside = (by: Membership['by']): Membership => ({ is: 'opt_in', by });
   const outBy = (by: Membership['by']): Membership => ({ is: 'opt_out', by });
+  const sight = { present: true, before: 5, by: 9, changed: false };
+  const made = { after: null, by: 9 };
   const all = [undefined, inside('us'), inside('platform'), outBy('us'), outBy('platform')];
 
   test.each(all)('%o, shown in → in', (was) => {
-    expect(seen(was, 'opt_in', true)?.is).toBe('opt_in');
+    expect(seen(was, 'opt_in', sight)?.is).toBe('opt_in');
   });
   test('out by us, shown out → stays ours', () => {
-    expect(seen(outBy('us'), 'opt_out', true)).toEqual(outBy('us'));
+    expect(seen(outBy('us'), 'opt_out', { ...sight, changed: true })).toEqual(outBy('us'));
   });
-  test.each([undefined, inside('us'), inside('platform'), outBy('platform')])(
-    '%o, shown out → out by platform',
-    (was) => {
-      expect(seen(was, 'opt_out', true)).toEqual(outBy('platform'));
+  test('nothing, shown out → out by platform, made at the latest by then', () => {
+    expect(seen(undefined, 'opt_out', sight)).toEqual({ ...outBy('platform'), made });
+  });
+  test.each(['us', 'platform'] as const)(
+    'in (%s), shown out or as no member → out by platform, made since it was last seen',
+    (by) => {
+      const left = { ...outBy('platform'), made: { after: 5, by: 9 } };
+      expect(seen(inside(by), 'opt_out', sight)).toEqual(left);
+      expect(seen(inside(by), undefined, sight)).toEqual(left);
     },
   );
-  test.each(['us', 'platform'] as const)('in (%s), shown as no member → out by platform', (by) => {
-    expect(seen(inside(by), undefined, true)).toEqual(outBy('platform'));
+  test('out by platform, shown out → the same; made again, for all we know, when it changed', () => {
+    const left = { ...outBy('platform'), made: { after: 1, by: 2 } };
+    expect(seen(left, 'opt_out', sight)).toEqual(left);
+    const again = { ...left, made: { after: 1, by: 9 } };
+    expect(seen(left, 'opt_out', { ...sight, changed: true })).toEqual(again);
   });
   test.each([undefined, outBy('us'), outBy('platform')])(
     '%o, shown as no member → unchanged',
     (was) => {
-      expect(seen(was, undefined, true)).toEqual(was);
+      expect(seen(was, undefined, sight)).toEqual(was);
     },
   );
   test.each(all)('%o of somebody who vanished → unchanged', (was) => {
-    expect(seen(was, undefined, false)).toEqual(was);
+    expect(seen(was, undefined, { ...sight, present: false })).toEqual(was);
+  });
+});
+
+describe('a will is newer', () => {
+  const left: Membership = { is: 'opt_out', by: 'platform', made: { after: 10, by: 20 } };
+  test.each([
+    [21, left, true],
+    [30, left, true],
+    // In the bracket: the person may have left after it.
+    [20, left, false],
+    [15, left, false],
+    // In the future: a slip of somebody's clock.
+    [31, left, false],
+    [null, left, false],
+    [21, { is: 'opt_out', by: 'platform' }, false],
+    [21, { is: 'opt_in', by: 'us' }, false],
+    [21, undefined, false],
+  ] as const)('stated at %o, %o → %o', (stated, was, newer) => {
+    expect(isNewer(stated, was, 30)).toBe(newer);
   });
 });

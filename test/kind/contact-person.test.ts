@@ -245,7 +245,7 @@ describe('adoption', () => {
     const decision = decide({ desired: [inNews()], observed: [shown({ news: 'opt_out' })] });
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS]);
-    expect(channelsOf(decision.note)[NEWS]).toEqual({ is: 'opt_out', by: 'platform' });
+    expect(channelsOf(decision.note)[NEWS]).toMatchObject({ is: 'opt_out', by: 'platform' });
   });
 });
 

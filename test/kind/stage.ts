@@ -82,7 +82,7 @@ export function open({ contacts, templates }: Rules = {}) {
     break: (fault: Fault) => void faults.push({ times: Number.POSITIVE_INFINITY, ...fault }),
     contacts: contactKind({
       fields,
-      policy: { absent: 'keep', missing: 'respect', ...contacts },
+      policy: { absent: 'keep', missing: 'respect', resubscribe: 'never', ...contacts },
       platform: platform.contacts,
     }),
     templates: templateKind({
@@ -105,7 +105,6 @@ export const passage = {
   signal,
   abort: signal,
   leaves: () => undefined,
-  answered: () => undefined,
 };
 
 /** What the error bodies of the platform look like. */
@@ -125,6 +124,7 @@ export function states(known: Partial<States>): States {
     sight: 'listed',
     certified: true,
     at: LATER,
+    by: LATER,
     ...known,
   };
 }

@@ -7,7 +7,8 @@
  * left; what happened before that it had to know.
  */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import { forbids, keyIn, wishesIn, wishFor, type CrmRecord, type Reading } from './crm.ts';
+import type { VirtualClock } from '../clock.ts';
+import { forbids, keyIn, textOf, wishesIn, wishFor, type CrmRecord, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep, Story } from './story.ts';
@@ -47,6 +48,7 @@ interface Known {
   /** Enrolments that left and had no usable answer: address, channel, subscription. */
   unheard: ReadonlySet<string>;
   story: Story;
+  clock: Pick<VirtualClock, 'now' | 'monotonic'>;
   witness: Witness;
   memories: Memories;
 }
@@ -84,7 +86,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const listed = there.filter(({ made }) => made.at < outing.startedAt).length;
   if (listed > 1 && outing.mode === 'full')
     wrong(`${what}, and ${listed} contacts share the address`);
-  for (const one of there) checkStanding(one, what, about);
+  for (const one of there) checkStanding(one, what, { ...about, newer: newerThan(arrival, known) });
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { about, known });
   for (const former of known.memories.former(key, outing.people)) {
@@ -99,6 +101,19 @@ interface About {
   since: number;
 }
 
+/** Row 17: whether the CRM's records of the address state a will that is newer than an opt-out. */
+function newerThan({ outing, entry }: Arrival, { story, clock }: Known) {
+  return (key: string, at: number): boolean => {
+    const channel = entry.channelId ?? '';
+    const records = outing.people.records.filter((record) => keyIn(record) === key);
+    const stated = records
+      .filter((record) => textOf(record, channel) !== '')
+      .map((record) => Date.parse(textOf(record, 'consent_at')));
+    const madeAt = clock.now() - clock.monotonic() + at;
+    return story.resubscribe === 'newer' && stated.every((time) => time > madeAt);
+  };
+}
+
 /** There since then, and there still. */
 function wasThere({ made, gone }: Person, since: number): boolean {
   return made.at < since && gone === undefined;
@@ -109,12 +124,17 @@ function keyThen({ key, former }: Person, since: number): string {
   return former && former.until >= since ? former.key : key;
 }
 
-function checkStanding(person: Person, what: string, { channel, since }: About): void {
+function checkStanding(
+  person: Person,
+  what: string,
+  { channel, since, newer }: About & { newer(key: string, at: number): boolean },
+): void {
   if (person.left && person.left.at < since) wrong(`${what}, and had left all mail`);
   const state = person.channels.get(channel);
   if (!state || state.at >= since) return;
   if (state.is === 'opt_in') wrong(`${what} a second time`);
-  if (state.is === 'opt_out' && state.by === 'others') wrong(`${what}, and had left it`);
+  const left = state.is === 'opt_out' && state.by === 'others';
+  if (left && !newer(person.key, state.at)) wrong(`${what}, and had left it`);
 }
 
 /** Rows 11 and 12: nobody who was ours and vanished comes back without leave. */

@@ -130,7 +130,7 @@ async function exchange(
 /** The platform takes the request, the witness sees what it does, the checkers judge it. */
 function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
   const { world, memories, outing, life, unheard } = options;
-  const { emulator, witness, story } = world;
+  const { clock, emulator, witness, story } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
   const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
   const delivery = witness.during('us', () => {
@@ -140,7 +140,10 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
     const acts = entry?.channelId !== undefined || entry?.route === 'templates.create';
     if (!entry || !acts) return delivered;
     const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-    attempt(() => checkArrival(arrival, { story, witness, memories, unheard }), options.found);
+    attempt(
+      () => checkArrival(arrival, { story, clock, witness, memories, unheard }),
+      options.found,
+    );
     const { status, email, channelId } = entry;
     if (status < 300 && email && channelId) memories.changed(email, channelId);
     return delivered;

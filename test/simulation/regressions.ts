@@ -34,6 +34,7 @@ function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story
     limit: '*=1000000/1',
     platformAhead: 0,
     missing: 'respect',
+    resubscribe: 'never',
     templates: 'keep',
     absentTemplates: 'keep',
     letters: [],

@@ -104,7 +104,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   stage.requests += counts.left;
   memories.read(outing.people);
   const { unheard, story } = stage;
-  const known = { story, witness: world.witness, memories, unheard };
+  const known = { story, clock: world.clock, witness: world.witness, memories, unheard };
   stage.log(`         ${ending(lived)}`);
   const [first] = stage.found;
   if (first) throw first;
@@ -165,6 +165,6 @@ async function settle(stage: Stage): Promise<void> {
     throw new Wrong('nothing goes wrong, and the listing is not certified');
   }
   const { memories, unheard } = stage;
-  const known = { story, witness: world.witness, memories, unheard };
+  const known = { story, clock: world.clock, witness: world.witness, memories, unheard };
   checkEnd(outing.people, known, stage.told);
 }

@@ -43,6 +43,7 @@ const crmActs = [
   'forbids the product mail',
   'wants no mail at all',
   'wants mail again',
+  'states a new will',
   'is flagged as deleted',
   'is flagged no longer',
   'is spelt otherwise',
@@ -187,6 +188,7 @@ export const story = fc.record({
   /** Hours by which the platform's clock is ahead of ours. */
   platformAhead: pick([0, 0, -9, 5]),
   missing: pick(['respect', 'recreate']),
+  resubscribe: pick(['never', 'newer']),
   templates: pick(['keep', 'overwrite']),
   absentTemplates: pick(['keep', 'archive']),
   people: fc.array(person, { minLength: 1, maxLength: 7, size: 'max' }),

@@ -5,7 +5,7 @@ import type { Act, RunStep, Step, Story } from './story.ts';
 /** How the world was before anything happened. */
 export function beginning(story: Story): string[] {
   const { quirks, algorithm, limit, platformAhead } = story;
-  const policy = `missing: ${story.missing}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
+  const policy = `missing: ${story.missing}, resubscribe: ${story.resubscribe}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
   const ahead = platformAhead === 0 ? '' : `, its clock ${platformAhead} hours ahead of ours`;
   return [
     `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}.`,

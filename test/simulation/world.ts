@@ -114,6 +114,7 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
     'forbids the product mail': () => set({ ch_product: '0' }),
     'wants no mail at all': () => set({ unsubscribed: 'true' }),
     'wants mail again': () => set({ unsubscribed: '' }),
+    'states a new will': () => set({ consent_at: new Date(world.clock.now()).toISOString() }),
     'is flagged as deleted': () => set({ deleted: 'true' }),
     'is flagged no longer': () => set({ deleted: '' }),
     'is spelt otherwise': () => set({ email: `  ${address.toUpperCase()}` }),

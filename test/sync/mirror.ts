@@ -13,6 +13,7 @@ export const channels = ['ch_news', 'ch_product'];
 
 export interface Policy {
   missing?: 'respect' | 'recreate';
+  resubscribe?: 'never' | 'newer';
   templates?: 'keep' | 'overwrite';
   absentTemplates?: 'keep' | 'archive';
 }
@@ -39,12 +40,14 @@ export function mirrorOf(parts: Parts): Mirror {
     email: 'email',
     deleted: 'deleted',
     unsubscribed: 'unsubscribed',
+    consentAt: 'consent_at',
     channels: channels.map((id) => ({ id, subscription: id })),
   };
-  const { missing = 'respect', templates = 'keep', absentTemplates = 'keep' } = policy;
+  const { missing = 'respect', resubscribe = 'never' } = policy;
+  const { templates = 'keep', absentTemplates = 'keep' } = policy;
   const contact = contactKind({
     fields,
-    policy: { absent: 'keep', missing },
+    policy: { absent: 'keep', missing, resubscribe },
     platform: platform.contacts,
   });
   const template = templateKind({

@@ -141,7 +141,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     } = options.policy ?? {};
     const contact = contactKind({
       fields,
-      policy: { absent: 'keep', missing },
+      policy: { absent: 'keep', resubscribe: 'never', missing },
       platform: platform.contacts,
     });
     const template = templateKind({

@@ -1,7 +1,8 @@
 /** What is recorded of a person once a change of theirs is acknowledged. */
 import type { Change } from '../../model/change.ts';
-import { canonicalJson, fingerprint, type RecordedRow } from '../../model/record.ts';
+import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import type { Acked } from '../kind.ts';
+import { fingerprintOf } from './observe.ts';
 import {
   enrolment,
   observedBody,
@@ -41,7 +42,7 @@ export function acknowledge(
     id,
     ownership: before?.ownership ?? (ack.found ? 'adopted' : 'created'),
     body: canonicalJson(body),
-    shown: whole && others.length === 0 ? fingerprint(canonicalJson(contact)) : undefined,
+    shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: undefined,
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || ack.observed ? ack.at : (before?.seenAt ?? 0),
@@ -56,13 +57,15 @@ function anew({ channels }: RecordedContact): RecordedContact {
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false }: Acked,
+  { found, undone = false, at }: Acked & { at: number },
 ): Membership {
-  if (undone) return { is: 'opt_out', by: 'platform' };
+  const theirs = { is: 'opt_out', by: 'platform', made: { after: null, by: at } } as const;
+  if (undone) return theirs;
   const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
-  const left = before?.is === 'opt_out' && before.by === 'platform';
-  return { is, by: found || (is === 'opt_out' && left) ? 'platform' : 'us' };
+  if (is === 'opt_in') return { is, by: found ? 'platform' : 'us' };
+  if (before?.is === 'opt_out' && before.by === 'platform') return before;
+  return found ? theirs : { is, by: 'us' };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */

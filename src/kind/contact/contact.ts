@@ -70,8 +70,15 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   const target = change.target ?? known.recorded?.id;
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
-  if (now && now.fingerprint === known.recorded?.shown) return lookBack(access, change, known);
+  const same = now?.fingerprint === known.recorded?.shown;
+  if (now && same && isUnchanged(now, change)) return lookBack(access, change, known);
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
+}
+
+/** What outweighs an opt-out was decided by when that can have been made: nothing may have moved. */
+function isUnchanged(now: ObservedRow, { body }: Change): boolean {
+  const { changed } = enrolmentBody.parse(JSON.parse(body));
+  return changed === undefined || observedBody.parse(JSON.parse(now.body)).changed === changed;
 }
 
 /** Who left under a former address after it was last seen is not opted in under the new one. */

@@ -5,6 +5,8 @@
  *   R = recorded: last acknowledged or seen; for an opt-out, by whom (us, platform)
  *   O = observed effective subscription
  *   *present* = on the platform, whatever the status; *owned* = created or adopted by us
+ *   *newer* = `resubscribe: newer`, and the will that the CRM states is later than the latest
+ *   possible time of the opt-out, and not in the future
  *
  * The first matching row wins.
  *
@@ -27,7 +29,7 @@
  *  14   in    in                —         present                  conflict: membership taken away
  *  15   in    in                out       present                  conflict: left on the platform
  *  16   in    out by us         out       present                  opt_in: it takes its own back
- *  17   in    out by platform,— out       present                  conflict
+ *  17   in    out by platform,— out       present                  conflict; newer → opt_in
  *  18   in    out by platform   —         present                  conflict
  */
 import type { Subscription } from '../../platform/request.ts';
@@ -37,6 +39,8 @@ export interface ChannelStates {
   desired: Subscription | 'gone' | null;
   recorded: Membership | undefined;
   observed: Subscription | undefined;
+  /** Whether what the CRM states is newer than the recorded opt-out. */
+  newer: boolean;
 }
 
 export interface Person {
@@ -51,6 +55,7 @@ export interface Person {
 
 export interface ConsentPolicy {
   absent: 'keep' | 'opt_out';
+  resubscribe: 'never' | 'newer';
   missing: 'respect' | 'recreate';
 }
 
@@ -95,9 +100,10 @@ function decideMissing(states: ChannelStates, person: Person, policy: ConsentPol
   return { row: 11, do: policy.missing === 'recreate' ? 'create' : 'conflict' };
 }
 
-function decideLeft({ recorded }: ChannelStates): Verdict {
+function decideLeft({ recorded, newer }: ChannelStates): Verdict {
   if (recorded?.is === 'opt_in') return { row: 15, do: 'conflict' };
-  return recorded?.by === 'us' ? { row: 16, do: 'opt_in' } : { row: 17, do: 'conflict' };
+  if (recorded?.by === 'us') return { row: 16, do: 'opt_in' };
+  return { row: 17, do: newer ? 'opt_in' : 'conflict' };
 }
 
 function decideUnseen({ recorded }: ChannelStates): Verdict {
@@ -105,28 +111,53 @@ function decideUnseen({ recorded }: ChannelStates): Verdict {
   return recorded?.by === 'platform' ? { row: 18, do: 'conflict' } : { row: 13, do: 'opt_in' };
 }
 
+/** What was seen of one person, and when. */
+export interface Sight {
+  present: boolean;
+  /** When the person was last seen before; null: never. */
+  before: number | null;
+  /** By when all this was seen. */
+  by: number;
+  /** Whether the contact is another than it was, or was changed in any way since then. */
+  changed: boolean;
+}
+
 /**
  * What R becomes by what was seen, before anything is sent. An opt-out or a lost membership that no
- * acknowledged request of ours explains was made by the platform, whatever the CRM wants.
+ * acknowledged request of ours explains was made by the platform, whatever the CRM wants, and at
+ * the latest when it was seen: again and again, while the contact changes.
  *
- *   R            O     present  →  R
- *   any          in    yes         in
- *   out by us    out   yes         out by us
- *   else         out   yes         out by platform
- *   in           —     yes         out by platform   (membership was taken away)
- *   —, out       —     yes         unchanged
- *   any          —     no          unchanged         (vanished; nothing is known to have moved)
+ *   R                O     present  →  R
+ *   any              in    yes         in
+ *   out by us        out   yes         out by us
+ *   out by platform  out   yes         unchanged; made by now, if the contact was changed
+ *   else             out   yes         out by platform, made since it was last seen in
+ *   in               —     yes         the same   (membership was taken away)
+ *   —, out           —     yes         unchanged
+ *   any              —     no          unchanged  (vanished; nothing is known to have moved)
  */
 export function seen(
   recorded: Membership | undefined,
   observed: Subscription | undefined,
-  present: boolean,
+  { present, before, by, changed }: Sight,
 ): Membership | undefined {
   if (!present) return recorded;
   if (observed === 'opt_in') return { is: 'opt_in', by: 'platform' };
-  if (observed === 'opt_out') {
-    const ours = recorded?.is === 'opt_out' && recorded.by === 'us';
-    return ours ? recorded : { is: 'opt_out', by: 'platform' };
+  if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
+  if (recorded?.is !== 'opt_out') {
+    const after = recorded ? before : null;
+    return { is: 'opt_out', by: 'platform', made: { after, by } };
   }
-  return recorded?.is === 'opt_in' ? { is: 'opt_out', by: 'platform' } : recorded;
+  if (recorded.by === 'us' || !changed) return recorded;
+  return { ...recorded, made: { after: recorded.made?.after ?? null, by } };
+}
+
+/** Row 17: whether the CRM's word is younger than an opt-out can be, and no slip of a clock. */
+export function isNewer(
+  consentAt: number | null,
+  recorded: Membership | undefined,
+  now: number,
+): boolean {
+  const made = recorded?.is === 'opt_out' ? recorded.made : undefined;
+  return consentAt !== null && made !== undefined && consentAt > made.by && consentAt <= now;
 }

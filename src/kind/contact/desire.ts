@@ -1,6 +1,7 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { email as emailForm, type Subscription } from '../../platform/request.ts';
+import { readConsentAt } from './consent-at.ts';
 import { contactKey } from './observe.ts';
 import type { DesiredContact } from './record.ts';
 
@@ -10,7 +11,7 @@ export interface ContactFields {
   email: string;
   deleted?: string | undefined;
   unsubscribed?: string | undefined;
-  /** Only looked for as yet. */
+  /** When the person last stated their will (ISO 8601). */
   consentAt?: string | undefined;
   channels: readonly { id: string; subscription: string }[];
 }
@@ -43,8 +44,9 @@ export function desireContact(
   if (id === '') faults.push(blank(fields.id));
   if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
   const channels = wishes(fields, value, faults);
+  const consentAt = statedAt(fields, value, faults);
   if (faults.length > 0) dropOptIns(channels);
-  const wanted: DesiredContact = { gone: truthy(value, fields.deleted), channels };
+  const wanted: DesiredContact = { gone: truthy(value, fields.deleted), channels, consentAt };
   const body = canonicalJson(wanted);
   return {
     kind: 'contact',
@@ -76,6 +78,20 @@ function wishes(fields: ContactFields, value: Record<string, unknown>, faults: F
     return [id, yes.has(word) ? 'opt_in' : null];
   });
   return Object.fromEntries(entries);
+}
+
+function statedAt(
+  { consentAt: field }: ContactFields,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): number | null {
+  const time = field === undefined ? null : readConsentAt(text(at(value, field)));
+  if (time !== undefined) return time;
+  faults.push({
+    reason: `"${field}" is no time that can be told`,
+    fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
+  });
+  return null;
 }
 
 function dropOptIns(channels: Wishes): void {

@@ -12,7 +12,14 @@ export function contactKey(email: string): string {
 /** What of a platform contact matters here. */
 type Shown = Pick<
   Contact,
-  'id' | 'email' | 'status' | 'channels' | 'suppressionReason' | 'suppressedAt' | 'createdAt'
+  | 'id'
+  | 'email'
+  | 'status'
+  | 'channels'
+  | 'suppressionReason'
+  | 'suppressedAt'
+  | 'createdAt'
+  | 'updatedAt'
 >;
 
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
@@ -24,15 +31,19 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
       contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
-  const body = canonicalJson(seen);
   return {
     kind: 'contact',
     id: contact.id,
     alias: contactKey(contact.email),
-    body,
-    fingerprint: fingerprint(body),
+    body: canonicalJson({ ...seen, changed: contact.updatedAt ?? undefined }),
+    fingerprint: fingerprintOf(seen),
     createdAt: time(contact.createdAt),
   };
+}
+
+/** Of what matters: that a contact was changed in any other way is no reason to decide anew. */
+export function fingerprintOf({ changed: _, ...seen }: ObservedContact): string {
+  return fingerprint(canonicalJson(seen));
 }
 
 /** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */

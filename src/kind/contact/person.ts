@@ -12,8 +12,15 @@ import {
 } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
-import { decideChannel, seen, type ConsentPolicy, type Person, type Verdict } from './decide.ts';
-import { contradict, strictest, strictestOf, type Wish } from './strictest.ts';
+import {
+  decideChannel,
+  isNewer,
+  seen,
+  type ConsentPolicy,
+  type Person,
+  type Verdict,
+} from './decide.ts';
+import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
   recordedBody,
@@ -93,10 +100,13 @@ function factsOf(states: States, rules: PersonRules): Facts {
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
   const { states, rules, person, desired, recorded, contacts } = facts;
+  const is = seenNow(facts, channel);
+  const stated = statedAt(states.desired, channel);
   const known = {
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
+    newer: rules.policy.resubscribe === 'newer' && isNewer(stated, is, states.by),
   };
   const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
   act(decision, verdict, { key: states.key, channel, contacts });
@@ -115,7 +125,8 @@ function pastOf(
   const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
   const channels = { ...recorded.channels };
   for (const channel of all) {
-    const is = seen(channels[channel], strictestOf(shown, channel), shown.length > 0);
+    const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
+    const is = seen(channels[channel], strictestOf(shown, channel), sight);
     if (is) channels[channel] = is;
   }
   return { ...recorded, contacts: [...recorded.contacts, ...shown], channels };
@@ -168,16 +179,21 @@ function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts)
 
 /**
  * A creation may bring channels along that nobody asked for; it says whether that would matter. And
- * whoever is brought in is looked at under former addresses, where nothing was listed just now.
+ * whoever is brought in is looked at under former addresses, where nothing was listed just now; and
+ * as they were, where an opt-out is outweighed.
  */
-function markEnrolments(decision: Decision, { states, desired }: Facts): void {
+function markEnrolments(decision: Decision, { states, desired, recorded, shown }: Facts): void {
   const forbids = [...desired.values()].includes('opt_out');
   const former = states.former.flatMap(({ row: { key, id, shown }, seen: [now] }) =>
     id === undefined ? [] : [{ key, id, shown: now?.fingerprint ?? shown }],
   );
-  const body = canonicalJson({ forbids, former });
-  const brings = ({ op }: Change): boolean => op === 'create' || op === 'opt_in';
-  decision.changes = decision.changes.map((one) => (brings(one) ? { ...one, body } : one));
+  const mark = (change: Change): Change => {
+    if (change.op !== 'create' && change.op !== 'opt_in') return change;
+    const outweighs = recorded?.channels[change.part]?.made !== undefined;
+    const changed = outweighs ? shown[0]?.changed : undefined;
+    return { ...change, body: canonicalJson({ forbids, former, changed }) };
+  };
+  decision.changes = decision.changes.map(mark);
 }
 
 function conflictProblem(key: Key, part: string, fault: Fault): Problem {
@@ -215,12 +231,24 @@ function act(
   }
 }
 
+/** What is recorded of a channel by what is seen of it now. */
+function seenNow({ states, recorded, shown, contacts }: Facts, channel: string) {
+  const known = recorded?.contacts ?? [];
+  const isKnown = (contact: ObservedContact): boolean =>
+    known.some(({ id, changed }) => id === contact.id && changed === contact.changed);
+  return seen(recorded?.channels[channel], strictestOf(contacts, channel), {
+    present: contacts.length > 0,
+    before: states.recorded?.seenAt ?? null,
+    by: states.by,
+    changed: !shown.every(isKnown),
+  });
+}
+
 function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
-  const { states, rules, recorded, shown, contacts } = facts;
+  const { states, rules, recorded, shown } = facts;
   const channels = { ...recorded?.channels };
   for (const channel of rules.channels) {
-    const now = strictestOf(contacts, channel);
-    const is = seen(recorded?.channels[channel], now, contacts.length > 0);
+    const is = seenNow(facts, channel);
     if (is) channels[channel] = is;
   }
   const body: RecordedContact = {

@@ -12,6 +12,8 @@ const subscription = z.enum(['opt_in', 'opt_out']);
 export const desiredBody = z.object({
   gone: z.boolean(),
   channels: z.record(z.string(), subscription.nullable()),
+  /** When the person last stated their will in the CRM; milliseconds since the epoch. */
+  consentAt: z.number().nullable().default(null),
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
 
@@ -21,11 +23,24 @@ export const observedBody = z.object({
   /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
   left: z.boolean(),
   channels: z.record(z.string(), subscription),
+  /**
+   * When the contact last changed, in the platform's own words. Never compared with our time:
+   * another one means that the person may have come back and left again, unseen.
+   */
+  changed: z.string().optional(),
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
 /** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
-const membership = z.object({ is: subscription, by: z.enum(['us', 'platform']) });
+const membership = z.object({
+  is: subscription,
+  by: z.enum(['us', 'platform']),
+  /**
+   * When an opt-out of the platform's was made: after we last saw the person in (null: we never
+   * did), and not later than we saw them out. By our clock, milliseconds since the epoch.
+   */
+  made: z.object({ after: z.number().nullable(), by: z.number() }).optional(),
+});
 export type Membership = z.infer<typeof membership>;
 
 export const recordedBody = z.object({
@@ -39,10 +54,12 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
- * channel. former: her contacts under former addresses, as they were recorded.
+ * channel. changed: of an opt_in that outweighs an opt-out. former: her contacts under former addresses, as they were recorded.
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
+  /** Where it outweighs an opt-out: how the contact must still be. */
+  changed: z.string().optional(),
   former: z
     .array(z.object({ key: z.string(), id: z.string(), shown: z.string().optional() }))
     .default([]),

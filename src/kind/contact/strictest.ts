@@ -27,6 +27,15 @@ export function strictest(
   return new Map(channels.map((channel) => [channel, wishOf(channel)]));
 }
 
+/** When all records that have an opinion on a channel were last stated; null: not all say so. */
+export function statedAt(rows: readonly DesiredRow[], channel: string): number | null {
+  const bodies = rows.map((row) => desiredBody.parse(JSON.parse(row.body)));
+  const opinions = bodies.filter((body) => body.channels[channel]);
+  const times = opinions.map(({ consentAt }) => consentAt ?? Number.NEGATIVE_INFINITY);
+  const oldest = Math.min(...times);
+  return Number.isFinite(oldest) ? oldest : null;
+}
+
 /**
  * Whether some records of one address want in where others want out: worth a word, though it is
  * decided.
