@@ -69,7 +69,7 @@ export function createCaller(options: CallerOptions): Caller {
     const { route, resend, session } = call.operation;
     const request = build(call, apiKey);
     const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
-      if (refused && !session) interpret(refused, call, apiKey);
+      if (refused && !session) throw refusalOf(refused, call, apiKey);
       leaves?.();
       const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
       if (answer.status === 401 && !session) refused = answer;
@@ -117,16 +117,19 @@ function segment(id: string | undefined): string {
 }
 
 function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {
-  const { operation, expected, schema, addresses = [], cookie = '' } = call;
-  if (answer.status < 200 || answer.status > 299) {
-    const value = cookie.slice(cookie.indexOf('=') + 1);
-    throw refusal(answer, operation, { keys: [apiKey, value], addresses });
-  }
+  const { operation, expected, schema } = call;
+  if (answer.status < 200 || answer.status > 299) throw refusalOf(answer, call, apiKey);
   const parsed = schema.safeParse(parseJson(answer.body));
   if (parsed.success) return { value: parsed.data, answer };
   const [issue] = parsed.error.issues;
   const detail = issue === undefined || issue.path.length === 0 ? '' : issue.path.join('.');
   throw unreadable(answer, operation.route, { expected, detail });
+}
+
+function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
+  const { operation, addresses = [], cookie = '' } = call;
+  const value = cookie.slice(cookie.indexOf('=') + 1);
+  return refusal(answer, operation, { keys: [apiKey, value], addresses });
 }
 
 /**

@@ -43,8 +43,9 @@ export const migrations: readonly string[] = [
      primary key (kind, key, class, part)
    ) without rowid;`,
 
-  // Of several contacts of one address each may be refused for itself.
-  `create table parted (
+  // Of several contacts of one address each may be refused for itself. What was refused before is
+  // tried once more: whom it concerned was not written down.
+  `create table problem_new (
      kind text not null, key text not null, class text not null, part text not null,
      target text not null default '',
      reason text not null, fix text not null,
@@ -52,11 +53,11 @@ export const migrations: readonly string[] = [
      since integer not null, run text not null,
      primary key (kind, key, class, part, target)
    ) without rowid;
-   insert into parted
+   insert into problem_new
      select kind, key, class, part, '', reason, fix, desired, attempts, retry_at, since, run
      from problem;
    drop table problem;
-   alter table parted rename to problem;`,
+   alter table problem_new rename to problem;`,
 ];
 
 /**
@@ -80,6 +81,9 @@ export const stagingTables = `
   create index temp.observed_by_key on observed (kind, key);
   create temp table looked (
     kind text not null, key text not null, at integer, primary key (kind, key)
+  ) without rowid;
+  create temp table sighted (
+    kind text not null, key text not null, at integer not null, primary key (kind, key)
   ) without rowid;
   create temp table candidate (
     kind text not null, key text not null, primary key (kind, key)
@@ -109,6 +113,7 @@ export const stagingNames = [
   'desired',
   'observed',
   'looked',
+  'sighted',
   'candidate',
   'planned',
   'noted',

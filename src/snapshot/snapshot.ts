@@ -74,16 +74,25 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 
 /**
  * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
- * changes are under way: were each to wait as long again, the end of the run would take minutes.
+ * changes are under way: were each to wait as long again, the end of the run would take minutes: until something succeeds
+ * again, nothing more is waited for.
  */
 function waiterFor(db: Database.Database, path: string): <T>(work: () => T) => T {
+  let isPatient = true;
+  const setPatience = (patient: boolean): void => {
+    if (patient === isPatient) return;
+    db.pragma(`busy_timeout = ${patient ? patienceMs : 0}`);
+    isPatient = patient;
+  };
   return (work) => {
     try {
-      return work();
+      const done = work();
+      setPatience(true);
+      return done;
     } catch (error) {
       const code = error instanceof Database.SqliteError ? error.code : '';
       if (!code.startsWith('SQLITE_BUSY')) throw error;
-      db.pragma('busy_timeout = 0');
+      setPatience(false);
       throw new Busy(
         `${path}: another process has locked this snapshot → run again when it has let go`,
       );

@@ -37,6 +37,9 @@ export interface Staging {
   /** What is recorded of this key is newer than what was listed. */
   assume(kind: KindName, key: Key): void;
   lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
+  /** An answer showed the whole record in this run, at this time. */
+  addSighted(kind: KindName, key: Key, at: number): void;
+  sightedAt(kind: KindName, key: Key): number | undefined;
   addPlanned(change: Change): void;
   countPlanned(): number;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
@@ -156,6 +159,8 @@ type ObservedPart = Pick<
   | 'addLooked'
   | 'assume'
   | 'lookedAt'
+  | 'addSighted'
+  | 'sightedAt'
 >;
 
 function observedIn(db: Database): ObservedPart {
@@ -185,6 +190,10 @@ function observedIn(db: Database): ObservedPart {
     `select count(*) n from temp.observed
      where kind = ? and (created_at is null or created_at <= ?)`,
   );
+  const sight = db.prepare('insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)');
+  const sightedAt = db.prepare<[string, string], { at: number }>(
+    'select at from temp.sighted where kind = ? and key = ?',
+  );
   const look = db.prepare('insert or replace into temp.looked (kind, key, at) values (?, ?, ?)');
   const lookedAt = db.prepare<[string, string], { at: number | null }>(
     'select at from temp.looked where kind = ? and key = ?',
@@ -205,6 +214,8 @@ function observedIn(db: Database): ObservedPart {
       forget.run(kind, key);
       look.run(kind, key, null);
     },
+    addSighted: (kind, key, at) => void sight.run(kind, key, at),
+    sightedAt: (kind, key) => sightedAt.get(kind, key)?.at,
     lookedAt: (kind, key) => {
       const row = lookedAt.get(kind, key);
       return row && (row.at ?? 'assumed');

@@ -2,6 +2,7 @@
  * Sends what is planned, journaled: `sent` is on disk before the request leaves, and the recorded
  * state moves in the same transaction as `acked`.
  */
+import type { LimitFunction } from 'p-limit';
 import type { JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
@@ -18,6 +19,8 @@ export interface Applying {
   known: Knowledge;
   brake: Brake;
   tally: Tally;
+  /** What is looked at again goes through here, one after the other. */
+  again: LimitFunction;
   /** How many changes the plan holds. */
   planned: number;
 }
@@ -114,47 +117,63 @@ export function aimed({ run, kind }: Applying, change: JournaledChange): Journal
 
 /**
  * Looked at where what is known is too old, then sent. What has waited for the budget until its
- * knowledge is too old does not leave: it is looked at again. `sent` is written at the very moment
- * the request leaves: until then nothing has happened.
+ * knowledge is too old does not leave: it is looked at again, in single file, since many would grow
+ * old together again.
  */
 async function attempt(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<Outcome> {
-  const { run, kind, brake } = applying;
-  for (;;) {
-    const known = knownOf(applying, change);
-    if (!known.fresh && brake.blinds(kind, change)) {
-      return { is: 'held', why: 'it cannot be looked at before it is sent' };
+  const first = await tryOnce(applying, change, stop);
+  if (first !== 'too old') return first;
+  return applying.again(async () => {
+    for (;;) {
+      const next = await tryOnce(applying, change, stop);
+      if (next !== 'too old') return next;
     }
-    const looked = await kind.look(change, known);
-    if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-    const provenAt = known.fresh ? known.at : run.clock.now();
-    let isOld = false;
-    const outcome = await kind.send(change, {
-      signal: stop,
-      abort: run.abort,
-      leaves() {
-        if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
-        isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
-        if (isOld) throw new Held('what is known of it has become too old');
-        const { journal, transaction } = run.snapshot;
-        transaction(() => journal.move(change.seq, 'sent', { at: run.clock.now() }));
-      },
-    });
-    if (outcome.is !== 'held' || !isOld) return outcome;
-  }
+  });
 }
 
+/** `sent` is written at the very moment the request leaves: until then nothing has happened. */
+async function tryOnce(
+  applying: Applying,
+  change: JournaledChange,
+  stop: AbortSignal,
+): Promise<Outcome | 'too old'> {
+  const { run, kind, brake } = applying;
+  const known = knownOf(applying, change);
+  if (!known.fresh && brake.blinds(kind, change)) {
+    return { is: 'held', why: 'it cannot be looked at before it is sent' };
+  }
+  const provenAt = known.fresh ? known.at : run.clock.now();
+  const looked = await kind.look(change, known);
+  if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
+  let isOld = false;
+  const outcome = await kind.send(change, {
+    signal: stop,
+    abort: run.abort,
+    leaves() {
+      if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+      isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
+      if (isOld) throw new Held('what is known of it has become too old');
+      const { journal, transaction } = run.snapshot;
+      transaction(() => journal.move(change.seq, 'sent', { at: run.clock.now() }));
+    },
+  });
+  return outcome.is === 'held' && isOld ? 'too old' : outcome;
+}
+
+/** When this run was last shown the record. Earlier runs had clocks of their own. */
 function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known & { at: number } {
-  const recorded = run.snapshot.recorded.get(kind.name, change.key);
+  const { recorded, staging } = run.snapshot;
   const listed = known.listing?.complete ? known.listing.at : 0;
-  const looked = run.snapshot.staging.lookedAt(kind.name, change.key);
+  const looked = staging.lookedAt(kind.name, change.key);
   const alone = typeof looked === 'number' ? looked : 0;
-  const seen = change.op === 'create' ? 0 : (recorded?.seenAt ?? 0);
-  const at = Math.max(listed, alone, seen);
-  return { recorded, fresh: isFresh(run, at), at, signal: run.abort };
+  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
+  const at = Math.max(listed, alone, sighted);
+  const before = recorded.get(kind.name, change.key);
+  return { recorded: before, fresh: isFresh(run, at), at, signal: run.abort };
 }
 
 /** Seen in this run, and not too long ago. */
@@ -197,6 +216,8 @@ function acknowledge(
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
+  const isShown = change.op === 'create' || outcome.observed !== undefined;
+  if (isShown) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);

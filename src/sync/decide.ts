@@ -141,7 +141,7 @@ function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decide
       ({ part, target = '' }) => part === parked.part && target === parked.target,
     );
     const waits =
-      change?.op === 'opt_out' ? (parked.retryAt ?? 0) > run.clock.now() : parked.desired === wish;
+      change?.op === 'opt_out' ? isEarly(parked, run.clock.now()) : parked.desired === wish;
     if (change && waits) {
       waiting.push(change);
       tally.parked(change, parked);
@@ -151,6 +151,11 @@ function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decide
   return changes.filter(
     (change) => !waiting.includes(change) && !(creates && change.target === undefined),
   );
+}
+
+/** Never more than a day: a time that lies further ahead was written by a clock that was wrong. */
+function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
+  return retryAt > now && retryAt - now <= 86_400_000;
 }
 
 /** No longer wanted: not merely of a record that this listing did not show. */

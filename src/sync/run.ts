@@ -5,6 +5,7 @@
  * What is learnt on the way (somebody is found on the platform, or gone from it) is decided upon in
  * a further round of the same run, three rounds at most.
  */
+import pLimit from 'p-limit';
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
@@ -130,7 +131,8 @@ async function eachPart(
   await each(parts, parts.length, ({ kind }) => {
     const counts = Object.values(course.plan?.changes[kind.name] ?? {});
     const planned = counts.reduce((sum, n) => sum + n, 0);
-    return step({ run, kind, brake, tally, planned, known: knowledgeOf(course, kind) });
+    const known = knowledgeOf(course, kind);
+    return step({ run, kind, brake, tally, planned, known, again: pLimit(1) });
   });
 }
 

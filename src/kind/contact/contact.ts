@@ -75,7 +75,7 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
 }
 
-/** What outweighs an opt-out was decided by when that can have been made: nothing may have moved. */
+/** What outweighs an opt-out was decided by when that can have been made: nothing may move. */
 function isUnchanged(now: ObservedRow, { body }: Change): boolean {
   const { changed } = enrolmentBody.parse(JSON.parse(body));
   return changed === undefined || observedBody.parse(JSON.parse(now.body)).changed === changed;

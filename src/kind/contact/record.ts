@@ -54,7 +54,8 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
- * channel. changed: of an opt_in that outweighs an opt-out. former: her contacts under former addresses, as they were recorded.
+ * channel. changed: of an opt_in that outweighs an opt-out, how the contact was. former: her
+ * contacts under former addresses, as they were recorded.
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
