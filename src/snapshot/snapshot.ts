@@ -74,8 +74,8 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 
 /**
  * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
- * changes are under way: were each to wait as long again, the end of the run would take minutes: until something succeeds
- * again, nothing more is waited for.
+ * changes are under way: were each to wait as long again, the end of the run would take minutes. So
+ * nothing more is waited for until something succeeds again.
  */
 function waiterFor(db: Database.Database, path: string): <T>(work: () => T) => T {
   let isPatient = true;

@@ -7,12 +7,14 @@
  * left; what happened before that it had to know.
  */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
+import { channels } from '../sync/mirror.ts';
 import type { VirtualClock } from '../clock.ts';
 import { forbids, keyIn, textOf, wishesIn, wishFor, type CrmRecord, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep, Story } from './story.ts';
-import type { Person, Witness } from './witness.ts';
+import type { Asked } from './asked.ts';
+import type { Person, Since, Witness } from './witness.ts';
 
 /** A rule was broken: the simulation has found something. */
 export class Wrong extends Error {
@@ -30,6 +32,8 @@ export interface Outing {
   mode: 'full' | 'fast';
   people: Reading;
   templates: Reading;
+  /** Enrolments that were acknowledged: address, channel, subscription. */
+  heard: string[];
   /** The platform has refused its key. */
   refused: boolean;
 }
@@ -39,7 +43,7 @@ export interface Arrival {
   outing: Outing;
   entry: LoggedRequest;
   /** What its body names. */
-  asks: { email?: string | undefined; name?: string | undefined };
+  asks: Asked;
   /** When it left, by the clock that never jumps. */
   sentAt: number;
 }
@@ -60,8 +64,9 @@ const travel = 30_000;
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;
   if (route === 'contacts.enrol') checkEnrolment(arrival, known);
-  else if (route === 'contacts.delete') wrong('a contact was deleted, and nothing allows that');
   else if (route === 'templates.create') checkCreation(arrival, known);
+  else if (route === 'templates.update') checkUpdate(arrival, known);
+  else wrong(`${route} was asked for, and nothing allows that`);
 }
 
 function horizon({ outing, sentAt }: Arrival): number {
@@ -193,7 +198,7 @@ function checkOptOut(
   if (done && heard) wrong(`${key} was opted out of ${channel} a second time`);
 }
 
-function checkCreation(arrival: Arrival, { witness }: Known): void {
+function checkCreation(arrival: Arrival, { witness, story, memories }: Known): void {
   const { outing, asks } = arrival;
   const since = horizon(arrival);
   const there = witness
@@ -202,6 +207,39 @@ function checkCreation(arrival: Arrival, { witness }: Known): void {
   if (there.length > 0) wrong(`the template "${asks.name}" was made, and was there`);
   const named = outing.templates.records.some((record) => record['name'] === asks.name);
   if (!named) wrong(`the template "${asks.name}" was made, and nobody wants it`);
+  const vanished = witness
+    .letters()
+    .some(
+      ({ name, made, gone }) => name === asks.name && made.by === 'us' && isBefore(gone, since),
+    );
+  // One that was gone from both sides at once is forgotten.
+  if (vanished && story.templates === 'keep' && !memories.missed(asks.name ?? ''))
+    wrong(`the template "${asks.name}" was made again, and had vanished`);
+}
+
+function isBefore(since: Since | undefined, at: number): boolean {
+  return since !== undefined && since.by === 'others' && since.at < at;
+}
+
+function checkUpdate(arrival: Arrival, { witness, story }: Known): void {
+  const { entry, outing, asks } = arrival;
+  const since = horizon(arrival);
+  const letter = witness.letters().find(({ id }) => entry.path.endsWith(`/${id}`));
+  if (!letter) return;
+  const { name, made, edited } = letter;
+  const what = `the template "${name}" was changed`;
+  const records = outing.templates.records.map((record) => record['name']);
+  const named = [name, letter.former, asks.name].some((one) => records.includes(one));
+  const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
+  if (!named && !archives) wrong(`${what}, and nobody wants it`);
+  const byHand = made.by === 'us' && isBefore(edited, since);
+  if (byHand && story.templates === 'keep') wrong(`${what}, and had been edited by hand`);
+  // Doubled from the beginning: neither was ever adopted.
+  const twins = witness
+    .letters()
+    .filter((one) => one.name === name && one.made.at === Number.NEGATIVE_INFINITY && !one.gone);
+  if (made.at === Number.NEGATIVE_INFINITY && twins.length > 1)
+    wrong(`${what}, and ${twins.length} have that name`);
 }
 
 /**
@@ -263,28 +301,57 @@ export function fallbackOf({ quirks }: Story): string | undefined {
 
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
 export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<string>): void {
-  const { story, witness, memories, unheard } = known;
+  const { story, witness } = known;
   const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
-  const fallback = fallbackOf(story);
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.people().filter((person) => person.key === key && !person.gone);
-    const states = there.map((person) => person.channels.get(channel)?.is ?? fallback);
+    const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
     const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
+    // Who could not be made is named once, not for each channel; so is a record that cannot be used.
+    const parts = there.length === 0 ? channels : [channel];
+    const isTold = ['', ...parts].some((part) => told.has(`contact ${key} ${part}`));
     if (wish === 'opt_out' && states.includes('opt_in')) {
       if (!refuses('no-flip')) wrong(`${what}, and the CRM forbids it`);
-      if (!told.has(`contact ${key}`)) wrong(`${what}, the CRM forbids it, and nobody was told`);
+      if (!isTold) wrong(`${what}, the CRM forbids it, and nobody was told`);
     }
     if (wish !== 'opt_in' || states.includes('opt_in')) continue;
-    if (!told.has(`contact ${key}`))
-      wrong(`${what}, the CRM wants it, and nobody was told why not`);
-    const records = reading.records.filter((record) => keyIn(record) === key);
-    const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
-    const excused = keys.some((one) => witness.wasTouched(one)) || there.length > 1;
-    // Nobody can tell the platform's own default from what a person said elsewhere.
-    const defaulted = fallback === 'opt_out' && there.some(({ made }) => made.by === 'others');
-    // What had no answer may have been done, and taken back by the person.
-    const doubted = unheard.has(`${key} ${channel} opt_in`) && states.includes('opt_out');
-    const refused = refuses('no-flip') || refuses('unknown-email') || defaulted || doubted;
-    if (!excused && !refused) wrong(`${what}, the CRM wants it, and nothing speaks against it`);
+    if (!isTold) wrong(`${what}, the CRM wants it, and nobody was told why not`);
+    const refused =
+      (refuses('no-flip') && states.includes('opt_out')) ||
+      (refuses('unknown-email') && there.length === 0);
+    if (!refused && !isExcused(reading, known, { key, channel }))
+      wrong(`${what}, the CRM wants it, and nothing speaks against it`);
+  }
+}
+
+/** Whether anything that happened speaks against opting this address in. */
+function isExcused(
+  reading: Reading,
+  { story, witness, memories, unheard }: Known,
+  { key, channel }: Pick<About, 'key' | 'channel'>,
+): boolean {
+  const there = witness.people().filter((person) => person.key === key && !person.gone);
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
+  if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
+  // Nobody can tell the platform's own default from what a person said elsewhere.
+  const isDefault = fallbackOf(story) === 'opt_out';
+  if (isDefault && there.some(({ made }) => made.by === 'others')) return true;
+  // What had no answer may have been done, and taken back by the person.
+  const isOut = there.some(
+    (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',
+  );
+  return isOut && unheard.has(`${key} ${channel} opt_in`);
+}
+
+/** In the end what is recorded of a contact is what the platform shows of it. */
+export function checkRecorded({ recorded }: Traces, { story, witness }: Known): void {
+  for (const { key, channel, is } of recorded) {
+    const there = witness.people().filter((person) => person.key === key && !person.gone);
+    const [only] = there;
+    if (!only || there.length > 1) continue;
+    const shown = only.channels.get(channel)?.is ?? fallbackOf(story);
+    const what = `in the end ${key} is ${shown ?? 'nowhere'} in ${channel}`;
+    if ((shown === 'opt_in') !== (is === 'opt_in')) wrong(`${what}, and recorded as ${is}`);
   }
 }

@@ -12,7 +12,8 @@ import { checkArrival, Wrong, type Outing } from './checkers.ts';
 import type { Life } from './life.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep } from './story.ts';
-import { asked, isReadable, type Unanswered } from './unanswered.ts';
+import { asked } from './asked.ts';
+import { isReadable, type Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
 
 export const timeoutMs = 10_000;
@@ -32,6 +33,8 @@ export interface WireOptions {
   outing: Outing;
   /** Enrolments that left and had no usable answer: address, channel, subscription. */
   unheard: Set<string>;
+  /** It is a plan that is made: nothing may be written. */
+  dry: boolean;
   /** Told what became of each request. */
   log(line: string): void;
   /** What a checker found. */
@@ -46,10 +49,13 @@ export function createWire(options: WireOptions): Wire {
 
   async function arrive(request: Request, trip: Trip): Promise<Delivery> {
     await world.clock.sleep(trip.there);
-    for (const { act } of step.meanwhile.filter(({ nth }) => nth === trip.nth)) {
+    const acts = step.meanwhile.filter(({ nth }) => nth === trip.nth);
+    for (const { act } of acts) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
       options.memories.notice();
+      // Nothing on the platform happens in the same millisecond as something else.
+      await world.clock.sleep(1);
     }
     if (step.eaten === trip.nth) world.eat();
     return receive(options, request, trip);
@@ -71,6 +77,8 @@ export function createWire(options: WireOptions): Wire {
     const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
     if (answer.status === 401) outing.refused = true;
     settle(answer);
+    if (enrols !== undefined && answer.status < 300 && isReadable(answer))
+      outing.heard.push(enrols);
     if (enrols !== undefined && !known && answer.status < 500 && isReadable(answer)) {
       options.unheard.delete(enrols);
     }
@@ -89,7 +97,7 @@ interface Trip {
 
 /** Mostly milliseconds; now and then seconds, and an answer may take longer than anybody waits. */
 function draw({ latency }: RunStep, random: () => number): Pick<Trip, 'there' | 'back'> {
-  if (latency === 0) return { there: 0, back: 0 };
+  if (latency === 0) return { there: 1, back: 1 };
   const far = (most: number) =>
     Math.floor(random() < 0.05 ? random() * most : 2 + random() * random() * 120);
   return { there: far(timeoutMs - 1), back: far(timeoutMs * 1.2) };
@@ -133,12 +141,13 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
   const { clock, emulator, witness, story } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
   const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
-  const delivery = witness.during('us', () => {
+  const reads = request.method === 'GET';
+  const seen = reads ? <T>(_: 'us', work: () => T): T => work() : witness.during;
+  const delivery = seen('us', () => {
     const delivered = emulator.receive({ ...request, headers });
     const [entry] = emulator.world.requests(1);
-    // A request without a subject never reached an operation.
-    const acts = entry?.channelId !== undefined || entry?.route === 'templates.create';
-    if (!entry || !acts) return delivered;
+    if (!entry || !reachesPlatform(entry)) return delivered;
+    if (options.dry) options.found(new Wrong('a plan wrote on the platform'));
     const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
     attempt(
       () => checkArrival(arrival, { story, clock, witness, memories, unheard }),
@@ -152,6 +161,13 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
   // Killed when it was done, and not answered yet.
   if (!life.dead) attempt(life.touch, () => undefined);
   return delivery;
+}
+
+/** Whether it asked an operation to change something; what is refused before that asks nothing. */
+function reachesPlatform({ method, route, status, channelId }: LoggedRequest): boolean {
+  if (method === 'GET' || route === null) return false;
+  if (route === 'contacts.enrol') return channelId !== undefined;
+  return ![0, 400, 401, 403, 422, 429].includes(status);
 }
 
 function enrolmentIn(request: Request, { witness }: World): string | undefined {

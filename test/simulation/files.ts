@@ -12,7 +12,7 @@ export interface Traces {
   sent: number;
   unknown: number;
   planned: number;
-  /** What somebody can be told about: kind and key. */
+  /** What somebody can be told about: kind, key and channel. */
   problems: string[];
   /** Changes of the newest run. */
   newest: number;
@@ -34,7 +34,9 @@ export function readFiles(path: string): Traces {
     const states = db.prepare<[], { state: string; n: number }>(
       'select state, count(*) n from change group by state',
     );
-    const problems = db.prepare<[], { kind: string; key: string }>('select kind, key from problem');
+    const problems = db.prepare<[], { kind: string; key: string; part: string }>(
+      'select kind, key, part from problem',
+    );
     const newest = db.prepare<[], { n: number }>(
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
@@ -49,7 +51,7 @@ export function readFiles(path: string): Traces {
       sent: count.get('sent') ?? 0,
       unknown: count.get('unknown') ?? 0,
       planned: count.get('planned') ?? 0,
-      problems: problems.all().map(({ kind, key }) => `${kind} ${key}`),
+      problems: problems.all().map(({ kind, key, part }) => `${kind} ${key} ${part}`),
       newest: newest.get()?.n ?? 0,
     };
   } finally {

@@ -3,7 +3,7 @@
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../sync/mirror.ts';
-import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
+import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
 import { keyOf, type Person, type Witness } from './witness.ts';
 
 /** What is remembered of one address. */
@@ -25,10 +25,14 @@ export interface Memories {
   former(key: string, reading: Reading): string[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
-  /** The CRM was read. */
-  read(reading: Reading): void;
+  /** The CRM was read, and the templates. */
+  read(reading: Reading, templates: Reading): void;
+  /** Whether a reading of the templates lacked this name once. */
+  missed(name: string): boolean;
   /** A full run that began at `startedAt` has ended as it should. */
   conclude(reading: Reading, startedAt: number): void;
+  /** What was acknowledged to a process that lived to write it down: address, channel, how. */
+  heard(enrolments: readonly string[]): void;
   /** We changed this subscription. */
   changed(key: string, channel: string): void;
 }
@@ -38,6 +42,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const owned = new Map<string, Memory>();
   const met = new Map<string, Set<string>>();
   const ever = new Map<string, Set<string>>();
+  const named = new Set<string>();
+  const missed = new Set<string>();
 
   function learn(key: string, people: readonly Person[]): void {
     const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
@@ -71,9 +77,13 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       return keys.filter((one) => one !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
-    read({ records }) {
+    read({ records }, templates) {
       for (const record of records) noteAddress(ever, record);
+      const names = templates.records.map((record) => textOf(record, 'name'));
+      for (const name of named) if (!names.includes(name)) missed.add(name);
+      for (const name of names) named.add(name);
     },
+    missed: (name) => missed.has(name),
     conclude(reading, startedAt) {
       const named = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
       for (const key of new Set([...owned.keys(), ...named])) {
@@ -87,6 +97,17 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       }
     },
     changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
+    heard(enrolments) {
+      for (const enrolment of enrolments) {
+        const [key = '', channel = '', is] = enrolment.split(' ');
+        const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
+        owned.set(key, memory);
+        if (is === 'opt_in') {
+          memory.ins.add(channel);
+          memory.outs.delete(channel);
+        } else memory.ins.delete(channel);
+      }
+    },
   };
 }
 

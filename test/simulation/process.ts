@@ -70,7 +70,15 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
   });
   const outing = outingOf(ground, step);
-  const wire = createWire({ ...ground, step, life, outing, found: (error) => find(ground, error) });
+  const dry = !writes;
+  const wire = createWire({
+    ...ground,
+    step,
+    life,
+    outing,
+    dry,
+    found: (error) => find(ground, error),
+  });
   const { snapshot, lease } = open(path);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
@@ -157,6 +165,7 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
     mode,
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
+    heard: [],
     refused: false,
   };
 }

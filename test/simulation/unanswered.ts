@@ -2,8 +2,8 @@
  * Requests that would make something, and whose outcome nobody knows: until the platform has been
  * read, none of them may be sent again (README, outcomes).
  */
-import { z } from 'zod';
 import type { Answer, Request } from '../../src/model/exchange.ts';
+import { asked } from './asked.ts';
 import { Wrong } from './checkers.ts';
 import type { Life } from './life.ts';
 
@@ -46,30 +46,6 @@ export function createUnanswered(): Unanswered {
       };
     },
   };
-}
-
-const body = z.object({
-  email: z.string().optional(),
-  contact_id: z.string().optional(),
-  subscription: z.enum(['opt_in', 'opt_out']).optional(),
-  name: z.string().optional(),
-});
-
-/** Whom or what a body names. */
-interface Asked {
-  /** Of nobody who is named by id. */
-  email?: string | undefined;
-  id?: string | undefined;
-  subscription?: 'opt_in' | 'opt_out' | undefined;
-  /** Of a template. */
-  name?: string | undefined;
-}
-
-export function asked(request: Request): Asked {
-  const read = body.safeParse(JSON.parse(request.body ?? '{}'));
-  if (!read.success) return {};
-  const { email, contact_id: id, ...rest } = read.data;
-  return { ...rest, id, email: id === undefined ? email : undefined };
 }
 
 function makes(request: Request): string | undefined {

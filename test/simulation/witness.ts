@@ -9,7 +9,7 @@ import type { VirtualClock } from '../clock.ts';
 /** us: crm-mirror's requests. others: people, colleagues, other programs, and how it all began. */
 export type Author = 'us' | 'others';
 
-interface Since {
+export interface Since {
   at: number;
   by: Author;
 }
@@ -31,6 +31,8 @@ export interface Person {
 export interface Letter {
   id: string;
   name: string;
+  /** Before it was renamed. */
+  former: string | undefined;
   made: Since;
   edited: Since;
   gone: Since | undefined;
@@ -46,8 +48,11 @@ export interface Witness {
   wasEver(key: string, channel: string, is: 'opt_in' | 'opt_out'): boolean;
   /** Whether we ever made it so. */
   wasMadeByUs(key: string, channel: string, is: 'opt_in' | 'opt_out'): boolean;
-  /** Whether anybody but us ever took anything from this address: out, gone, renamed. */
-  wasTouched(key: string): boolean;
+  /**
+   * Whether anybody but us ever took this address out of the channel, or out of everything: left,
+   * gone, renamed.
+   */
+  wasTouched(key: string, channel: string): boolean;
 }
 
 export const keyOf = (email: string): string => email.trim().toLowerCase();
@@ -69,7 +74,7 @@ export function createWitness(
     for (const person of people.values()) {
       if (person.gone || shown.has(person.id)) continue;
       person.gone = since;
-      if (since.by === 'others') touched.add(person.key);
+      if (since.by === 'others') touched.add(`${person.key} *`);
     }
     lookAtLetters(since);
   }
@@ -79,14 +84,13 @@ export function createWitness(
     const known = people.get(contact.id);
     const person: Person = known ?? newPerson(contact.id, { key, made: since });
     people.set(contact.id, person);
-    let lost = person.key !== key;
-    if (lost) {
-      touched.add(person.key);
+    if (person.key !== key) {
+      touched.add(`${person.key} *`).add(`${key} *`);
       person.former = { key: person.key, until: since.at };
     }
     person.key = key;
     const left = contact.status !== 'subscribed' || contact.suppressionReason !== null;
-    lost ||= left;
+    if (left && since.by === 'others') touched.add(`${key} *`);
     person.left = left ? (person.left ?? since) : undefined;
     for (const channel of new Set([...person.channels.keys(), ...contact.channels.map(idOf)])) {
       const is = contact.channels.find(({ id }) => id === channel)?.subscription;
@@ -95,9 +99,8 @@ export function createWitness(
       if (known && person.channels.get(channel)?.is === is) continue;
       for (const state of since.by === 'us' ? states : []) ours.add(state);
       person.channels.set(channel, { ...since, is });
-      lost ||= is !== 'opt_in';
+      if (is !== 'opt_in' && since.by === 'others') touched.add(`${key} ${channel}`);
     }
-    if (lost && since.by === 'others') touched.add(key);
   }
 
   function lookAtLetters(since: Since): void {
@@ -111,7 +114,9 @@ export function createWitness(
       const known = letters.get(id);
       const edited = known?.text === text ? known.edited : since;
       const made = known?.made ?? since;
-      letters.set(id, { id, name: template.name, made, edited, gone: undefined, text });
+      const { name } = template;
+      const former = known && known.name !== name ? known.name : known?.former;
+      letters.set(id, { id, name, former, made, edited, gone: undefined, text });
     }
   }
 
@@ -126,7 +131,7 @@ export function createWitness(
     letters: () => [...letters.values()],
     wasEver: (key, channel, is) => ever.has(`${key} ${channel} ${is}`),
     wasMadeByUs: (key, channel, is) => ours.has(`${key} ${channel} ${is}`),
-    wasTouched: (key) => touched.has(key),
+    wasTouched: (key, channel) => touched.has(`${key} *`) || touched.has(`${key} ${channel}`),
   };
 }
 

@@ -5,8 +5,8 @@ const day = z.iso.date();
 
 /**
  * When a will was stated, in milliseconds since the epoch; null when nothing is said, undefined
- * when it cannot be told. ISO 8601: an instant with its zone, or a day, which counts from its beginning
- * anywhere on earth.
+ * when it cannot be told. ISO 8601: an instant with its zone, or a day, which counts from its
+ * beginning anywhere on earth.
  */
 export function readConsentAt(text: string): number | null | undefined {
   if (text === '') return null;

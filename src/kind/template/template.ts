@@ -4,7 +4,15 @@ import { Rejected } from '../../model/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Platform } from '../../platform/client.ts';
 import { templateCreateBody } from '../../platform/request.ts';
-import { acked, type Acked, type Kind, type Known, type Outcome, type Passage } from '../kind.ts';
+import {
+  acked,
+  type Acked,
+  type Kind,
+  type Known,
+  type Outcome,
+  type Passage,
+  type Recovery,
+} from '../kind.ts';
 import { settled, stale } from '../outcome.ts';
 import { decideTemplate, phases, type TemplatePolicy } from './decide.ts';
 import { desireTemplate } from './desire.ts';
@@ -33,7 +41,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, change, known)),
     send: (change, passage) => settled(() => send(platform, change, passage)),
-    recover: (change, { signal }) => recover(platform, change, signal),
+    recover: (change, asked) => recover(platform, change, asked),
     acknowledge,
   };
 }
@@ -81,7 +89,7 @@ async function send(
 async function recover(
   platform: Platform['templates'],
   change: Change,
-  signal: AbortSignal,
+  { late, signal }: Recovery,
 ): Promise<Outcome> {
   const rows = await find(platform, change, signal);
   const [row] = rows;
@@ -98,7 +106,7 @@ async function recover(
   const { fields } = changeBody.parse(JSON.parse(change.body));
   const { fields: shown } = observedBody.parse(JSON.parse(row.body));
   const done = change.op === 'create' || Object.keys(difference(fields, shown)).length === 0;
-  return done ? acked({ id: row.id, observed: row }) : stale(rows, 'did not happen');
+  return done ? acked({ id: row.id, observed: row, late }) : stale(rows, 'did not happen');
 }
 
 async function find(
@@ -120,10 +128,13 @@ function acknowledge(
   change: Change,
   ack: Acked & { at: number },
 ): RecordedRow | undefined {
-  const { wanted } = changeBody.parse(JSON.parse(change.body));
+  const { fields, wanted } = changeBody.parse(JSON.parse(change.body));
   const recorded = before && recordedBody.parse(JSON.parse(before.body));
-  const shown = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
-  if (!shown) return before;
+  const seen = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
+  if (!seen) return before;
+  // Read late, it may show what somebody made of it since: only what was sent is ours.
+  const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
+  const shown = ack.late ? asSent : seen;
   const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
   return {
     kind: 'template',
