@@ -41,6 +41,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/backfill.ts'),
   },
   {
+    name: 'runs',
+    summary: 'what happened: the last runs, or one of them with its changes',
+    load: () => import('./command/runs.ts'),
+  },
+  {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
     load: () => import('./command/template.ts'),
