@@ -46,6 +46,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/runs.ts'),
   },
   {
+    name: 'retry',
+    summary: 'have the next run try again what the platform refused',
+    load: () => import('./command/retry.ts'),
+  },
+  {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
     load: () => import('./command/template.ts'),
