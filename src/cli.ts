@@ -51,6 +51,16 @@ const commands: readonly Entry[] = [
     load: () => import('./command/retry.ts'),
   },
   {
+    name: 'pause',
+    summary: 'no more runs until `resume`; one that is under way goes on to its end',
+    load: () => import('./command/pause.ts'),
+  },
+  {
+    name: 'resume',
+    summary: 'end a pause',
+    load: () => import('./command/resume.ts'),
+  },
+  {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
     load: () => import('./command/template.ts'),
