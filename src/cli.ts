@@ -61,6 +61,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/resume.ts'),
   },
   {
+    name: 'backup',
+    summary: 'copy the snapshot, also while it is in use',
+    load: () => import('./command/backup.ts'),
+  },
+  {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
     load: () => import('./command/template.ts'),
