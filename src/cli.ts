@@ -41,6 +41,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/backfill.ts'),
   },
   {
+    name: 'status',
+    summary: 'how the mirror is, and what needs a look; also while it is running',
+    load: () => import('./command/status.ts'),
+  },
+  {
     name: 'runs',
     summary: 'what happened: the last runs, or one of them with its changes',
     load: () => import('./command/runs.ts'),
