@@ -41,6 +41,36 @@ const commands: readonly Entry[] = [
     load: () => import('./command/backfill.ts'),
   },
   {
+    name: 'status',
+    summary: 'how the mirror is, and what needs a look; also while it is running',
+    load: () => import('./command/status.ts'),
+  },
+  {
+    name: 'runs',
+    summary: 'what happened: the last runs, or one of them with its changes',
+    load: () => import('./command/runs.ts'),
+  },
+  {
+    name: 'retry',
+    summary: 'have the next run try again what the platform refused',
+    load: () => import('./command/retry.ts'),
+  },
+  {
+    name: 'pause',
+    summary: 'no more runs until `resume`; one that is under way goes on to its end',
+    load: () => import('./command/pause.ts'),
+  },
+  {
+    name: 'resume',
+    summary: 'end a pause',
+    load: () => import('./command/resume.ts'),
+  },
+  {
+    name: 'backup',
+    summary: 'copy the snapshot, also while it is in use',
+    load: () => import('./command/backup.ts'),
+  },
+  {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
     load: () => import('./command/template.ts'),

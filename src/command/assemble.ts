@@ -6,12 +6,13 @@ import type { Config } from '../config/config.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
-import { takeLease } from '../snapshot/lease.ts';
+import { takeLease, type Lease } from '../snapshot/lease.ts';
 import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { Invalid } from '../model/errors.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
 
@@ -36,8 +37,7 @@ export function assemble(
   const snapshot = openSnapshot(config.snapshot, {
     inMemory: !writes && !existsSync(config.snapshot),
   });
-  const lease = writes ? takeLease(config.snapshot) : undefined;
-  bind(snapshot, config, writes);
+  const lease = hold(snapshot, config, writes);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
@@ -58,6 +58,21 @@ export function assemble(
       await platform.close();
     },
   };
+}
+
+/** Everything that may be in the way of a run is asked here; what was opened is closed then. */
+function hold(snapshot: Snapshot, config: Config, writes: boolean): Lease | undefined {
+  let lease: Lease | undefined;
+  try {
+    lease = writes ? takeLease(config.snapshot) : undefined;
+    if (writes) refusePaused(snapshot.meta, config);
+    bind(snapshot, config, writes);
+    return lease;
+  } catch (error) {
+    snapshot.close();
+    lease?.release();
+    throw error;
+  }
 }
 
 /**

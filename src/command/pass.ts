@@ -7,12 +7,15 @@ import { renderSummary } from '../plan/render.ts';
 import type { Mirror, RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { assemble } from './assemble.ts';
 import { explain } from './fault.ts';
 import { createLog } from './log.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
+import { copiedAt, settleRestored } from './restored.ts';
 import type { Shell } from './shell.ts';
+import { instant } from './words.ts';
 
 export interface PassFlags {
   config: string;
@@ -68,7 +71,9 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
-    const summary = await run(mirror, { ...wanted, only, stop, abort, progress });
+    const mode = modeNow(mirror.snapshot, wanted.mode, shell);
+    const summary = await run(mirror, { ...wanted, mode, only, stop, abort, progress });
+    if (wanted.writes) settleRestored(mirror.snapshot, summary);
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, wanted.writes ? 'run' : 'plan');
     if (flags.json) shell.print(documentOf(summary, names));
@@ -81,6 +86,16 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   } finally {
     await close();
   }
+}
+
+/** Of a snapshot that was put back nothing counts before the platform was listed. */
+function modeNow({ meta }: Snapshot, mode: Pass['mode'], shell: Shell): Pass['mode'] {
+  const at = copiedAt(meta);
+  if (at === undefined || mode === 'full') return mode;
+  shell.note(
+    `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
+  );
+  return 'full';
 }
 
 /** Of several: 1, then 130 or 143, then 3, then 4. */

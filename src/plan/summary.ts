@@ -11,6 +11,8 @@ export interface Summary {
   mirror: string;
   status: Status;
   mode: 'full' | 'fast';
+  /** null: everything the mirror has. */
+  only: 'contacts' | 'templates' | null;
   /** The plan's hash; '' when none was made. */
   plan: string;
   contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
@@ -61,6 +63,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
   });
   return {
     run: '',
+    only: null,
     status: 'failed',
     plan: '',
     contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },

@@ -9,9 +9,13 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
+import { backUp } from './backup.ts';
 import { changesIn, type Journal } from './journal.ts';
+import { isLeased } from './lease.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
+import { outcomesIn, type Outcomes } from './outcomes.ts';
+import { parkingIn, type Parking } from './parking.ts';
 import { problemsIn, type Problems } from './problems.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
 import { runsIn, type Runs } from './runs.ts';
@@ -24,6 +28,8 @@ export interface Snapshot {
   journal: Journal;
   runs: Runs;
   problems: Problems;
+  parking: Parking;
+  outcomes: Outcomes;
   staging: Staging;
   narrowing: Narrowing;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
@@ -33,6 +39,11 @@ export interface Snapshot {
    * throws Busy when that lasts; having waited in vain once, it waits no more.
    */
   transaction<T>(work: () => T): T;
+  /**
+   * Copies it to `file`, which must not exist, while others may use it. `at` is when, in
+   * milliseconds since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
+   */
+  backUp(file: string, copy: { at: number; signal: AbortSignal }): Promise<void>;
   close(): void;
 }
 
@@ -52,19 +63,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
       db.pragma('synchronous = FULL');
       db.pragma('foreign_keys = ON');
       migrate(db, path);
-      db.exec(stagingTables);
-      return {
-        meta: metaIn(db),
-        recorded: recordedIn(db),
-        journal: changesIn(db),
-        runs: runsIn(db),
-        problems: problemsIn(db),
-        staging: stagingIn(db),
-        narrowing: narrowingIn(db),
-        stage: (work) => patiently(() => db.transaction(work).deferred()),
-        transaction: (work) => patiently(() => db.transaction(work).immediate()),
-        close: () => db.close(),
-      };
+      return snapshotOf(db, patiently);
     });
   } catch (error) {
     db.close();
@@ -73,11 +72,60 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 }
 
 /**
+ * Opens the snapshot at `path` for looking, beside whoever writes it; nothing in it can be changed.
+ * Undefined when there is none yet, or one that is just being made. One of an older version is
+ * brought up to date first. Throws as `openSnapshot` does.
+ */
+export function lookInto(path: string): Snapshot | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = new Database(path, { readonly: true, timeout: patienceMs });
+  const patiently = waiterFor(db, path);
+  try {
+    const version = patiently(() => versionOf(db, path));
+    if (version === migrations.length) return patiently(() => snapshotOf(db, patiently));
+    db.close();
+    return version === 0 ? undefined : renewed(path);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Its tables are not changed under a process that knows them only as they were. */
+function renewed(path: string): Snapshot {
+  if (!isLeased(path)) return openSnapshot(path);
+  throw new Busy(
+    `${path}: an older version of crm-mirror is writing this snapshot → look again when it has ended`,
+  );
+}
+
+type Wait = <T>(work: () => T) => T;
+
+function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
+  db.exec(stagingTables);
+  return {
+    meta: metaIn(db),
+    recorded: recordedIn(db),
+    journal: changesIn(db),
+    runs: runsIn(db),
+    problems: problemsIn(db),
+    parking: parkingIn(db),
+    outcomes: outcomesIn(db),
+    staging: stagingIn(db),
+    narrowing: narrowingIn(db),
+    stage: (work) => patiently(() => db.transaction(work).deferred()),
+    transaction: (work) => patiently(() => db.transaction(work).immediate()),
+    backUp: async (file, copy) => backUp(db, file, copy),
+    close: () => db.close(),
+  };
+}
+
+/**
  * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
  * changes are under way: were each to wait as long again, the end of the run would take minutes. So
  * nothing more is waited for until something succeeds again.
  */
-function waiterFor(db: Database.Database, path: string): <T>(work: () => T) => T {
+function waiterFor(db: Database.Database, path: string): Wait {
   let isPatient = true;
   const setPatience = (patient: boolean): void => {
     if (patient === isPatient) return;

@@ -90,6 +90,7 @@ function summaryOf(course: Course): Summary {
     mirror: run.name,
     status: statusOf(course, reasons),
     mode: run.mode,
+    only: run.only ?? null,
     plan: course.plan?.hash ?? '',
     contacts: {
       ...contact,

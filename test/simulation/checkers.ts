@@ -233,7 +233,8 @@ function checkUpdate(arrival: Arrival, { witness, story }: Known): void {
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
   if (!named && !archives) wrong(`${what}, and nobody wants it`);
   const byHand = made.by === 'us' && isBefore(edited, since);
-  if (byHand && story.templates === 'keep') wrong(`${what}, and had been edited by hand`);
+  if (byHand && !archives && story.templates === 'keep')
+    wrong(`${what}, and had been edited by hand`);
   // Doubled from the beginning: neither was ever adopted.
   const twins = witness
     .letters()

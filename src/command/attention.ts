@@ -1,0 +1,120 @@
+/** What of a mirror's standing somebody should see to, the gravest first; pure. */
+import type { ToldRun } from './history.ts';
+import type { Standing } from './standing.ts';
+import { counted, span } from './words.ts';
+
+/** One line each; `code` stays, whatever the words. */
+export interface Attention {
+  code:
+    | 'opt_outs_refused'
+    | 'no_snapshot'
+    | 'never_proven'
+    | 'run_failed'
+    | 'run_interrupted'
+    | 'outcomes_unknown'
+    | 'paused'
+    | 'restored';
+  text: string;
+  fix: string;
+}
+
+export function attentionOf(standing: Standing): Attention[] {
+  if (!standing.snapshot.exists) return [noSnapshot(standing)];
+  return [
+    ...optOuts(standing),
+    ...unproven(standing),
+    ...lastRuns(standing).flatMap((run) => ended(run, standing)),
+    ...unanswered(standing),
+    ...halted(standing),
+  ];
+}
+
+function noSnapshot({ snapshot, lease }: Standing): Attention {
+  return {
+    code: 'no_snapshot',
+    text: `there is no snapshot at ${snapshot.file}: nothing is known of this mirror`,
+    fix: lease.held
+      ? 'its first run has just begun, look again in a moment'
+      : '`crm-mirror backfill` makes it; if there was one, restore a backup',
+  };
+}
+
+function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[] {
+  if (count === 0) return [];
+  return [
+    {
+      code: 'opt_outs_refused',
+      text:
+        `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
+        `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
+      fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
+    },
+  ];
+}
+
+function unproven({ proven, lastRuns }: Standing): Attention[] {
+  if (proven || lastRuns.full?.status === 'running') return [];
+  return [
+    {
+      code: 'never_proven',
+      text: 'no full run has ever ended well, as far as the snapshot remembers',
+      fix: 'run `crm-mirror sync`',
+    },
+  ];
+}
+
+/** A fast run is made up for by a later full one. */
+function lastRuns({ lastRuns: { full, fast } }: Standing): ToldRun[] {
+  const runs = full ? [full] : [];
+  return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
+}
+
+function ended(run: ToldRun, { at, lease }: Standing): Attention[] {
+  const { status, mode, startedAt } = run;
+  const when = `the last ${mode} run (${ago(startedAt, at)} ago)`;
+  const see = `\`crm-mirror runs ${run.run}\` tells what it did`;
+  if (status === 'failed') {
+    const text = `${when} failed: ${run.reasons[0] ?? 'it did not say why'}`;
+    return [{ code: 'run_failed', text, fix: see }];
+  }
+  if (status !== 'interrupted' || lease.held) return [];
+  const how = run.endedAt === null ? 'was killed before it could end' : 'was interrupted';
+  return [
+    { code: 'run_interrupted', text: `${when} ${how}`, fix: 'the next run goes on from there' },
+  ];
+}
+
+/** What is sent while somebody is at it is only on its way. */
+function unanswered({ open: { unknown, sent, since }, lease, at }: Standing): Attention[] {
+  const count = unknown + (lease.held ? 0 : sent);
+  if (count === 0) return [];
+  return [
+    {
+      code: 'outcomes_unknown',
+      text: `nobody knows what became of ${counted(count, 'change')} sent since ${since} (${ago(since, at)})`,
+      fix: 'the next run reads it from the platform',
+    },
+  ];
+}
+
+function halted({ paused, restored, at }: Standing): Attention[] {
+  const found: Attention[] = [];
+  if (paused) {
+    const why = paused.reason === '' ? '' : `: ${paused.reason}`;
+    const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;
+    found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
+  }
+  if (restored) {
+    const text = `put back from a backup of ${restored.backupOf}, and no full run since`;
+    found.push({
+      code: 'restored',
+      text,
+      fix: 'run `crm-mirror sync`; each is full until one ends well',
+    });
+  }
+  return found;
+}
+
+function ago(since: string | null, at: string): string {
+  return since === null ? 'unknown' : span(Math.max(0, Date.parse(at) - Date.parse(since)));
+}

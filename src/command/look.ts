@@ -1,0 +1,93 @@
+/** What commands share that look at the snapshot of a mirror: flags, what is printed. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { isLeased, takeLease } from '../snapshot/lease.ts';
+import { lookInto, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { namesOf, type Names } from './names.ts';
+import type { Shell } from './shell.ts';
+
+export interface LookFlags {
+  config: string;
+  json?: true;
+  addresses?: true;
+}
+
+export function lookOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--json', 'print one JSON document');
+}
+
+/** Also for those who name people. */
+export function namingOptions(command: Command): Command {
+  return lookOptions(command).option(
+    '--addresses',
+    'name people by their address also where stdout is no terminal',
+  );
+}
+
+/** What came of it: as the document of --json, and in lines for people. */
+export interface Told {
+  document: object;
+  lines: string[];
+}
+
+export interface Seen {
+  config: Config;
+  /** Undefined: there is none yet. */
+  snapshot: Snapshot | undefined;
+  names: Names;
+  /** Whether another process holds the mirror now. */
+  leased: boolean;
+  /** Milliseconds since the epoch. */
+  now: number;
+}
+
+/** Looks, beside whoever writes the mirror; takes no lease and changes nothing. */
+export async function look(
+  flags: LookFlags,
+  shell: Shell,
+  tell: (seen: Seen) => Told | Promise<Told>,
+): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const snapshot = lookInto(config.snapshot);
+  try {
+    const addresses = flags.addresses ?? shell.terminal;
+    const names: Names = snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
+    const leased = isLeased(config.snapshot);
+    print(await tell({ config, snapshot, names, leased, now: Date.now() }), flags, shell);
+    return 0;
+  } finally {
+    snapshot?.close();
+  }
+}
+
+/** Changes the snapshot, holding the lease; throws Busy while another process does. */
+export async function change(
+  flags: LookFlags,
+  shell: Shell,
+  act: (seen: Omit<Seen, 'leased' | 'now'>) => Told,
+): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const lease = existsSync(config.snapshot) ? takeLease(config.snapshot) : undefined;
+  try {
+    const snapshot = lease && openSnapshot(config.snapshot);
+    try {
+      const addresses = flags.addresses ?? shell.terminal;
+      const names: Names = snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
+      print(act({ config, snapshot, names }), flags, shell);
+      return 0;
+    } finally {
+      snapshot?.close();
+    }
+  } finally {
+    lease?.release();
+  }
+}
+
+export function print({ document, lines }: Told, flags: Pick<LookFlags, 'json'>, shell: Shell) {
+  if (flags.json) shell.print(JSON.stringify(document, null, 2));
+  else for (const line of lines) shell.print(line);
+}

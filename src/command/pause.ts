@@ -1,0 +1,57 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import { Invalid } from '../model/errors.ts';
+import { isLeased } from '../snapshot/lease.ts';
+import { lookOptions, print, type LookFlags } from './look.ts';
+import { movePaused, sayPaused, type Paused } from './paused.ts';
+import type { Shell } from './shell.ts';
+import { instant } from './words.ts';
+
+interface Flags extends LookFlags {
+  reason?: string;
+}
+
+const reasonAtMost = 200;
+
+export function options(command: Command): void {
+  lookOptions(command)
+    .option('--reason <text>', 'why, for whoever finds it paused')
+    .addHelpText(
+      'after',
+      '\nsync and backfill end at once, with exit code 75, until `resume`; plan, check, status and\n' +
+        'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
+        'SIGTERM or press Ctrl-C.',
+    );
+}
+
+/** Paused twice, it is paused since the first time, for the newest reason. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const reason = reasonOf(flags.reason);
+  const { mirror, snapshot } = loadConfig(flags.config, shell.env);
+  const now: Paused = { at: Date.now(), reason: reason ?? '' };
+  const { after: paused = now } = movePaused(snapshot, (before) =>
+    before ? { at: before.at, reason: reason ?? before.reason } : now,
+  );
+  const running = isLeased(snapshot);
+  const document = {
+    mirror,
+    paused: { since: instant(paused.at), reason: paused.reason },
+    running,
+  };
+  const more = ['A run is under way: it goes on to its end, and is the last until you resume.'];
+  const head = `${mirror} is ${sayPaused(paused)}`;
+  print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
+  return 0;
+}
+
+/** It goes into logs: one line, and nobody's address. */
+function reasonOf(text: string | undefined): string | undefined {
+  const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
+  if (reason === undefined) return undefined;
+  if (/\S@\S/.test(reason)) {
+    throw new Invalid('--reason: an address is in it, and it goes into logs → leave it out');
+  }
+  if (reason.length <= reasonAtMost) return reason;
+  throw new Invalid(`--reason: ${reason.length} characters → at most ${reasonAtMost}`);
+}

@@ -1,0 +1,62 @@
+import type { Command } from 'commander';
+import { Invalid } from '../model/errors.ts';
+import type { Problem } from '../model/problem.ts';
+import { contactKey } from '../kind/contact/observe.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { change, namingOptions, type LookFlags } from './look.ts';
+import { namesOf } from './names.ts';
+import type { Shell } from './shell.ts';
+import { counted } from './words.ts';
+
+type Named = Pick<Problem, 'kind' | 'key'>;
+
+export function options(command: Command): void {
+  namingOptions(command)
+    .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
+    .addHelpText(
+      'after',
+      '\nWhat the platform refused is not sent again until its record changes. After this the next\n' +
+        'run sends it once more, whatever it says in the CRM; until then it counts as rejected.',
+    );
+}
+
+/** Has the next run try again what is parked. Nothing is sent now. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const [who] = command.args;
+  const wanted = who === undefined ? undefined : wordOf(who);
+  return change(command.opts<LookFlags>(), shell, ({ config, snapshot, names }) => {
+    const records = snapshot ? chosen(snapshot, wanted) : [];
+    const changes = snapshot ? release(snapshot, records) : 0;
+    const document = { mirror: config.mirror, records: records.length, changes };
+    return { document, lines: [lineOf(records, changes, records.map(names)[0] ?? who)] };
+  });
+}
+
+/** A hash may come without its #, which begins a comment in most shells. */
+function wordOf(who: string): string {
+  const word = who.trim();
+  if (/^[0-9a-f]{12}$/.test(word)) return `#${word}`;
+  if (word === '' || (word.startsWith('#') && !/^#[0-9a-f]{12}$/.test(word))) {
+    throw new Invalid(
+      `"${word}" names nobody → give an address, a hash as runs and status show it (#9cc428f416d4), or the key of a template`,
+    );
+  }
+  return word.includes('@') ? contactKey(word) : word;
+}
+
+function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
+  const parked = snapshot.parking.records();
+  if (wanted === undefined) return parked;
+  const hash = namesOf(snapshot, false);
+  return parked.filter((record) => record.key === wanted || hash(record) === wanted);
+}
+
+function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {
+  return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
+}
+
+function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {
+  if (records.length === 0) return `Nothing is parked${who === undefined ? '' : ` of ${who}`}.`;
+  const of = records.length === 1 ? who : counted(records.length, 'record');
+  return `The next run tries ${counted(changes, 'change')} of ${of} again.`;
+}

@@ -1,0 +1,174 @@
+/** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
+import { existsSync, statSync } from 'node:fs';
+import type { ProblemClass } from '../model/problem.ts';
+import type { KindName } from '../model/record.ts';
+import type { RefusedOptOut } from '../snapshot/parking.ts';
+import type { KeptRun } from '../snapshot/runs.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
+import type { Seen } from './look.ts';
+import type { Names } from './names.ts';
+import { pausedOf } from './paused.ts';
+import { copiedAt } from './restored.ts';
+import { instant } from './words.ts';
+
+/** How many of each kind; null: nobody knows, there is no snapshot. */
+type PerKind = { contacts: number; templates: number } | null;
+
+export interface Standing {
+  mirror: string;
+  at: string;
+  /** null: no such run is known. `ageMs` counts from its start: nothing later was looked at. */
+  proven: { run: string; startedAt: string; endedAt: string | null; ageMs: number | null } | null;
+  lastRuns: { full: ToldRun | null; fast: ToldRun | null };
+  /** Opt-outs that the platform refused: `people` names the oldest. */
+  optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
+  /** What is ours. */
+  recorded: PerKind;
+  conflicts: PerKind;
+  rejected: PerKind;
+  invalid: PerKind;
+  /** Rejected and not tried again until the record changes; some of `rejected`. */
+  parked: { contacts: number; templates: number; since: string | null };
+  /** Sent and not answered. `sent` may be under way while another process holds the mirror. */
+  open: { unknown: number; sent: number; since: string | null };
+  paused: { since: string; reason: string } | null;
+  /** Put back from a backup of that time, and no full run since. */
+  restored: { backupOf: string } | null;
+  lease: { held: boolean };
+  snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldOptOut {
+  key: string;
+  channel: string;
+  reason: string;
+  fix: string;
+  since: string;
+  attempts: number;
+  /** Not before then, by the next run. */
+  retryAt: string;
+}
+
+const peopleShown = 20;
+
+export function standingOf(seen: Seen): Standing {
+  const { config, snapshot, leased, names, now } = seen;
+  const nothing = { contacts: 0, templates: 0, since: null };
+  const base: Standing = {
+    mirror: config.mirror,
+    at: instant(now),
+    proven: null,
+    lastRuns: { full: null, fast: null },
+    optOutsRefused: { count: 0, since: null, people: [] },
+    recorded: null,
+    conflicts: null,
+    rejected: null,
+    invalid: null,
+    parked: nothing,
+    open: { unknown: 0, sent: 0, since: null },
+    paused: null,
+    restored: null,
+    lease: { held: leased },
+    snapshot: fileOf(config.snapshot, snapshot !== undefined),
+  };
+  if (!snapshot) return base;
+  const { recorded, meta } = snapshot;
+  const paused = pausedOf(meta);
+  const copied = copiedAt(meta);
+  return {
+    ...base,
+    ...runsOf(snapshot, leased, now),
+    ...problemsOf(snapshot),
+    optOutsRefused: optOutsOf(snapshot, names),
+    recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
+    open: openOf(snapshot),
+    paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    restored: copied === undefined ? null : { backupOf: instant(copied) },
+  };
+}
+
+function fileOf(file: string, exists: boolean): Standing['snapshot'] {
+  if (!exists) return { file, exists, bytes: null };
+  // What was written last stands in a file beside it.
+  const parts = [file, `${file}-wal`].filter((part) => existsSync(part));
+  return { file, exists, bytes: parts.reduce((sum, part) => sum + statSync(part).size, 0) };
+}
+
+function runsOf(
+  snapshot: Snapshot,
+  leased: boolean,
+  now: number,
+): Pick<Standing, 'proven' | 'lastRuns'> {
+  const { runs } = snapshot;
+  const running = runningOf(snapshot, leased);
+  const last = (mode: string): ToldRun | null => {
+    const run = runs.newestOf(mode);
+    return run ? tellRun(run, running) : null;
+  };
+  const proven = runs.proven();
+  return {
+    proven: proven ? provenBy(proven, now) : null,
+    lastRuns: { full: last('full'), fast: last('fast') },
+  };
+}
+
+/** By a clock that was put back nobody knows how long ago it was. */
+function provenBy({ id, startedAt, endedAt }: KeptRun, now: number): Standing['proven'] {
+  return {
+    run: id,
+    startedAt: instant(startedAt),
+    endedAt: endedAt === null ? null : instant(endedAt),
+    ageMs: startedAt > now ? null : now - startedAt,
+  };
+}
+
+function problemsOf({
+  parking,
+}: Snapshot): Pick<Standing, 'conflicts' | 'rejected' | 'invalid' | 'parked'> {
+  const counts = parking.counts();
+  const count = (kind: KindName, name: ProblemClass): number =>
+    counts.reduce((sum, one) => sum + (one.kind === kind && one.class === name ? one.n : 0), 0);
+  const perKind = (name: ProblemClass) => ({
+    contacts: count('contact', name),
+    templates: count('template', name),
+  });
+  const parked: Standing['parked'] = { contacts: 0, templates: 0, since: null };
+  const waiting = counts.filter((one) => one.parked === 1);
+  for (const { kind, n } of waiting) parked[pluralOf(kind)] += n;
+  return {
+    conflicts: perKind('conflict'),
+    rejected: perKind('rejected'),
+    invalid: perKind('invalid'),
+    parked: { ...parked, since: oldest(waiting) },
+  };
+}
+
+function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefused'] {
+  const told = (one: RefusedOptOut): ToldOptOut => ({
+    key: names(one),
+    channel: one.part,
+    reason: one.reason,
+    fix: one.fix,
+    since: instant(one.since),
+    attempts: one.attempts,
+    retryAt: instant(one.retryAt),
+  });
+  const people = parking.refusedOptOuts(peopleShown);
+  return {
+    count: parking.countRefusedOptOuts(),
+    since: oldest(people),
+    people: people.map(told),
+  };
+}
+
+function openOf({ outcomes }: Snapshot): Standing['open'] {
+  const counts = outcomes.countOpen();
+  const of = (state: string) => counts.find((one) => one.state === state)?.n ?? 0;
+  return { unknown: of('unknown'), sent: of('sent'), since: oldest(counts) };
+}
+
+function oldest(of: readonly { since: number | null }[]): string | null {
+  const times = of.flatMap(({ since }) => since ?? []);
+  return times.length === 0 ? null : instant(Math.min(...times));
+}

@@ -1,0 +1,103 @@
+import type { Command } from 'commander';
+import { table } from '../plan/render.ts';
+import { attentionOf, type Attention } from './attention.ts';
+import { statusWords, tookWords, type ToldRun } from './history.ts';
+import { look, namingOptions, type LookFlags } from './look.ts';
+import type { Shell } from './shell.ts';
+import { standingOf, type Standing } from './standing.ts';
+import { counted, size, span } from './words.ts';
+
+export function options(command: Command): void {
+  namingOptions(command).addHelpText(
+    'after',
+    '\nLooks at the snapshot alone, takes no lease and changes nothing: ask whenever you like.\n' +
+      'The exit code is 0 however the mirror is; with --json, `ok` is false and `attention` says\n' +
+      'why when somebody should see to it.',
+  );
+}
+
+/** What a person wants to see at three in the morning: what is wrong first, then how all stands. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  return look(command.opts<LookFlags>(), shell, (seen) => {
+    const standing = standingOf(seen);
+    const attention = attentionOf(standing);
+    const { mirror, at, ...rest } = standing;
+    return {
+      document: { mirror, at, ok: attention.length === 0, attention, ...rest },
+      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing))],
+    };
+  });
+}
+
+function headOf(standing: Standing, attention: readonly Attention[]): string[] {
+  if (attention.length === 0) return [`${standing.mirror}: nothing needs a look`];
+  return [
+    `${standing.mirror} NEEDS A LOOK`,
+    ...attention.flatMap(({ code, text, fix }) => [
+      `  ${text} → ${fix}`,
+      ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
+    ]),
+  ];
+}
+
+function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
+  const lines = people.map(({ key, channel, reason, fix, since, attempts, retryAt }) => {
+    const tries =
+      attempts === 0
+        ? 'the next run tries it'
+        : `tried ${attempts} ${attempts === 1 ? 'time' : 'times'}, again from ${retryAt}`;
+    return `    ${key} in ${channel} since ${since}: ${reason}${fix ? ` → ${fix}` : ''} (${tries})`;
+  });
+  const more = count - people.length;
+  return more > 0 ? [...lines, `    … and ${more} more`] : lines;
+}
+
+function rowsOf(standing: Standing): string[][] {
+  const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
+  const { parked, open, paused, lease, snapshot } = standing;
+  return [
+    ['last proven', provenWords(proven)],
+    ['last full run', runWords(lastRuns.full)],
+    ['last fast run', runWords(lastRuns.fast)],
+    ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
+    ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['recorded', perKind(recorded)],
+    ['conflicts', perKind(conflicts)],
+    ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
+    ['invalid', perKind(invalid)],
+    ['unanswered', openWords(open)],
+    ['snapshot', snapshotWords(snapshot)],
+  ];
+}
+
+function provenWords(proven: Standing['proven']): string {
+  if (!proven) return 'unknown: no full run that ended well is remembered';
+  const { ageMs, run, startedAt } = proven;
+  const age = ageMs === null ? "in the future, by this machine's clock" : `${span(ageMs)} ago`;
+  return `${age} (${run}, began ${startedAt})`;
+}
+
+function runWords(run: ToldRun | null): string {
+  if (!run) return 'none is remembered';
+  const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
+  return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
+}
+
+function perKind(of: Standing['recorded']): string {
+  if (!of) return 'unknown';
+  return `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
+}
+
+function parkedWords({ contacts, templates, since }: Standing['parked']): string {
+  if (since === null) return '';
+  return `; ${contacts + templates} parked, the oldest since ${since} → \`crm-mirror retry\` has them tried again`;
+}
+
+function openWords({ unknown, sent, since }: Standing['open']): string {
+  if (since === null) return 'nothing';
+  return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
+}
+
+function snapshotWords({ file, bytes }: Standing['snapshot']): string {
+  return bytes === null ? `none yet at ${file}` : `${file} (${size(bytes)})`;
+}

@@ -1,0 +1,30 @@
+/** Times and sizes as people read them. */
+
+/** 2026-08-06T03:00:00Z */
+export function instant(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+/, '');
+}
+
+/** 40 s, 12 min, 3 h 12 min, 2 d 4 h: what has passed, in two units at most. */
+export function span(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 2) return `${Math.floor(ms / 1000)} s`;
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return two(`${hours} h`, minutes % 60, 'min');
+  return two(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
+}
+
+function two(first: string, rest: number, unit: string): string {
+  return rest === 0 ? first : `${first} ${rest} ${unit}`;
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1_000_000) return `${Math.ceil(bytes / 1_000)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** 1 change, 2 changes. */
+export function counted(n: number, word: string): string {
+  return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,68 @@
+import type { Database } from 'better-sqlite3';
+import type { Problem } from '../model/problem.ts';
+
+/** The known problems as a whole, and what of them is parked (problems.ts): looked at, let go. */
+export interface Parking {
+  /** How many records have a problem, and since when, by kind and class; parked ones apart. */
+  counts(): ProblemCount[];
+  /** Opt-outs that the platform refused, the oldest first. */
+  refusedOptOuts(count: number): RefusedOptOut[];
+  countRefusedOptOuts(): number;
+  /** Of which records something is parked. */
+  records(): Named[];
+  /**
+   * Has the next run try what is parked of a record, as if it had changed. It stays known until
+   * then, with its `since`. Answers how many changes that is.
+   */
+  release(record: Named): number;
+}
+
+type Named = Pick<Problem, 'kind' | 'key'>;
+
+export interface ProblemCount extends Pick<Problem, 'kind' | 'class'> {
+  parked: 0 | 1;
+  n: number;
+  /** Milliseconds since the epoch. */
+  since: number;
+}
+
+/** Times in milliseconds since the epoch. */
+export interface RefusedOptOut extends Pick<Problem, 'kind' | 'key' | 'part' | 'reason' | 'fix'> {
+  /** 0 once it was released. */
+  attempts: number;
+  retryAt: number;
+  since: number;
+}
+
+/** What `desired` is of something released: nothing that a record ever wants. */
+const released = 'released';
+
+export function parkingIn(db: Database): Parking {
+  const counts = db.prepare<[], ProblemCount>(
+    `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
+     from problem group by kind, class, parked`,
+  );
+  const refused = 'desired is not null and retry_at is not null';
+  const optOuts = db.prepare<[number], RefusedOptOut>(
+    `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem
+     where ${refused} order by since, key, part limit ?`,
+  );
+  const countOptOuts = db.prepare<[], { n: number }>(
+    `select count(*) n from problem where ${refused}`,
+  );
+  const records = db.prepare<[], Named>(
+    'select distinct kind, key from problem where desired is not null order by kind, key',
+  );
+  const release = db.prepare(
+    `update problem set desired = '${released}', attempts = 0,
+       retry_at = iif(retry_at is null, null, 0)
+     where kind = ? and key = ? and desired is not null`,
+  );
+  return {
+    counts: () => counts.all(),
+    refusedOptOuts: (count) => optOuts.all(count),
+    countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
+    records: () => records.all(),
+    release: ({ kind, key }) => release.run(kind, key).changes,
+  };
+}

@@ -1,0 +1,233 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/lease.ts';
+import { launch } from '../sync/world.ts';
+import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
+
+const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+
+/** Ann is to leave the newsletter, and the platform does not let her. */
+async function refused(world: Mirrored): Promise<void> {
+  world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+  world.people([{ email: ann, news: 'no' }]);
+  world.server.fail(({ body }) => body.subscription === 'opt_out', { is: 'answer', status: 422 });
+  expect((await world.call('sync')).code).toBe(4);
+}
+
+describe('status', () => {
+  test('without a snapshot: nothing is known, nothing is 0, and none is made', async () => {
+    const world = await mirrored();
+    const { code, json } = await world.call('status', '--json');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({
+      mirror: 'world',
+      ok: false,
+      attention: [{ code: 'no_snapshot' }],
+    });
+    expect(json).toMatchObject({ proven: null, recorded: null, conflicts: null, rejected: null });
+    expect(json.snapshot).toEqual({ file: world.path, exists: false, bytes: null });
+    const { out } = await world.call('status');
+    expect(out).toMatch(/NEEDS A LOOK\n {2}there is no snapshot at .*backfill/);
+    expect(out).toMatch(/last proven +unknown/);
+    expect(out).toMatch(/recorded +unknown/);
+    expect(existsSync(world.path)).toBe(false);
+    expect(world.server.arrived).toEqual([]);
+  });
+
+  test('after a run: one document of stable names', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hi' });
+    expect((await world.call('sync')).code).toBe(0);
+    const { json } = await world.call('status', '--json');
+    const run = expect.stringMatching(/^\d{8}T\d{6}Z-[0-9a-f]{4}$/);
+    expect(json).toEqual({
+      mirror: 'world',
+      at: time,
+      ok: true,
+      attention: [],
+      proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number) },
+      lastRuns: {
+        full: {
+          run,
+          mode: 'full',
+          only: null,
+          status: 'done',
+          startedAt: time,
+          endedAt: time,
+          ms: expect.any(Number),
+          plan: expect.stringMatching(/^[0-9a-f]{16}$/),
+          requests: { total: 5, byRoute: expect.any(Object), rateLimited: 0 },
+          certificate: { source: true, platform: true },
+          reasons: [],
+        },
+        fast: null,
+      },
+      optOutsRefused: { count: 0, since: null, people: [] },
+      recorded: { contacts: 2, templates: 1 },
+      conflicts: { contacts: 0, templates: 0 },
+      rejected: { contacts: 0, templates: 0 },
+      invalid: { contacts: 0, templates: 0 },
+      parked: { contacts: 0, templates: 0, since: null },
+      open: { unknown: 0, sent: 0, since: null },
+      paused: null,
+      restored: null,
+      lease: { held: false },
+      snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
+    });
+    expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
+    const { out } = await world.call('status');
+    expect(out).toMatch(/^world: nothing needs a look\n/);
+    expect(out).toMatch(/last proven +\d+ s ago/);
+  });
+
+  test('an opt-out that could not be applied stands first, and names nobody', async () => {
+    const world = await mirrored();
+    await refused(world);
+    await world.call('pause');
+    const { json, out } = await world.call('status', '--json');
+    expect(json.attention.map(({ code }: { code: string }) => code)).toEqual([
+      'opt_outs_refused',
+      'paused',
+    ]);
+    expect(json.optOutsRefused).toMatchObject({
+      count: 1,
+      since: time,
+      people: [{ key: hashed, channel: 'ch_news', attempts: 1, since: time, retryAt: time }],
+    });
+    expect(json).toMatchObject({ rejected: { contacts: 1 }, parked: { contacts: 1, since: time } });
+    expect(out).not.toContain('@');
+    const lines = (await world.call('status')).out.split('\n');
+    expect(lines[1]).toMatch(/1 opt-out could not be applied.*still written to →/);
+    expect(lines[2]).toMatch(/^ {4}#[0-9a-f]{12} in ch_news since .*tried 1 time, again from/);
+    expect((await world.call('status', '--addresses')).out).toContain(`${ann} in ch_news`);
+    expect((await world.seen('status')).out).toContain(`${ann} in ch_news`);
+  });
+
+  test('a run of one kind, a fast one and a failed one prove nothing', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    await world.call('sync', '--only', 'templates');
+    await world.call('sync', '--fast');
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ proven: null, attention: [{ code: 'never_proven' }] });
+    expect(json.lastRuns).toMatchObject({ full: { only: 'templates' }, fast: { status: 'done' } });
+    await world.call('sync');
+    const { run } = (await world.call('status', '--json')).json.proven;
+    world.people([]);
+    expect((await world.call('sync')).code).toBe(1);
+    const failed = await world.call('status', '--json');
+    expect(failed.json).toMatchObject({ proven: { run }, attention: [{ code: 'run_failed' }] });
+    expect(failed.json.attention[0].text).toContain('the source of contacts is empty');
+  });
+
+  test('by a clock that was put back the age is unknown, not 0', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    edit(world, 'update run set started_at = started_at + 1e9, ended_at = ended_at + 1e9');
+    const { json } = await world.call('status', '--json');
+    expect(json.proven).toMatchObject({ ageMs: null });
+    expect((await world.call('status')).out).toContain('in the future');
+  });
+
+  test('beside a process that holds the lease, which it does not disturb', async () => {
+    const world = await mirrored();
+    world.server.delayMs = 20;
+    const { child, ended } = launch(['sync', '-c', world.file]);
+    const held: boolean[] = [];
+    while (child.exitCode === null) {
+      await pause(5);
+      const { code, json } = await world.call('status', '--json');
+      expect(code).toBe(0);
+      held.push(json.lease.held);
+      if (json.lastRuns.full?.status === 'running') {
+        expect(json.attention).toEqual([]);
+        expect((await world.call('runs')).out).toContain('interrupted or still running');
+      }
+    }
+    expect((await ended).code).toBe(0);
+    expect(held).toContain(true);
+    expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
+  });
+
+  test('after a kill: interrupted, and the outcomes that nobody knows', async () => {
+    const world = await mirrored();
+    const { child, ended } = launch(['sync', '-c', world.file]);
+    world.server.watch.acted = ({ route }) => void (route === 'contacts.enrol' && child.kill(9));
+    await ended;
+    world.server.watch = {};
+    const { json } = await world.call('status', '--json');
+    expect(json.lastRuns.full).toMatchObject({ status: 'interrupted', endedAt: null, ms: null });
+    const codes = json.attention.map(({ code }: { code: string }) => code);
+    expect(codes).toEqual(['never_proven', 'run_interrupted', 'outcomes_unknown']);
+    expect(json.open.sent).toBeGreaterThan(0);
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const beside = await world.call('status', '--json');
+    expect(beside.json).toMatchObject({ lastRuns: { full: { status: 'running' } }, attention: [] });
+  });
+
+  test.each(['status', 'runs', 'retry', 'pause', 'resume', 'backup'])(
+    '%s: a snapshot of a newer version is refused, a corrupt one in one line',
+    async (command) => {
+      const world = await mirrored();
+      await world.call('sync');
+      const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
+      edit(world, 'pragma user_version = 999');
+      expect(await world.call(...words)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/^crm-mirror: .*newer version of crm-mirror.*→.*$/),
+      });
+      writeFileSync(world.path, readFileSync(world.path).fill('x'));
+      expect(await world.call(...words)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/^crm-mirror: the snapshot is not a readable database.*→.*$/),
+      });
+    },
+  );
+
+  test('of an older version: brought up to date, but not under who writes it', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    edit(world, `${olderProblems} pragma user_version = 1`);
+    const lease = takeLease(world.path);
+    const beside = await world.call('status');
+    expect(beside).toMatchObject({ code: 75, err: expect.stringContaining('older version') });
+    expect((await world.call('pause')).code).toBe(75);
+    lease.release();
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ ok: true, recorded: { contacts: 2 } });
+  });
+
+  test('a bad configuration is refused', async () => {
+    const world = await mirrored();
+    writeFileSync(world.file, 'mirror: [');
+    expect((await world.call('status')).code).toBe(2);
+  });
+});
+
+const olderProblems = `drop table problem;
+  create table problem (
+    kind text not null, key text not null, class text not null, part text not null,
+    reason text not null, fix text not null,
+    desired text, attempts integer not null default 1, retry_at integer,
+    since integer not null, run text not null,
+    primary key (kind, key, class, part)
+  ) without rowid;`;
+
+function edit({ path }: Mirrored, sql: string): void {
+  const db = new Database(path);
+  db.exec(sql);
+  db.close();
+}
+
+test('people are counted as ours, whatever became of them', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });
+  world.people([{ email: bob, news: 'yes' }]);
+  await world.call('sync');
+  const { json } = await world.call('status', '--json');
+  expect(json.recorded.contacts).toBe(2);
+});

@@ -1,0 +1,38 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { Interrupted } from '../../src/model/errors.ts';
+import { lookInto, openSnapshot } from '../../src/snapshot/snapshot.ts';
+
+function folderOf(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-copy-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+test('a copy that is interrupted leaves nothing, and can be made again', async () => {
+  const folder = folderOf();
+  const snapshot = openSnapshot(join(folder, 'a.sqlite'));
+  onTestFinished(() => snapshot.close());
+  const stop = new AbortController();
+  stop.abort(new Interrupted('SIGTERM'));
+  const file = join(folder, 'copy.sqlite');
+  const copies = () => readdirSync(folder).filter((name) => name.startsWith('copy'));
+  await expect(snapshot.backUp(file, { at: 0, signal: stop.signal })).rejects.toThrow('SIGTERM');
+  expect(copies()).toEqual([]);
+  await snapshot.backUp(file, { at: 0, signal: new AbortController().signal });
+  expect(copies()).toEqual(['copy.sqlite']);
+});
+
+test('looking sees what others write, and can write nothing', () => {
+  const path = join(folderOf(), 'a.sqlite');
+  expect(lookInto(path)).toBeUndefined();
+  const snapshot = openSnapshot(path);
+  const looking = lookInto(path);
+  snapshot.transaction(() => snapshot.meta.set('x', 'y'));
+  expect(looking?.meta.get('x')).toBe('y');
+  expect(() => looking?.meta.set('x', 'z')).toThrow(/readonly/);
+  looking?.close();
+  snapshot.close();
+});
