@@ -20,7 +20,7 @@ interface Guide {
 /** The mistakes that the schema's findings stand for. */
 export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   const guide = makeGuide();
-  return issues.flatMap((issue) => {
+  return issues.flatMap(chosen).flatMap((issue) => {
     const path = issue.path.filter((step) => typeof step !== 'symbol');
     if (issue.code !== 'unrecognized_keys') return [explain(issue, { path, tree, guide })];
     const known = guide.keys(path);
@@ -32,6 +32,20 @@ export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   });
 }
 
+/** Of a value that may be a text or a mapping, what is wrong with the one it was meant to be. */
+function chosen(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const branches = issue.errors.toSorted((a, b) => Number(isOther(a)) - Number(isOther(b)));
+  const found = branches[0] ?? [];
+  if (found.length === 0) return [issue];
+  return found.flatMap((one) => chosen({ ...one, path: [...issue.path, ...one.path] }));
+}
+
+/** Whether these are about a value of another kind altogether. */
+function isOther([first]: readonly Issue[]): boolean {
+  return first?.code === 'invalid_type' && first.path.length === 0;
+}
+
 function explain(issue: Issue, at: { path: Path; tree: Tree; guide: Guide }): Mistake {
   const { path, tree, guide } = at;
   const spot = spotOf(tree, path);
@@ -40,7 +54,9 @@ function explain(issue: Issue, at: { path: Path; tree: Tree; guide: Guide }): Mi
   const { wrong, mend } = absent ? missing(path, guide) : phrase(issue, { path, value, guide });
   const origin = value === undefined ? [] : spot.variables.map((name) => `\${${name}}`);
   const from = origin.length > 0 ? ` (it comes from ${origin.join(' and ')})` : '';
-  const place = value === undefined ? spot.key : spot.value;
+  const index: unknown = issue.code === 'custom' ? issue.params?.['at'] : undefined;
+  const exact = typeof index === 'number' ? spot.inside?.(index) : undefined;
+  const place = value === undefined ? spot.key : (exact ?? spot.value);
   return { path, place, wrong: wrong + from, mend };
 }
 

@@ -1,5 +1,6 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
+import type { Condition } from '../model/condition.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { fileSchema } from './schema.ts';
@@ -42,6 +43,7 @@ interface ContactsConfig {
   readonly deleted?: string | undefined;
   readonly unsubscribed?: string | undefined;
   readonly consentAt?: string | undefined;
+  readonly include?: Condition | undefined;
   /** At least one, each id once. */
   readonly channels: readonly ChannelConfig[];
 }
@@ -49,7 +51,7 @@ interface ContactsConfig {
 interface ChannelConfig {
   readonly id: string;
   readonly name?: string | undefined;
-  readonly subscription: string;
+  readonly subscription: string | { readonly when: Condition };
 }
 
 interface TemplatesConfig {
@@ -90,7 +92,7 @@ function settleContacts(
   contacts: NonNullable<File['contacts']>,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
-  const { source, id, email, deleted, unsubscribed, consentAt, channels } = contacts;
+  const { source, id, email, deleted, unsubscribed, consentAt, include, channels } = contacts;
   return {
     source: placed(source, absolute),
     id,
@@ -98,6 +100,7 @@ function settleContacts(
     deleted,
     unsubscribed,
     consentAt,
+    include,
     channels: channels.map((channel) => ({
       id: channel.id,
       name: channel.name,

@@ -31,11 +31,15 @@ interface Spot {
   value: Place;
   /** The environment variables that went into it. */
   variables: readonly string[];
+  /** Where a character of the text stands; undefined when that cannot be told. */
+  inside?: (index: number) => Place | undefined;
 }
 
 /** What is gathered while walking through the document. */
 interface Walk {
   env: Record<string, string | undefined>;
+  /** The whole file, masked. */
+  source: string;
   placeAt(offset: number): Place;
   spots: Map<string, Spot>;
   mistakes: Mistake[];
@@ -51,7 +55,8 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   const text = decode(bytes);
   if (typeof text !== 'string') return unreadable('is not UTF-8', 'save it as UTF-8', text);
   const lines = new LineCounter();
-  const document = parseDocument(mask(text), {
+  const source = mask(text);
+  const document = parseDocument(source, {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: false,
@@ -68,7 +73,7 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   const at = placeAt(root.range?.[0] ?? 0);
   if (!isMap(root))
     return unreadable('is not a mapping', 'write "name: value" lines, see config/mirror.yaml', at);
-  const walk: Walk = { env, placeAt, spots: new Map(), mistakes: [] };
+  const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
   walk.spots.set(spell([]), { key: at, value: at, variables: [] });
   const value = readMap(root, [], walk);
   return { value, spots: walk.spots, mistakes: walk.mistakes, readable: true };
@@ -184,7 +189,11 @@ function offsetOf(node: unknown): number | undefined {
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   if (typeof node.value !== 'string') return node.value ?? undefined;
   const { text, variables, missing, malformed } = interpolate(unmask(node.value), walk.env);
-  const spot = { ...spotOf(walk, path), variables };
+  const inside = (index: number) => {
+    const offset = locate(node, { text, index, source: walk.source });
+    return offset === undefined ? undefined : walk.placeAt(offset);
+  };
+  const spot = { ...spotOf(walk, path), variables, inside };
   walk.spots.set(spell(path), spot);
   const wrong = (what: string, mend: string) =>
     walk.mistakes.push({ path, place: spot.value, wrong: what, mend });
@@ -199,4 +208,26 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
       'write ${NAME} or ${NAME:-default}, or $${ for a plain ${',
     );
   return text === '' && variables.length > 0 && missing.length === 0 ? undefined : text;
+}
+
+/**
+ * The offset in the file of a character of a text. Quotes, escapes and folded lines are skipped;
+ * where the text says something else than the file does, it came from somewhere else.
+ */
+function locate(
+  { range }: Scalar,
+  { text, index, source }: { text: string; index: number; source: string },
+): number | undefined {
+  const [start, end] = range ?? [0, 0];
+  const opening = /^(?:[|>].*\n|['"])/.exec(source.slice(start, end))?.[0] ?? '';
+  let at = start + opening.length;
+  const letters = text.slice(0, index + 1).replaceAll(/\s/g, '');
+  for (const char of letters.split('')) {
+    while (source[at] !== char) {
+      if (at >= end || !/[\s'\\]/.test(source[at] ?? '')) return undefined;
+      at += 1;
+    }
+    at += 1;
+  }
+  return index < text.length ? at - 1 : at;
 }

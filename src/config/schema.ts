@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { address, isLoopback } from './address.ts';
+import { compile } from './condition.ts';
 
 /** Numbers may come as text: an environment variable is never anything else. */
 const numeric = (value: unknown) =>
@@ -35,6 +36,14 @@ const secret = (what: string) =>
     .string()
     .refine(isHeaderText, 'is empty or holds what a header cannot carry → write the key alone')
     .describe(what);
+const condition = (nullable: boolean, what: string) =>
+  text(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
+    const found = compile(value, { nullable });
+    if ('judge' in found) return found;
+    const { message, at } = found;
+    context.addIssue({ code: 'custom', message, params: { at } });
+    return z.NEVER;
+  });
 
 /** A check across fields runs even when one of them is wrong, so that all mistakes come at once. */
 const onMapping = {
@@ -73,7 +82,17 @@ const channel = z
   .strictObject({
     id: text('Id of the channel on the platform'),
     name: text('What people call it, in messages').optional(),
-    subscription: field('what this person wants of the channel'),
+    subscription: z
+      .union([
+        field('what this person wants of the channel'),
+        z.strictObject({
+          when: condition(true, 'true opts in, false opts out, null does neither'),
+        }),
+      ])
+      .describe(
+        'Column or dotted path of the CRM record: what this person wants of the channel;' +
+          ' or a condition',
+      ),
     replaces: text('Id of a channel this one took over from').optional(),
   })
   .describe('id and subscription of one channel');
@@ -104,7 +123,7 @@ const contacts = z
     deleted: field('truthy when the CRM says this person is gone').optional(),
     unsubscribed: field('truthy when this person wants no mail at all').optional(),
     consentAt: field('when this person last stated their will (ISO 8601)').optional(),
-    include: text('Condition (CEL); false takes a record out of scope').optional(),
+    include: condition(false, 'false takes it out of scope').optional(),
     channels,
     webhook: z
       .strictObject({

@@ -19,12 +19,6 @@ interface Unsupported {
 export const unsupported: readonly Unsupported[] = [
   row('policy.deletes', { harmless: 'off', what: 'deleting people is' }),
   row('policy.absent', { harmless: 'keep', what: 'opting out people who left the CRM is' }),
-  row('contacts.include', { what: 'a condition is' }),
-  row('contacts.channels.*.subscription', {
-    refused: (value) => typeof value === 'object',
-    what: 'a condition is',
-    mend: 'name a column instead',
-  }),
   row('contacts.channels.*.replaces', { what: 'carrying opt-outs from another channel is' }),
   row('contacts.webhook', { what: 'receiving events is' }),
   row('contacts.source.type', {

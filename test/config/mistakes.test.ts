@@ -141,7 +141,7 @@ describe('one mistake', () => {
       '  channels: [{ id: a }]',
       '10:14  contacts.channels[0].subscription  is missing' +
         '  → add "subscription: …" (Column or dotted path of the CRM record:' +
-        ' what this person wants of the channel)',
+        ' what this person wants of the channel; or a condition)',
     ],
     [
       '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',

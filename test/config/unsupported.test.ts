@@ -5,10 +5,10 @@ import { makeFolder, minimal } from './folder.ts';
 const { mistakes, remove } = makeFolder();
 afterAll(remove);
 
-const contacts = (extra: string, { type = 'csv', subscription = 's' } = {}) =>
+const contacts = (extra: string, { type = 'csv', channel = 'subscription: s' } = {}) =>
   minimal(
     `contacts:\n  source: { type: ${type}, path: p }\n  id: i\n  email: e\n` +
-      `  channels: [{ id: a, subscription: ${subscription} }]\n${extra}`,
+      `  channels: [{ id: a, ${channel} }]\n${extra}`,
   );
 const templates = (type: string) => minimal().replace('type: directory', `type: ${type}`);
 const block = '→ remove the block';
@@ -26,18 +26,9 @@ const rows: Record<string, [content: string, line: string][]> = {
         '  → remove it or set it to keep',
     ],
   ],
-  'contacts.include': [
-    [contacts('  include: x'), '11:3  contacts.include  a condition is ~  → remove it'],
-  ],
-  'contacts.channels.*.subscription': [
-    [
-      contacts('', { subscription: '{ when: x }' }),
-      '10:23  contacts.channels[0].subscription  a condition is ~  → name a column instead',
-    ],
-  ],
   'contacts.channels.*.replaces': [
     [
-      contacts('', { subscription: 's, replaces: b' }),
+      contacts('', { channel: 'subscription: s, replaces: b' }),
       '10:40  contacts.channels[0].replaces  carrying opt-outs from another channel is ~' +
         '  → remove it',
     ],

@@ -91,7 +91,7 @@ export interface World {
   /** What the platform has, by channel; undefined when there is no such person. */
   shown(email: string): Record<string, string> | undefined;
   /** Writes a configuration for the command line; answers its path. */
-  config(lines?: { timeoutMs?: number; key?: string; snapshot?: string }): string;
+  config(lines?: Lines): string;
 }
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
@@ -234,6 +234,15 @@ export function statesIn(path: string): Record<string, number> {
   }
 }
 
+/** What a configuration says beside the world it is about. */
+interface Lines {
+  timeoutMs?: number;
+  key?: string;
+  snapshot?: string;
+  /** Options of contacts, instead of those of the world or besides them. */
+  contacts?: Record<string, unknown>;
+}
+
 function writeConfig({
   folder,
   url,
@@ -242,21 +251,20 @@ function writeConfig({
   timeoutMs = 500,
   key = KEY,
   snapshot = 'cli/snapshot.sqlite',
+  ...lines
 }: {
   folder: string;
   url: string;
   channels: ChannelId[];
   kinds: string[];
-  timeoutMs?: number;
-  key?: string;
-  snapshot?: string;
-}): string {
+} & Lines): string {
   const path = join(folder, 'mirror.yaml');
   const contacts = {
     source: { type: 'csv', path: './people.csv' },
     id: 'id',
     email: 'email',
     channels: channels.map((id) => ({ id, subscription: columns[id] })),
+    ...lines.contacts,
   };
   const templates = { source: { type: 'directory', path: './templates' } };
   const config = {

@@ -35,6 +35,7 @@ const owners: Record<string, readonly string[]> = {
   fastify: ['server/', 'emulator/'],
   '@fastify/': ['server/', 'emulator/'],
   '@bull-board/': ['server/'],
+  '@marcbachmann/cel-js': ['config/condition.ts'],
 };
 
 interface Import extends Finding {
@@ -98,6 +99,7 @@ export const ownerRule: Rule = {
     planted('src/server/board.ts', "import { Queue } from 'bullmq';"),
     planted('src/command/worker.ts', "const { Redis } = await import('ioredis');"),
     planted('src/http/gate.ts', "import helmet from '@fastify/helmet';"),
+    planted('src/kind/contact/desire.ts', "import { parse } from '@marcbachmann/cel-js';"),
   ],
   harmless: [
     planted('src/snapshot/snapshot.ts', "import Database from 'better-sqlite3';"),

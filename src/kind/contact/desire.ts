@@ -1,11 +1,12 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
+import type { Condition } from '../../model/condition.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { email as emailForm, type Subscription } from '../../platform/request.ts';
 import { readConsentAt } from './consent-at.ts';
 import { contactKey } from './observe.ts';
 import type { DesiredContact } from './record.ts';
 
-/** Which field of a CRM record says what: column names or dotted paths. */
+/** Which field of a CRM record says what: column names or dotted paths, or a condition. */
 export interface ContactFields {
   id: string;
   email: string;
@@ -13,7 +14,14 @@ export interface ContactFields {
   unsubscribed?: string | undefined;
   /** When the person last stated their will (ISO 8601). */
   consentAt?: string | undefined;
-  channels: readonly { id: string; subscription: string }[];
+  /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
+  include?: Condition | undefined;
+  channels: readonly { id: string; subscription: string | Wanted }[];
+}
+
+/** True opts in, false opts out, null does neither. */
+interface Wanted {
+  readonly when: Condition;
 }
 
 const yes = new Set(['true', 'yes', 'y', '1', 'opt_in', 'subscribed']);
@@ -24,12 +32,17 @@ const untrue = new Set(['', 'false', 'no', 'n', '0']);
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, unsubscribed, consentAt } = fields;
   const optional = [deleted, unsubscribed, consentAt].filter((name) => name !== undefined);
-  const channels = fields.channels.map((channel) => channel.subscription);
-  return [...new Set([fields.id, fields.email, ...optional, ...channels])];
+  const channels = fields.channels.flatMap(({ subscription }) =>
+    typeof subscription === 'string' ? subscription : subscription.when.fields,
+  );
+  const scope = fields.include?.fields ?? [];
+  return [...new Set([fields.id, fields.email, ...optional, ...scope, ...channels])];
 }
 
 /**
  * One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else.
+ * One that is out of scope needs no id and no address; its consents must be readable all the same,
+ * for they may be opt-outs.
  */
 export function desireContact(
   fields: ContactFields,
@@ -37,16 +50,20 @@ export function desireContact(
   place: string,
 ): DesiredRow {
   const faults: Fault[] = [];
+  const isOut = isOutOfScope(fields.include, value, faults);
   const id = text(at(value, fields.id));
-  if (id === unreadable) faults.push(noSingleValue(fields.id));
   const address = contactKey(text(at(value, fields.email)));
   const key = isAddress(address) ? address : undefined;
-  if (id === '') faults.push(blank(fields.id));
-  if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
+  if (!isOut) {
+    if (id === unreadable) faults.push(noSingleValue(fields.id));
+    if (id === '') faults.push(blank(fields.id));
+    if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
+  }
   const channels = wishes(fields, value, faults);
-  const consentAt = statedAt(fields, value, faults);
+  const consentAt = isOut ? null : statedAt(fields, value, faults);
   if (faults.length > 0) dropOptIns(channels);
-  const wanted: DesiredContact = { gone: truthy(value, fields.deleted), channels, consentAt };
+  const gone = isOut || truthy(value, fields.deleted);
+  const wanted: DesiredContact = { gone, channels, consentAt };
   const body = canonicalJson(wanted);
   return {
     kind: 'contact',
@@ -71,11 +88,14 @@ type Wishes = Record<string, Subscription | null>;
 function wishes(fields: ContactFields, value: Record<string, unknown>, faults: Fault[]): Wishes {
   const leaves = truthy(value, fields.unsubscribed);
   const entries = fields.channels.map(({ id, subscription }): [string, Subscription | null] => {
-    const word = text(at(value, subscription)).toLowerCase();
-    const known = word === '' || yes.has(word) || no.has(word);
-    if (!known) faults.push(notAConsent(subscription));
-    if (leaves || no.has(word)) return [id, 'opt_out'];
-    return [id, yes.has(word) ? 'opt_in' : null];
+    const stated =
+      typeof subscription === 'string'
+        ? read(subscription, value)
+        : judged(subscription, { id, value });
+    const isFault = stated !== null && typeof stated === 'object';
+    if (isFault) faults.push(stated);
+    if (leaves) return [id, 'opt_out'];
+    return [id, isFault ? null : stated];
   });
   return Object.fromEntries(entries);
 }
@@ -92,6 +112,41 @@ function statedAt(
     fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
   });
   return null;
+}
+
+type Stated = Subscription | null | Fault;
+
+function read(field: string, value: Record<string, unknown>): Stated {
+  const word = text(at(value, field)).toLowerCase();
+  if (yes.has(word)) return 'opt_in';
+  if (no.has(word)) return 'opt_out';
+  return word === '' ? null : notAConsent(field);
+}
+
+function judged(
+  { when }: Wanted,
+  { id, value }: { id: string; value: Record<string, unknown> },
+): Stated {
+  const verdict = when.judge(value);
+  const option = `subscription.when of "${id}"`;
+  if ('failsOn' in verdict) return notEvaluated(option, verdict.failsOn);
+  if (verdict.gives === true) return 'opt_in';
+  if (verdict.gives === false) return 'opt_out';
+  return verdict.gives === null ? null : notAnAnswer(option, 'true, false nor null');
+}
+
+/** Only a plain false takes a record out of scope: what is odd leaves it there, invalid. */
+function isOutOfScope(
+  include: Condition | undefined,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): boolean {
+  const verdict = include?.judge(value) ?? { gives: true };
+  const option = 'contacts.include';
+  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict.failsOn));
+  else if (verdict.gives === false) return true;
+  else if (verdict.gives !== true) faults.push(notAnAnswer(option, 'true nor false'));
+  return false;
 }
 
 function dropOptIns(channels: Wishes): void {
@@ -141,4 +196,16 @@ function notAConsent(field: string): Fault {
     reason: `"${field}" holds no known subscription value`,
     fix: 'use true, yes, y, 1, opt_in, subscribed or false, no, n, 0, opt_out, unsubscribed, or leave it empty',
   };
+}
+
+function notEvaluated(option: string, failsOn: readonly string[]): Fault {
+  const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
+  return {
+    reason: `${option} cannot be evaluated${names && ` with this value of ${names}`}`,
+    fix: 'correct it in the CRM, or have the condition allow for it',
+  };
+}
+
+function notAnAnswer(option: string, wanted: string): Fault {
+  return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
 }

@@ -1,0 +1,12 @@
+/** A condition on a CRM record, as the configuration states it. */
+
+/** Pure, and parsed once: a million records are judged by the same parsed expression. */
+export interface Condition {
+  /** The fields of a record it reads. */
+  readonly fields: readonly string[];
+  /** Never throws. */
+  judge(record: Readonly<Record<string, unknown>>): Verdict;
+}
+
+/** What came out of it, whatever that is; or the fields it could not be evaluated on, if known. */
+export type Verdict = { gives: unknown } | { failsOn: readonly string[] };
