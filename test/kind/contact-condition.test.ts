@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { compile } from '../../src/config/condition.ts';
 import { desireContact, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
 import { desiredBody } from '../../src/kind/contact/record.ts';
-import { strictest } from '../../src/kind/contact/strictest.ts';
+import { contradict, statedAt, strictest } from '../../src/kind/contact/strictest.ts';
 import type { Condition, Verdict } from '../../src/model/condition.ts';
 import { NEWS, PRODUCT } from './stage.ts';
 
@@ -25,6 +25,7 @@ function desire({ include, when = gives(true), record }: Stated) {
     id: 'id',
     email: 'email',
     unsubscribed: 'leaves',
+    consentAt: 'since',
     include,
     channels: [
       { id: NEWS, subscription: { when } },
@@ -89,13 +90,14 @@ describe('contacts.include', () => {
       record: { product: 'no' },
     });
     expect(row).toMatchObject({ invalid: undefined, wants: false, key: 'ann@example.com' });
-    expect([gone, news, product]).toEqual([true, 'opt_in', 'opt_out']);
+    expect([gone, news, product]).toEqual([true, null, 'opt_out']);
     const wishes = strictest([row], [NEWS, PRODUCT]);
     expect([...wishes.values()]).toEqual(['gone', 'opt_out']);
   });
 
-  test('false asks for neither id nor address', () => {
-    for (const record of [{ id: '' }, { id: {} }, { email: '' }, { email: 'ann at example' }])
+  test('false asks for no id, no address and no time', () => {
+    const records = [{ id: '' }, { id: {} }, { email: '' }, { email: 'ann' }, { since: 'once' }];
+    for (const record of records)
       expect(desire({ include: gives(false), record }).row.invalid).toBeUndefined();
   });
 
@@ -125,6 +127,14 @@ describe('contacts.include', () => {
     const out = desire({ include: gives(false), when: gives(null), record: { product: 'no' } });
     const wishes = strictest([within, out.row], [NEWS, PRODUCT]);
     expect([...wishes.values()]).toEqual(['opt_in', 'opt_out']);
+  });
+
+  test('beside an opt-out in scope it contradicts nothing, and makes no will older', () => {
+    const out = desire({ include: gives(false), record: { since: '2020-01-01' } }).row;
+    const within = desire({ when: gives(false), record: { since: '2026-01-01' } }).row;
+    expect(contradict([out, within], NEWS)).toBe(false);
+    const newer = desire({ record: { since: '2026-01-01' } }).row;
+    expect(statedAt([out, newer], NEWS)).toBe(statedAt([newer], NEWS));
   });
 });
 

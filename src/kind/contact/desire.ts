@@ -41,7 +41,7 @@ export function fieldNames(fields: ContactFields): string[] {
 
 /**
  * One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else.
- * One that is out of scope needs no id and no address; its consents must be readable all the same,
+ * So does one that is out of scope: it needs no id and no address, but consents that can be read,
  * for they may be opt-outs.
  */
 export function desireContact(
@@ -61,7 +61,7 @@ export function desireContact(
   }
   const channels = wishes(fields, value, faults);
   const consentAt = isOut ? null : statedAt(fields, value, faults);
-  if (faults.length > 0) dropOptIns(channels);
+  if (isOut || faults.length > 0) dropOptIns(channels);
   const gone = isOut || truthy(value, fields.deleted);
   const wanted: DesiredContact = { gone, channels, consentAt };
   const body = canonicalJson(wanted);
