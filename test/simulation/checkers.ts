@@ -308,7 +308,7 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
     const there = witness.people().filter((person) => person.key === key && !person.gone);
     const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
     const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
-    // Who could not be made is named once, not for each channel; so is a record that cannot be used.
+    // Who could not be made is named once, not for each channel; so is an unusable record.
     const parts = there.length === 0 ? channels : [channel];
     const isTold = ['', ...parts].some((part) => told.has(`contact ${key} ${part}`));
     if (wish === 'opt_out' && states.includes('opt_in')) {
@@ -342,7 +342,8 @@ function isExcused(
   const isOut = there.some(
     (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',
   );
-  return isOut && unheard.has(`${key} ${channel} opt_in`);
+  const ways = ['opt_in', 'opt_out'];
+  return isOut && ways.some((way) => unheard.has(`${key} ${channel} ${way}`));
 }
 
 /** In the end what is recorded of a contact is what the platform shows of it. */

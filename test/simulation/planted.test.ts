@@ -23,13 +23,17 @@ describe('without the rule that', () => {
 });
 
 test('a story that fails shrinks to one that a person can follow', async () => {
-  const [{ breaks } = { breaks: undefined }] = broken;
-  const seed = 5;
-  const before = storyOf(seed);
-  expect((await simulate(before, { broken: breaks })).wrong?.name).toBe('Wrong');
-  const shortest = await shrink(seed, { broken: breaks });
-  if (!shortest) throw new Error('it did not fail when it was shrunk');
-  expect(shortest.steps.length).toBeLessThanOrEqual(2);
-  expect(shortest.people.length).toBeLessThanOrEqual(3);
-  expect((await simulate(shortest, { broken: breaks })).wrong?.name).toBe('Wrong');
+  const [{ breaks, within } = { breaks: undefined, within: 0 }] = broken;
+  const seeds = Array.from({ length: within }, (_, at) => at + 1);
+  for (const seed of seeds) {
+    const { wrong } = await simulate(storyOf(seed), { broken: breaks });
+    if (!wrong) continue;
+    const shortest = await shrink(seed, { broken: breaks });
+    if (!shortest) throw new Error('it did not fail when it was shrunk');
+    expect(shortest.steps.length).toBeLessThanOrEqual(2);
+    expect(shortest.people.length).toBeLessThanOrEqual(3);
+    expect((await simulate(shortest, { broken: breaks })).wrong?.name).toBe('Wrong');
+    return;
+  }
+  throw new Error('no seed fails');
 });

@@ -103,6 +103,38 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'what an earlier run had seen counted as seen in this one, after the clock went back',
+    stories: [
+      told(
+        [{ ...member, wishes: ['', '1'], shown: ['none', 'in'] }],
+        [
+          run({ jump: { touch: 1, seconds: -7200 } }),
+          happens(onPlatform(0, 'unsubscribes from everything')),
+          inCrm(0, 'wants the newsletter'),
+          run({ mode: 'fast' }),
+        ],
+      ),
+    ],
+  },
+  {
+    found: 'a newer will outweighed an opt-out that was made again, unseen',
+    stories: [
+      told(
+        [member],
+        [
+          happens(onPlatform(0, 'leaves the newsletter')),
+          run(),
+          inCrm(0, 'states a new will'),
+          happens(onPlatform(0, 'signs up for the newsletter')),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          run(),
+          run({ mode: 'fast' }),
+        ],
+        { resubscribe: 'newer' },
+      ),
+    ],
+  },
+  {
     found: 'of two contacts of one address, both refused, one was tried again in every run',
     stories: [
       told(

@@ -125,7 +125,9 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   if (step.reading === 'whole' && !lived.killed) {
     stage.last = { people: outing.people.records, templates: outing.templates.records };
   }
-  if (!lived.killed) memories.heard(outing.heard);
+  // What a killed process has heard may not be written down.
+  if (lived.killed) for (const enrolment of outing.heard) stage.unheard.add(enrolment);
+  else memories.heard(outing.heard);
   if (!lived.killed && !summary) throw new Wrong('the run gave up');
   const listed = (summary?.problems ?? []).map(({ kind, key, part }) => `${kind} ${key} ${part}`);
   for (const one of [...listed, ...files.problems]) stage.told.add(one);
