@@ -91,7 +91,12 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const listed = there.filter(({ made }) => made.at < outing.startedAt).length;
   if (listed > 1 && outing.mode === 'full')
     wrong(`${what}, and ${listed} contacts share the address`);
-  for (const one of there) checkStanding(one, what, { ...about, newer: newerThan(arrival, known) });
+  const newer = newerThan(arrival, known);
+  for (const one of there) {
+    // By id a fast run sees one contact, and not that another has its address by now.
+    const isSeen = outing.mode === 'full' || asks.email !== undefined || one === person;
+    if (isSeen) checkStanding(one, what, { ...about, newer });
+  }
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { about, known });
   for (const former of known.memories.former(key, outing.people)) {
