@@ -172,6 +172,8 @@ async function settle(stage: Stage): Promise<void> {
   const files = readFiles(stage.path);
   if (files.sent + files.unknown + files.planned > 0)
     throw new Wrong('two calm runs later the journal is not closed');
+  // Where nothing could be read, nothing was listed.
+  if (isEmpty(outing.people) && isEmpty(outing.templates)) return;
   if (summary.certificate.platform !== true) {
     // Pages in changing order may hide the same contact in every pass.
     if (story.quirks.includes('unsorted-ties')) return;
