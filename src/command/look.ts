@@ -54,8 +54,7 @@ export async function look(
   const config = loadConfig(flags.config, shell.env);
   const snapshot = lookInto(config.snapshot);
   try {
-    const addresses = flags.addresses ?? shell.terminal;
-    const names: Names = snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
+    const names = namesIn(snapshot, flags, shell);
     const leased = isLeased(config.snapshot);
     print(await tell({ config, snapshot, names, leased, now: Date.now() }), flags, shell);
     return 0;
@@ -75,9 +74,7 @@ export async function change(
   try {
     const snapshot = lease && openSnapshot(config.snapshot);
     try {
-      const addresses = flags.addresses ?? shell.terminal;
-      const names: Names = snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
-      print(act({ config, snapshot, names }), flags, shell);
+      print(act({ config, snapshot, names: namesIn(snapshot, flags, shell) }), flags, shell);
       return 0;
     } finally {
       snapshot?.close();
@@ -85,6 +82,11 @@ export async function change(
   } finally {
     lease?.release();
   }
+}
+
+function namesIn(snapshot: Snapshot | undefined, flags: LookFlags, shell: Shell): Names {
+  if (!snapshot) return ({ key }) => key;
+  return namesOf(snapshot, flags.addresses ?? shell.terminal);
 }
 
 export function print({ document, lines }: Told, flags: Pick<LookFlags, 'json'>, shell: Shell) {

@@ -8,7 +8,7 @@ import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
-import { decideAgain, wishOf, type Knowledge } from './decide.ts';
+import { decideAgain, longestDelayMs, wishOf, type Knowledge } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
 import type { Tally } from './tally.ts';
@@ -29,7 +29,6 @@ const peopleAtOnce = 32;
 const pageOfKeys = 500;
 /** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
 const freshMs = 15 * 60_000;
-const day = 86_400_000;
 
 export async function apply(applying: Applying): Promise<void> {
   for (const phase of applying.kind.phases) {
@@ -216,8 +215,7 @@ function acknowledge(
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
-  const isShown = change.op === 'create' || outcome.observed !== undefined;
-  if (isShown) run.snapshot.staging.addSighted(kind.name, change.key, at);
+  if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
@@ -244,7 +242,7 @@ function reject(
   };
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;
-  const delay = Math.min(day, 3_600_000 * 2 ** (attempts - 1));
+  const delay = Math.min(longestDelayMs, 3_600_000 * 2 ** (attempts - 1));
   journal.move(change.seq, 'rejected', { at, reason, fix });
   problems.put({
     ...problem,

@@ -23,6 +23,8 @@ interface Deciding {
 }
 
 const pageOfKeys = 500;
+/** A refused opt-out is tried again at least daily. */
+export const longestDelayMs = 86_400_000;
 
 export function decide({ run, kind, known, tally }: Deciding): void {
   const { narrowing, journal } = run.snapshot;
@@ -153,9 +155,9 @@ function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decide
   );
 }
 
-/** Never more than a day: a time that lies further ahead was written by a clock that was wrong. */
+/** A time that lies further ahead than any delay was written by a clock that was wrong. */
 function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
-  return retryAt > now && retryAt - now <= 86_400_000;
+  return retryAt > now && retryAt - now <= longestDelayMs;
 }
 
 /** No longer wanted: not merely of a record that this listing did not show. */

@@ -48,7 +48,8 @@ export interface Arrival {
   sentAt: number;
 }
 
-interface Known {
+/** What is known from outside of all that has happened. */
+export interface Known {
   /** Enrolments that left and had no usable answer: address, channel, subscription. */
   unheard: ReadonlySet<string>;
   story: Story;
@@ -80,7 +81,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const key = (person && keyThen(person, since)) ?? entry.email ?? '';
   const channel = entry.channelId ?? '';
   const about = { key, channel, since };
-  const there = known.witness.people().filter((one) => one.key === key && wasThere(one, since));
+  const there = known.witness.present(key).filter(({ made }) => made.at < since);
   if (entry.subscription === 'opt_out') return checkOptOut(about, person, { outing, known });
   const what = `${key} was opted in to ${channel}`;
   const wish = wishFor(outing.people, key, channel);
@@ -122,11 +123,6 @@ function newerThan({ outing, entry }: Arrival, { story, clock }: Known) {
     const madeAt = clock.now() - clock.monotonic() + at;
     return story.resubscribe === 'newer' && stated.every((time) => time > madeAt);
   };
-}
-
-/** There since then, and there still. */
-function wasThere({ made, gone }: Person, since: number): boolean {
-  return made.at < since && gone === undefined;
 }
 
 /** The address that the contact had then. */
@@ -173,8 +169,8 @@ function checkTaken(
 function checkFormer(what: string, { key, channel, since }: About, known: Known): void {
   const memory = known.memories.of(key);
   if (!memory) return;
-  const left = known.witness.people().some((person) => {
-    if (person.key !== key || !wasThere(person, since)) return false;
+  const left = known.witness.present(key).some((person) => {
+    if (person.made.at >= since) return false;
     const state = person.channels.get(channel);
     const out = state?.is === 'opt_out' && state.by === 'others' && state.at < since;
     return out || (person.left !== undefined && person.left.at < since);
@@ -257,22 +253,20 @@ export function checkFiles(
   { story, witness, unheard }: Known,
   ended: boolean,
 ): void {
-  const shownOut = story.quirks.includes('all-channels=opt_out');
-  const shownIn = story.quirks.includes('all-channels=opt_in');
+  const fallback = fallbackOf(story);
   for (const { key, channel, is, by } of files.recorded) {
     const what = `${key} is recorded as ${is} of ${channel} by ${by}`;
     const made = witness.wasMadeByUs(key, channel, is);
     const perhaps = unheard.has(`${key} ${channel} ${is}`);
     if (by === 'us' && !made && !perhaps) wrong(`${what}, and we never made that so`);
-    const fallback = is === 'opt_in' ? shownIn : shownOut;
     const taken = is === 'opt_out' && witness.wasEver(key, channel, 'opt_in');
-    const seen = witness.wasEver(key, channel, is) || taken || fallback;
+    const seen = witness.wasEver(key, channel, is) || taken || fallback === is;
     if (by === 'platform' && !seen) wrong(`${what}, and was never seen so`);
   }
   for (const { key, part, op } of files.acked) {
     const is = op === 'opt_out' ? 'opt_out' : 'opt_in';
     if (part === '' || unheard.has(`${key} ${part} ${is}`)) continue;
-    if (!witness.wasEver(key, part, is) && fallbackOf(story) !== is)
+    if (!witness.wasEver(key, part, is) && fallback !== is)
       wrong(`${op} of ${key} in ${part} is acknowledged, and was never so`);
   }
   if (ended && files.sent > 0) wrong(`${files.sent} changes are still marked as sent`);
@@ -310,7 +304,7 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
   const { story, witness } = known;
   const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
   for (const { key, channel, wish } of wishesIn(reading)) {
-    const there = witness.people().filter((person) => person.key === key && !person.gone);
+    const there = witness.present(key);
     const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
     const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
     // Who could not be made is named once, not for each channel; so is an unusable record.
@@ -336,7 +330,7 @@ function isExcused(
   { story, witness, memories, unheard }: Known,
   { key, channel }: Pick<About, 'key' | 'channel'>,
 ): boolean {
-  const there = witness.people().filter((person) => person.key === key && !person.gone);
+  const there = witness.present(key);
   const records = reading.records.filter((record) => keyIn(record) === key);
   const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
@@ -354,7 +348,7 @@ function isExcused(
 /** In the end what is recorded of a contact is what the platform shows of it. */
 export function checkRecorded({ recorded }: Traces, { story, witness }: Known): void {
   for (const { key, channel, is } of recorded) {
-    const there = witness.people().filter((person) => person.key === key && !person.gone);
+    const there = witness.present(key);
     const [only] = there;
     if (!only || there.length > 1) continue;
     const shown = only.channels.get(channel)?.is ?? fallbackOf(story);

@@ -45,9 +45,14 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const named = new Set<string>();
   const missed = new Set<string>();
 
-  function learn(key: string, people: readonly Person[]): void {
+  function own(key: string): Memory {
     const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
     owned.set(key, memory);
+    return memory;
+  }
+
+  function learn(key: string, people: readonly Person[]): void {
+    const memory = own(key);
     memory.all = people.some(({ left }) => left);
     for (const channel of channels) {
       const states = people.map((person) => person.channels.get(channel));
@@ -64,8 +69,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   return {
     of(key) {
       const memory = owned.get(key);
-      const there = witness.people().filter((one) => one.key === key && !one.gone);
-      if (memory) forgive(memory, there, fallback);
+      if (memory) forgive(memory, witness.present(key), fallback);
       return memory;
     },
     notice() {
@@ -85,11 +89,9 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     },
     missed: (name) => missed.has(name),
     conclude(reading, startedAt) {
-      const named = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
-      for (const key of new Set([...owned.keys(), ...named])) {
-        const people = witness
-          .people()
-          .filter((person) => person.key === key && isSettled(person, startedAt));
+      const wanted = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
+      for (const key of new Set([...owned.keys(), ...wanted])) {
+        const people = witness.present(key).filter((person) => isSettled(person, startedAt));
         if (people.length > 0) learn(key, people);
       }
       for (const record of reading.records) {
@@ -100,8 +102,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     heard(enrolments) {
       for (const enrolment of enrolments) {
         const [key = '', channel = '', is] = enrolment.split(' ');
-        const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
-        owned.set(key, memory);
+        const memory = own(key);
         if (is === 'opt_in') {
           memory.ins.add(channel);
           memory.outs.delete(channel);
@@ -129,9 +130,9 @@ function isNamed(reading: Reading, key: string): boolean {
 }
 
 /** There since before the run, and not changed while it went on. */
-function isSettled({ made, gone, left, channels: all }: Person, startedAt: number): boolean {
+function isSettled({ made, left, channels: all }: Person, startedAt: number): boolean {
   const times = [made, left, ...all.values()].flatMap((since) => since?.at ?? []);
-  return gone === undefined && times.every((at) => at < startedAt);
+  return times.every((at) => at < startedAt);
 }
 
 function noteAddress(

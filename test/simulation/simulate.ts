@@ -11,6 +11,7 @@ import {
   checkRequests,
   fallbackOf,
   Wrong,
+  type Known,
   type Outing,
 } from './checkers.ts';
 import type { Reading } from './crm.ts';
@@ -104,7 +105,7 @@ async function take(stage: Stage, step: Step): Promise<void> {
 }
 
 /** One run, and what must hold after it. */
-async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
+async function go(stage: Stage, step: RunStep): Promise<void> {
   const { world, memories, path } = stage;
   await world.clock.advance(1000);
   stage.runs += 1;
@@ -113,8 +114,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   const { summary, outing, counts } = lived;
   stage.requests += counts.left;
   memories.read(outing.people, outing.templates);
-  const { unheard, story } = stage;
-  const known = { story, clock: world.clock, witness: world.witness, memories, unheard };
+  const known = knownOf(stage);
   stage.log(`         ${ending(lived)}`);
   const [first] = stage.found;
   if (first) throw first;
@@ -134,7 +134,10 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   if (step.mode === 'full' && summary && isWhole(summary)) {
     memories.conclude(outing.people, outing.startedAt);
   }
-  return summary;
+}
+
+function knownOf({ story, world: { clock, witness }, memories, unheard }: Stage): Known {
+  return { story, clock, witness, memories, unheard };
 }
 
 function isWhole({ status, reasons, certificate }: Summary): boolean {
@@ -180,8 +183,7 @@ async function settle(stage: Stage): Promise<void> {
     throw new Wrong('nothing goes wrong, and the listing is not certified');
   }
   if (isEmpty(outing.people)) return;
-  const { memories, unheard } = stage;
-  const known = { story, clock: world.clock, witness: world.witness, memories, unheard };
+  const known = knownOf(stage);
   checkEnd(outing.people, known, stage.told);
   checkRecorded(files, known);
 }

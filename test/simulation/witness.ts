@@ -43,6 +43,8 @@ export interface Witness {
   during<T>(by: Author, work: () => T): T;
   /** Everybody who is or was on the platform, in the order they came. */
   people(): Person[];
+  /** Those of this address who are there now. */
+  present(key: string): Person[];
   letters(): Letter[];
   /** Whether somebody of this address was ever so in a channel, by whomever. */
   wasEver(key: string, channel: string, is: 'opt_in' | 'opt_out'): boolean;
@@ -128,6 +130,7 @@ export function createWitness(
       return done;
     },
     people: () => [...people.values()],
+    present: (key) => [...people.values()].filter((one) => one.key === key && !one.gone),
     letters: () => [...letters.values()],
     wasEver: (key, channel, is) => ever.has(`${key} ${channel} ${is}`),
     wasMadeByUs: (key, channel, is) => ours.has(`${key} ${channel} ${is}`),

@@ -4,6 +4,7 @@ import { Rejected } from '../../model/errors.ts';
 import type { ObservedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
+import type { Subscription } from '../../platform/request.ts';
 import {
   acked,
   type Kind,
@@ -214,7 +215,10 @@ async function recover(
   if (change.op === 'delete')
     return row ? stale(rows, 'still there') : acked({ id: change.target });
   const alone = rows.length === 1 ? row : undefined;
-  if (alone && isOut(alone, change)) return acked({ id: alone.id, observed: alone, undone: true });
+  const is = alone && subscriptionIn(alone, change);
+  if (alone && change.op === 'opt_in' && is === 'opt_out') {
+    return acked({ id: alone.id, observed: alone, undone: true });
+  }
   // Late, nobody can tell our opt-out from the person's own: then it is hers.
   const found = late && change.op === 'opt_out';
   if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
@@ -248,11 +252,11 @@ async function search(access: Access, key: string, signal: AbortSignal): Promise
   return found;
 }
 
-function isOut(row: ObservedRow, { op, part }: Change): boolean {
-  return op === 'opt_in' && observedBody.parse(JSON.parse(row.body)).channels[part] === 'opt_out';
+function holds(row: ObservedRow, change: Change): boolean {
+  return subscriptionIn(row, change) === enrolment(change).subscription;
 }
 
-function holds(row: ObservedRow, change: Change): boolean {
-  const { channel, subscription } = enrolment(change);
-  return observedBody.parse(JSON.parse(row.body)).channels[channel] === subscription;
+/** What the contact shows of the channel that the change is about. */
+function subscriptionIn(row: ObservedRow, { part }: Change): Subscription | undefined {
+  return observedBody.parse(JSON.parse(row.body)).channels[part];
 }

@@ -100,19 +100,23 @@ function factsOf(states: States, rules: PersonRules): Facts {
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
   const { states, rules, person, desired, recorded, contacts } = facts;
-  const is = seenNow(facts, channel);
-  const stated = statedAt(states.desired, channel);
   const known = {
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
-    newer: rules.policy.resubscribe === 'newer' && isNewer(stated, is, states.by),
+    newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
   const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
   act(decision, verdict, { key: states.key, channel, contacts });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** Whether what the CRM states is newer than the opt-out can be. */
+function outweighs(facts: Facts, channel: string): boolean {
+  const { desired, by } = facts.states;
+  return isNewer(statedAt(desired, channel), seenNow(facts, channel), by);
 }
 
 /** What is known of somebody under a former address: what was recorded, and what is shown since. */
@@ -189,8 +193,8 @@ function markEnrolments(decision: Decision, { states, desired, recorded, shown }
   );
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
-    const outweighs = recorded?.channels[change.part]?.made !== undefined;
-    const changed = outweighs ? shown[0]?.changed : undefined;
+    const isOut = recorded?.channels[change.part]?.made !== undefined;
+    const changed = isOut ? shown[0]?.changed : undefined;
     return { ...change, body: canonicalJson({ forbids, former, changed }) };
   };
   decision.changes = decision.changes.map(mark);
