@@ -172,7 +172,8 @@ function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   const before = recorded.get(kind.name, change.key);
-  return { recorded: before, fresh: isFresh(run, at), at, signal: run.abort };
+  const partial = known.listing?.complete === false && alone === 0;
+  return { recorded: before, fresh: isFresh(run, at), partial, at, signal: run.abort };
 }
 
 /** Seen in this run, and not too long ago. */

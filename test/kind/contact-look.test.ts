@@ -16,7 +16,9 @@ function stage(...faults: Fault[]) {
     ...world,
     seed: emulator.seed.contact,
     look: (what: ReturnType<typeof change>, recorded?: RecordedRow, fresh = false) =>
-      world.run(contacts.look(what, { recorded, fresh, signal })),
+      world.run(contacts.look(what, { recorded, fresh, partial: false, signal })),
+    lookBlindly: (what: ReturnType<typeof change>, recorded: RecordedRow) =>
+      world.run(contacts.look(what, { recorded, fresh: false, partial: true, signal })),
     recover: (what: ReturnType<typeof change>) =>
       world.run(contacts.recover(what, { late: false, signal })),
   };
@@ -87,6 +89,16 @@ describe('before an opt_in of somebody known', () => {
       observed: [],
       why: expect.any(String),
     });
+  });
+  test('a listing that may have missed a second contact has it looked for', async () => {
+    const { lookBlindly, seed } = stage();
+    seed(subscribed);
+    expect(await lookBlindly(optIn, known())).toBeUndefined();
+    const twin = seed({ email: ' ANN@example.com', channels: { ch_product: 'opt_out' } });
+    const outcome = await lookBlindly(optIn, known());
+    expect(outcome).toMatchObject({ is: 'stale' });
+    const observed = outcome?.is === 'stale' ? outcome.observed : [];
+    expect(observed.map(({ id }) => id).toSorted()).toEqual(['con_1', twin].toSorted());
   });
   test('fresh knowledge needs no look', async () => {
     const { look, asked } = stage();

@@ -190,4 +190,29 @@ export const regressions: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'of two contacts of one address a listing without proof showed one, who was opted in',
+    stories: Array.from({ length: 10 }, (_, chance) =>
+      told(
+        [
+          { ...nobody, platform: 'unsubscribed', shown: ['in', 'in'] },
+          nobody,
+          { ...nobody, platform: 'blocked', shown: ['in', 'in'] },
+          member,
+        ],
+        [
+          happens(onPlatform(3, 'is made twice')),
+          run({ faults: [2, 3, 4, 7, 8].map((nth) => ({ nth, fault: '500' })) }),
+        ],
+        {
+          quirks: ['unsorted-ties'],
+          chance,
+          letters: [
+            { crm: 'absent', platform: 'twice' },
+            { crm: 'absent', platform: 'differs' },
+          ],
+        },
+      ),
+    ),
+  },
 ];

@@ -72,7 +72,11 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
   const same = now?.fingerprint === known.recorded?.shown;
-  if (now && same && isUnchanged(now, change)) return lookBack(access, change, known);
+  if (now && same && isUnchanged(now, change)) {
+    const rows = known.partial ? await search(access, change.key, known.signal) : [now];
+    if (rows.length !== 1) return stale(rows, 'several contacts of this address');
+    return lookBack(access, change, known);
+  }
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
 }
 
