@@ -5,6 +5,7 @@
  *   R = recorded: last acknowledged or seen; for an opt-out, by whom (us, platform)
  *   O = observed effective subscription
  *   *present* = on the platform, whatever the status; *owned* = created or adopted by us
+ *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes
  *   *newer* = `resubscribe: newer`, and the will that the CRM states is later than the latest
  *   possible time of the opt-out, and not in the future
  *
@@ -12,9 +13,10 @@
  *
  *   #   D     R                 O         contact                  →
  *   1   gone  any               any       absent, or foreign       nothing, silent
- *   2   gone  any               any       present, owned, due      delete
- *   3   gone  any               in        present, owned           absent: opt_out → opt_out
- *                                                                absent: keep → nothing
+ *   2   gone  any               any       present, owned,          delete
+ *                                         deletable
+ *   3   gone  any               in        present, owned           absent: opt_out, due → opt_out
+ *                                                                  else → nothing
  *   4   gone  any               out, —    present, owned           nothing, silent
  *   5   —     any               any       any                      nothing
  *   6   out   any               in        present                  opt_out
@@ -23,7 +25,7 @@
  *   9   in    any               any       present, left            conflict
  *  10   in    any               in        present                  nothing
  *  11   in    any               —         absent, was owned        missing: recreate → create
- *                                                                missing: respect → conflict
+ *                                                                  missing: respect → conflict
  *  12   in    any               —         absent                   create
  *  13   in    —, out by us      —         present                  opt_in
  *  14   in    in                —         present                  conflict: membership taken away
@@ -49,8 +51,10 @@ export interface Person {
   owned: boolean;
   /** Unsubscribed from all mail, blocked or suppressed. */
   left: boolean;
-  /** Left the CRM for long enough to be deleted by policy. */
+  /** Left the CRM for long enough, or so plainly, that it counts. */
   due: boolean;
+  /** Due, and to be deleted by policy. */
+  deletable: boolean;
 }
 
 export interface ConsentPolicy {
@@ -65,51 +69,182 @@ export interface Verdict {
   do: 'nothing' | 'create' | 'opt_in' | 'opt_out' | 'delete' | 'conflict';
 }
 
-/** The table above, from the top. */
+/** One row of the table above, or a part of it. */
+interface Rule {
+  row: number;
+  /** What it asks for, in words. */
+  asks: string;
+  matches(known: { states: ChannelStates; person: Person; policy: ConsentPolicy }): boolean;
+  do: Verdict['do'];
+}
+
+type Known = Parameters<Rule['matches']>[0];
+
+const isGone = ({ states }: Known): boolean => states.desired === 'gone';
+const isOurs = ({ person }: Known): boolean => person.present && person.owned;
+const isIn = ({ states }: Known): boolean => states.observed === 'opt_in';
+const isOut = ({ states }: Known): boolean => states.observed === 'opt_out';
+const isUnseen = ({ states }: Known): boolean => states.observed === undefined;
+const wantsIn = ({ states }: Known): boolean => states.desired === 'opt_in';
+const wantsOut = ({ states }: Known): boolean => states.desired === 'opt_out';
+const wasIn = ({ states }: Known): boolean => states.recorded?.is === 'opt_in';
+const wasOutBy = (by: Membership['by'], { states: { recorded } }: Known): boolean =>
+  recorded?.is === 'opt_out' && recorded.by === by;
+
+/** From the top: what a row asks, the rows above it have left open. */
+const rules: readonly Rule[] = [
+  {
+    row: 1,
+    asks: 'she left the CRM, and is not on the platform, or not ours',
+    matches: (known) => isGone(known) && !isOurs(known),
+    do: 'nothing',
+  },
+  {
+    row: 2,
+    asks: 'she left the CRM, is ours, and due for deletion',
+    matches: (known) => isGone(known) && known.person.deletable,
+    do: 'delete',
+  },
+  {
+    row: 3,
+    asks: 'she left the CRM, is ours, subscribed, and due to be opted out (policy.absent)',
+    matches: (known) =>
+      isGone(known) && isIn(known) && known.person.due && known.policy.absent === 'opt_out',
+    do: 'opt_out',
+  },
+  {
+    row: 3,
+    asks: 'she left the CRM, is ours and subscribed; kept, or not due yet',
+    matches: (known) => isGone(known) && isIn(known),
+    do: 'nothing',
+  },
+  {
+    row: 4,
+    asks: 'she left the CRM, is ours, and not subscribed',
+    matches: isGone,
+    do: 'nothing',
+  },
+  {
+    row: 5,
+    asks: 'the CRM has no opinion',
+    matches: ({ states }) => states.desired === null,
+    do: 'nothing',
+  },
+  {
+    row: 6,
+    asks: 'the CRM wants her out, and she is subscribed',
+    matches: (known) => wantsOut(known) && known.person.present && isIn(known),
+    do: 'opt_out',
+  },
+  {
+    row: 7,
+    asks: 'the CRM wants her out, and she is not subscribed',
+    matches: (known) => wantsOut(known) && known.person.present,
+    do: 'nothing',
+  },
+  {
+    row: 8,
+    asks: 'the CRM wants her out, and she is not on the platform',
+    matches: (known) => wantsOut(known) && isUnseen(known),
+    do: 'nothing',
+  },
+  {
+    row: 9,
+    asks: 'the CRM wants her in, and she left all mail, is blocked or suppressed',
+    matches: (known) => wantsIn(known) && known.person.present && known.person.left,
+    do: 'conflict',
+  },
+  {
+    row: 10,
+    asks: 'the CRM wants her in, and she is',
+    matches: (known) => wantsIn(known) && known.person.present && isIn(known),
+    do: 'nothing',
+  },
+  {
+    row: 11,
+    asks: 'the CRM wants her in, she was ours and vanished (policy.missing: recreate)',
+    matches: (known) => isVanished(known) && known.policy.missing === 'recreate',
+    do: 'create',
+  },
+  {
+    row: 11,
+    asks: 'the CRM wants her in, she was ours and vanished (policy.missing: respect)',
+    matches: (known) => isVanished(known),
+    do: 'conflict',
+  },
+  {
+    row: 12,
+    asks: 'the CRM wants her in, and she is not on the platform',
+    matches: (known) => wantsIn(known) && !known.person.present && isUnseen(known),
+    do: 'create',
+  },
+  {
+    row: 13,
+    asks: 'the CRM wants her in, and nobody ever said no but we',
+    matches: (known) =>
+      isOpen(known) && isUnseen(known) && !wasIn(known) && !wasOutBy('platform', known),
+    do: 'opt_in',
+  },
+  {
+    row: 14,
+    asks: 'the CRM wants her in, she was, and the subscription was taken away on the platform',
+    matches: (known) => isOpen(known) && isUnseen(known) && wasIn(known),
+    do: 'conflict',
+  },
+  {
+    row: 15,
+    asks: 'the CRM wants her in, she was, and left on the platform',
+    matches: (known) => isOpen(known) && isOut(known) && wasIn(known),
+    do: 'conflict',
+  },
+  {
+    row: 16,
+    asks: 'the CRM wants her in, and takes its own opt-out back',
+    matches: (known) => isOpen(known) && isOut(known) && wasOutBy('us', known),
+    do: 'opt_in',
+  },
+  {
+    row: 17,
+    asks: 'the CRM wants her in, and says so later than she can have left (policy.resubscribe)',
+    matches: (known) => isOpen(known) && isOut(known) && known.states.newer,
+    do: 'opt_in',
+  },
+  {
+    row: 17,
+    asks: 'the CRM wants her in, and she is out, by her own word or before we knew her',
+    matches: (known) => isOpen(known) && isOut(known),
+    do: 'conflict',
+  },
+  {
+    row: 18,
+    asks: 'the CRM wants her in, she left on the platform, and her subscription is gone since',
+    matches: (known) => isOpen(known) && isUnseen(known),
+    do: 'conflict',
+  },
+];
+
+function isVanished(known: Known): boolean {
+  const { present, owned } = known.person;
+  return wantsIn(known) && !present && owned && isUnseen(known);
+}
+
+/** Wanted in, there, and not out of all mail: what is known of the channel decides. */
+function isOpen(known: Known): boolean {
+  return wantsIn(known) && known.person.present && !known.person.left;
+}
+
+/** The first rule that matches; what none of them lists is told, and nothing is done. */
 export function decideChannel(
   states: ChannelStates,
   person: Person,
   policy: ConsentPolicy,
 ): Verdict {
-  const { desired } = states;
-  if (desired === 'gone') return decideGone(states, person, policy);
-  if (desired === null) return { row: 5, do: 'nothing' };
-  if (desired === 'opt_out') return decideOut(states, person);
-  if (!person.present) return decideMissing(states, person, policy);
-  if (person.left) return { row: 9, do: 'conflict' };
-  if (states.observed === 'opt_in') return { row: 10, do: 'nothing' };
-  return states.observed === 'opt_out' ? decideLeft(states) : decideUnseen(states);
+  const known = { states, person, policy };
+  const { row, do: verdict } = rules.find(({ matches }) => matches(known)) ?? unlisted;
+  return { row, do: verdict };
 }
 
-function decideGone(states: ChannelStates, person: Person, policy: ConsentPolicy): Verdict {
-  if (!person.present || !person.owned) return { row: 1, do: 'nothing' };
-  if (person.due) return { row: 2, do: 'delete' };
-  if (states.observed !== 'opt_in') return { row: 4, do: 'nothing' };
-  return { row: 3, do: policy.absent === 'opt_out' ? 'opt_out' : 'nothing' };
-}
-
-function decideOut(states: ChannelStates, person: Person): Verdict {
-  if (!person.present)
-    return states.observed ? { row: 0, do: 'conflict' } : { row: 8, do: 'nothing' };
-  return states.observed === 'opt_in' ? { row: 6, do: 'opt_out' } : { row: 7, do: 'nothing' };
-}
-
-function decideMissing(states: ChannelStates, person: Person, policy: ConsentPolicy): Verdict {
-  if (states.observed) return { row: 0, do: 'conflict' };
-  if (!person.owned) return { row: 12, do: 'create' };
-  return { row: 11, do: policy.missing === 'recreate' ? 'create' : 'conflict' };
-}
-
-function decideLeft({ recorded, newer }: ChannelStates): Verdict {
-  if (recorded?.is === 'opt_in') return { row: 15, do: 'conflict' };
-  if (recorded?.by === 'us') return { row: 16, do: 'opt_in' };
-  return { row: 17, do: newer ? 'opt_in' : 'conflict' };
-}
-
-function decideUnseen({ recorded }: ChannelStates): Verdict {
-  if (recorded?.is === 'opt_in') return { row: 14, do: 'conflict' };
-  return recorded?.by === 'platform' ? { row: 18, do: 'conflict' } : { row: 13, do: 'opt_in' };
-}
+const unlisted: Verdict = { row: 0, do: 'conflict' };
 
 /** What was seen of one person, and when. */
 export interface Sight {

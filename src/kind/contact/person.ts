@@ -93,7 +93,9 @@ function factsOf(states: States, rules: PersonRules): Facts {
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
       owned: recorded !== undefined || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
-      due: false,
+      // A record that says so itself is enough.
+      due: states.desired.length > 0,
+      deletable: false,
     },
   };
 }
