@@ -336,7 +336,8 @@ function isExcused(
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   // Nobody can tell the platform's own default from what a person said elsewhere.
   const isDefault = fallbackOf(story) === 'opt_out';
-  if (isDefault && there.some(({ made }) => made.by === 'others')) return true;
+  const everywhere = [...there, ...keys.flatMap((one) => witness.present(one))];
+  if (isDefault && everywhere.some(({ made }) => made.by === 'others')) return true;
   // What had no answer may have been done, and taken back by the person.
   const isOut = there.some(
     (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',
