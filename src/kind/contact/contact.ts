@@ -1,7 +1,7 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import type { ObservedRow } from '../../model/record.ts';
+import { canonicalJson, type ObservedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
@@ -86,17 +86,20 @@ function isUnchanged(now: ObservedRow, { body }: Change): boolean {
   return changed === undefined || observedBody.parse(JSON.parse(now.body)).changed === changed;
 }
 
-/** Who left under a former address after it was last seen is not opted in under the new one. */
+/**
+ * Who left under a former address after it was last seen is not opted in under the new one. The
+ * address is searched for: it may have another contact by now.
+ */
 async function lookBack(
   access: Access,
   change: Change,
   known: Known,
 ): Promise<Outcome | undefined> {
   const { former } = enrolmentBody.parse(JSON.parse(change.body));
-  for (const { key, id, shown } of former) {
-    const now = await retrieve(access, { key, target: id }, known.signal);
-    if (now?.fingerprint === shown) continue;
+  for (const { key, shown } of former) {
     const rows = await search(access, key, known.signal);
+    const found = rows.map((row) => row.fingerprint).toSorted();
+    if (canonicalJson(found) === canonicalJson(shown)) continue;
     return { is: 'stale', about: key, observed: rows, why: 'a former contact changed' };
   }
   return undefined;

@@ -20,6 +20,7 @@ import {
   type Person,
   type Verdict,
 } from './decide.ts';
+import { fingerprintOf } from './observe.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -190,9 +191,9 @@ function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts)
  */
 function markEnrolments(decision: Decision, { states, desired, recorded, shown }: Facts): void {
   const forbids = [...desired.values()].includes('opt_out');
-  const former = states.former.flatMap(({ row: { key, id, shown }, seen: [now] }) =>
-    id === undefined ? [] : [{ key, id, shown: now?.fingerprint ?? shown }],
-  );
+  const former = states.former
+    .filter(({ row }) => row.id !== undefined)
+    .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const isOut = recorded?.channels[change.part]?.made !== undefined;
@@ -200,6 +201,12 @@ function markEnrolments(decision: Decision, { states, desired, recorded, shown }
     return { ...change, body: canonicalJson({ forbids, former, changed }) };
   };
   decision.changes = decision.changes.map(mark);
+}
+
+/** How the contacts of a former address are shown, or were last. */
+function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): string[] {
+  if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
+  return recordedBody.parse(JSON.parse(body)).contacts.map(fingerprintOf).toSorted();
 }
 
 function conflictProblem(key: Key, part: string, fault: Fault): Problem {

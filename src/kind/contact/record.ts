@@ -55,15 +55,13 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
  * channel. changed: of an opt_in that outweighs an opt-out, how the contact was. former: her
- * contacts under former addresses, as they were recorded.
+ * contacts under former addresses, as they were shown last: fingerprints, sorted.
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
   /** Where it outweighs an opt-out: how the contact must still be. */
   changed: z.string().optional(),
-  former: z
-    .array(z.object({ key: z.string(), id: z.string(), shown: z.string().optional() }))
-    .default([]),
+  former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
 });
 
 /** What a change of a subscription says. */
