@@ -4,6 +4,8 @@
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
  * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
+ * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
+ *   by one has none. It throws what reading throws.
  * - `decide` is pure: what to do with one record, from the three things known about it. Called
  *   twice
  *   on an unchanged world the second decision holds no changes.
@@ -35,6 +37,7 @@ export interface Kind {
   readonly decidesAbsent: boolean;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
+  find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
@@ -61,6 +64,15 @@ export interface Page {
   total: number;
   /** When the platform answered, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
+}
+
+/**
+ * What asking for one record gave. alone: it is there, and nothing else is known of its key. whole:
+ * it is gone, and `rows` are all that its key has now.
+ */
+export interface Found {
+  is: 'alone' | 'whole';
+  rows: ObservedRow[];
 }
 
 /** What is known about one record when it is decided upon. */

@@ -10,6 +10,11 @@ export interface Recorded {
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  /**
+   * Rows whose record this run's listing did not show: at most `most`, in the order of their keys,
+   * beginning at a share (0 to 1) of those that are left over then.
+   */
+  unlisted(kind: KindName, most: number, from: number): RecordedRow[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   count(kind: KindName): number;
@@ -46,6 +51,14 @@ export function recordedIn(db: Database): Recorded {
        join recorded r on r.kind = d.kind and r.key = d.key
      where d.kind = ? and d.id <> ''`,
   );
+  const isUnlisted = `r.kind = ? and r.id is not null and not exists (
+    select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
+  const countUnlisted = db.prepare<[string], { n: number }>(
+    `select count(*) n from recorded r where ${isUnlisted}`,
+  );
+  const unlisted = db.prepare<[string, number, number], StoredRecord>(
+    `select r.* from recorded r where ${isUnlisted} order by r.key limit ? offset ?`,
+  );
   const put = db.prepare<StoredRecord>(
     `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
@@ -61,6 +74,11 @@ export function recordedIn(db: Database): Recorded {
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
     adoptOrigins: (kind) => void adoptOrigins.run(kind),
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    unlisted: (kind, most, from) => {
+      const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
+      const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
+      return rows.flatMap((row) => fromStored(row) ?? []);
+    },
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
     count: (kind) => count.get(kind)?.n ?? 0,

@@ -78,7 +78,7 @@ async function listAll(course: Course): Promise<void> {
   await each(parts, parts.length, async (part) => {
     const { kind } = part;
     try {
-      const listing = await observe(run, kind);
+      const listing = await observe(run, kind, brake);
       if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
       known.set(kind, { certified: knowledgeOf(course, kind).certified, listing });
     } catch (error) {

@@ -1,12 +1,13 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import type { ObservedRow } from '../../model/record.ts';
+import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
 import {
   acked,
+  type Found,
   type Kind,
   type Known,
   type Outcome,
@@ -42,6 +43,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       return { rows, total: page.total, date: page.date };
     },
+    find: (row, signal) => find(access, row, signal),
     decide: (states) => decidePerson(states, { channels, policy }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -50,6 +52,17 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
   };
+}
+
+/** Only a 404 says that a contact is gone, and that of its address only a search says something. */
+async function find(
+  access: Access,
+  { key, id = '' }: RecordedRow,
+  signal: AbortSignal,
+): Promise<Found> {
+  const contact = await access.platform.retrieve(id, { signal });
+  if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
+  return { is: 'whole', rows: await search(access, key, signal) };
 }
 
 interface Access {
