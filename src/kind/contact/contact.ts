@@ -29,7 +29,10 @@ export interface ContactOptions {
 
 export function contactKind({ fields, policy, platform }: ContactOptions): Kind {
   const channels = fields.channels.map((channel) => channel.id);
-  const access: Access = { platform, channels: new Set(channels) };
+  const replaces = new Map(
+    fields.channels.flatMap(({ id, replaces: old }) => (old === undefined ? [] : [[id, old]])),
+  );
+  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
   return {
     name: 'contact',
     fields: fieldNames(fields),
@@ -44,7 +47,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
       return { rows, total: page.total, date: page.date };
     },
     find: (row, signal) => find(access, row, signal),
-    decide: (states) => decidePerson(states, { channels, policy }),
+    decide: (states) => decidePerson(states, { channels, replaces, policy }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
@@ -67,6 +70,7 @@ async function find(
 
 interface Access {
   platform: Platform['contacts'];
+  /** Those that are looked at: the configured ones, and those they took over from. */
   channels: ReadonlySet<string>;
 }
 

@@ -3,23 +3,18 @@
  */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
-import {
-  canonicalJson,
-  type Fault,
-  type Key,
-  type ObservedRow,
-  type RecordedRow,
-} from '../../model/record.ts';
+import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
+import { conflictOf, contradiction, severalContacts } from './conflict.ts';
 import {
   decideChannel,
   isNewer,
-  seen,
   type ConsentPolicy,
   type Person,
+  type Sight,
   type Verdict,
 } from './decide.ts';
+import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -28,9 +23,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 
-export interface PersonRules {
-  /** Configured channels, in the order of the configuration. */
-  channels: readonly string[];
+export interface PersonRules extends Channels {
   policy: ConsentPolicy;
 }
 
@@ -71,6 +64,8 @@ interface Facts {
   shown: ObservedContact[];
   /** The same, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
+  /** What is recorded of her by what is seen now. */
+  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
 function factsOf(states: States, rules: PersonRules): Facts {
@@ -86,7 +81,14 @@ function factsOf(states: States, rules: PersonRules): Facts {
     recorded,
     shown,
     contacts,
-    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules.channels)),
+    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules)),
+    now: {
+      channels: memberships(recorded, contacts, {
+        ...rules,
+        sight: sightOf(states, { recorded, shown }),
+      }),
+      outgrown: outgrown(recorded, contacts, rules.replaces),
+    },
     desired,
     person: {
       present: contacts.length > 0,
@@ -108,7 +110,9 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
     observed: strictestOf(contacts, channel),
     newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
-  const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
+  const { replaces } = rules;
+  const decided = decideChannel(known, person, rules.policy);
+  const verdict = guarded(decided, channel, { ...facts, replaces });
   act(decision, verdict, { key: states.key, channel, contacts });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
@@ -118,24 +122,7 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
 /** Whether what the CRM states is newer than the opt-out can be. */
 function outweighs(facts: Facts, channel: string): boolean {
   const { desired, by } = facts.states;
-  return isNewer(statedAt(desired, channel), seenNow(facts, channel), by);
-}
-
-/** What is known of somebody under a former address: what was recorded, and what is shown since. */
-function pastOf(
-  row: RecordedRow,
-  rows: readonly ObservedRow[],
-  all: readonly string[],
-): RecordedContact {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
-  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
-  const channels = { ...recorded.channels };
-  for (const channel of all) {
-    const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
-    const is = seen(channels[channel], strictestOf(shown, channel), sight);
-    if (is) channels[channel] = is;
-  }
-  return { ...recorded, contacts: [...recorded.contacts, ...shown], channels };
+  return isNewer(statedAt(desired, channel), facts.now.channels[channel], by);
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
@@ -165,22 +152,6 @@ function defaultsIn(
 function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
   const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
   return { ...contact, channels: Object.fromEntries(said) };
-}
-
-/**
- * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * and who left under a former address stays out under the new one.
- */
-function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts): Verdict {
-  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
-  const leftThis = ({ contacts, channels }: RecordedContact): boolean => {
-    const membership = channels[channel];
-    const out = membership?.is === 'opt_out' && membership.by === 'platform';
-    return out || contacts.some((contact) => contact.left);
-  };
-  if (former.some(leftThis)) return { row: beyond.formerAddress, do: 'conflict' };
-  const vanished = verdict.do === 'create' && recorded;
-  return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
 }
 
 /**
@@ -237,30 +208,24 @@ function act(
   }
 }
 
-/** What is recorded of a channel by what is seen of it now. */
-function seenNow({ states, recorded, shown, contacts }: Facts, channel: string) {
+function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
   const known = recorded?.contacts ?? [];
   const isKnown = (contact: ObservedContact): boolean =>
     known.some(({ id, changed }) => id === contact.id && changed === contact.changed);
-  return seen(recorded?.channels[channel], strictestOf(contacts, channel), {
-    present: contacts.length > 0,
+  return {
+    present: shown.length > 0,
     before: states.recorded?.seenAt ?? null,
     by: states.by,
     changed: !shown.every(isKnown),
-  });
+  };
 }
 
 function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
-  const { states, rules, recorded, shown } = facts;
-  const channels = { ...recorded?.channels };
-  for (const channel of rules.channels) {
-    const is = seenNow(facts, channel);
-    if (is) channels[channel] = is;
-  }
+  const { states, recorded, shown, now } = facts;
   const body: RecordedContact = {
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
-    channels,
+    ...now,
   };
   const [row, twin] = states.desired;
   return {
@@ -270,7 +235,7 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     ownership: states.recorded?.ownership ?? 'adopted',
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    ...sightOf(states),
+    ...shownOf(states),
   };
 }
 
@@ -280,7 +245,7 @@ function idOf({ states, shown }: Facts): string | undefined {
   return (ours ?? shown[0])?.id;
 }
 
-function sightOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+function shownOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }

@@ -17,7 +17,7 @@ export const desiredBody = z.object({
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
 
-/** What the platform shows, of the configured channels only. */
+/** What the platform shows, of the configured channels and those they replace only. */
 export const observedBody = z.object({
   id: z.string(),
   /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
@@ -49,6 +49,8 @@ export const recordedBody = z.object({
   /** Channels on which the creation itself left an opt-out that nobody made. */
   defaults: z.array(z.string()),
   channels: z.record(z.string(), membership),
+  /** Channels that she joined by herself after she left the ones they took over from. */
+  outgrown: z.array(z.string()).default([]),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
