@@ -35,6 +35,8 @@ export interface Kind {
   readonly keyedById: boolean;
   /** Whether recorded records that the source no longer names are decided upon one by one. */
   readonly decidesAbsent: boolean;
+  /** Undefined where records are in no parts. */
+  readonly parts?: Parts;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
@@ -51,6 +53,16 @@ export interface Kind {
     change: Change,
     ack: Acked & { at: number },
   ): RecordedRow | undefined;
+}
+
+/** The parts of the platform that a kind's records can be in, as contacts are in channels. */
+export interface Parts {
+  /** Those that are kept equal. */
+  names: readonly string[];
+  /** Which a record is recorded in. */
+  recorded(row: RecordedRow): string[];
+  /** Which are shown of it, however it stands there. */
+  shown(row: ObservedRow): string[];
 }
 
 export interface PageQuery {
@@ -100,6 +112,8 @@ export interface States {
   at: number;
   /** When it had ended; what it shows was so by then. */
   by: number;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
 }
 
 export interface Decision {

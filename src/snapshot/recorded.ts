@@ -15,6 +15,8 @@ export interface Recorded {
    * beginning at a share (0 to 1) of those that are left over then.
    */
   unlisted(kind: KindName, most: number, from: number): RecordedRow[];
+  /** The next rows after the key `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): RecordedRow[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   count(kind: KindName): number;
@@ -59,6 +61,9 @@ export function recordedIn(db: Database): Recorded {
   const unlisted = db.prepare<[string, number, number], StoredRecord>(
     `select r.* from recorded r where ${isUnlisted} order by r.key limit ? offset ?`,
   );
+  const next = db.prepare<[string, string, number], StoredRecord>(
+    'select * from recorded where kind = ? and key > ? order by key limit ?',
+  );
   const put = db.prepare<StoredRecord>(
     `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
@@ -79,6 +84,8 @@ export function recordedIn(db: Database): Recorded {
       const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
       return rows.flatMap((row) => fromStored(row) ?? []);
     },
+    next: (kind, after, most) =>
+      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
     count: (kind) => count.get(kind)?.n ?? 0,

@@ -13,6 +13,8 @@ export interface Knowledge {
   certified: boolean;
   /** Undefined in a fast run: nothing was listed. */
   listing: Listing | undefined;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
 }
 
 interface Deciding {
@@ -121,6 +123,7 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
     certified: known.certified,
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
+    lost: known.lost,
   };
 }
 

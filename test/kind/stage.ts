@@ -133,6 +133,7 @@ export function states(known: Partial<States>): States {
     certified: true,
     at: LATER,
     by: LATER,
+    lost: new Set(),
     ...known,
   };
 }

@@ -19,6 +19,7 @@ import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
 import { contactKey, observe } from './observe.ts';
+import { partsOf } from './parts.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
@@ -40,6 +41,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     needsCertificate: true,
     decidesAbsent: false,
     keyedById: false,
+    parts: partsOf(channels),
     desire: (value, place) => desireContact(fields, value, place),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });

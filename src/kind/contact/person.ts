@@ -42,7 +42,8 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   for (const channel of rules.channels) decideOne(decision, channel, facts);
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
-  const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
+  const isDone = decision.changes.length + decision.problems.length === 0;
+  const isSettled = states.certified && isDone && states.lost.size === 0;
   decision.changes = decision.changes.filter(allowed);
   if (facts.recorded || (facts.person.present && facts.person.owned)) {
     decision.note = noteOf(facts, isSettled);
@@ -84,7 +85,8 @@ function factsOf(states: States, rules: PersonRules): Facts {
     former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules)),
     now: {
       channels: memberships(recorded, contacts, {
-        ...rules,
+        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+        replaces: rules.replaces,
         sight: sightOf(states, { recorded, shown }),
       }),
       outgrown: outgrown(recorded, contacts, rules.replaces),
@@ -112,11 +114,19 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
   };
   const { replaces } = rules;
   const decided = decideChannel(known, person, rules.policy);
-  const verdict = guarded(decided, channel, { ...facts, replaces });
+  const verdict = states.lost.has(channel)
+    ? withoutConclusion(decided)
+    : guarded(decided, channel, { ...facts, replaces });
   act(decision, verdict, { key: states.key, channel, contacts });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** Of a channel that is lost as a whole only what the CRM forbids is done. */
+function withoutConclusion(verdict: Verdict): Verdict {
+  const isBold = verdict.do === 'create' || verdict.do === 'opt_in' || verdict.do === 'conflict';
+  return isBold ? { ...verdict, do: 'nothing' } : verdict;
 }
 
 /** Whether what the CRM states is newer than the opt-out can be. */
@@ -245,7 +255,10 @@ function idOf({ states, shown }: Facts): string | undefined {
   return (ours ?? shown[0])?.id;
 }
 
-function shownOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+/** Whom the CRM does not name is looked at again only where it is not known what she showed. */
+function shownOf(states: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const { observed, sight, recorded, desired, lost, at } = states;
+  if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
