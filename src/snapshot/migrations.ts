@@ -58,6 +58,9 @@ export const migrations: readonly string[] = [
      from problem;
    drop table problem;
    alter table problem_new rename to problem;`,
+
+  // Who has another address by now is asked for by the old one.
+  'create index origin_by_key on origin (kind, key);',
 ];
 
 /**

@@ -6,6 +6,8 @@ export interface Recorded {
   get(kind: KindName, key: Key): RecordedRow | undefined;
   /** Rows of other keys that one of these ids of the source was last seen under. */
   ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
+  /** Other keys that this run's reading has for the ids which once stood under this one. */
+  successors(kind: KindName, key: Key): Key[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
@@ -53,6 +55,36 @@ export function recordedIn(db: Database): Recorded {
        join recorded r on r.kind = d.kind and r.key = d.key
      where d.kind = ? and d.id <> ''`,
   );
+  const put = db.prepare<StoredRecord>(
+    `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
+  );
+  const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  const any = db.prepare('select 1 from recorded limit 1');
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from recorded where kind = ?',
+  );
+  return {
+    ...rangesIn(db),
+    get: (kind, key) => fromStored(get.get(kind, key)),
+    ofOrigins: (kind, ids, notKey) =>
+      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
+    adoptOrigins: (kind) => void adoptOrigins.run(kind),
+    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    put: (row) => void put.run(toStored(row)),
+    drop: (kind, key) => void drop.run(kind, key),
+    count: (kind) => count.get(kind)?.n ?? 0,
+    isEmpty: () => any.get() === undefined,
+  };
+}
+
+/** Which of the recorded rows a run has to look through. */
+function rangesIn(db: Database): Pick<Recorded, 'successors' | 'unlisted' | 'next'> {
+  const successors = db.prepare<[string, string], { key: string }>(
+    `select distinct d.key from origin o indexed by origin_by_key
+       join temp.desired d on d.kind = o.kind and d.id = o.id
+     where o.kind = ? and o.key = ? and d.key <> o.key order by d.key`,
+  );
   const isUnlisted = `r.kind = ? and r.id is not null and not exists (
     select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
   const countUnlisted = db.prepare<[string], { n: number }>(
@@ -64,21 +96,8 @@ export function recordedIn(db: Database): Recorded {
   const next = db.prepare<[string, string, number], StoredRecord>(
     'select * from recorded where kind = ? and key > ? order by key limit ?',
   );
-  const put = db.prepare<StoredRecord>(
-    `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
-     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
-  );
-  const drop = db.prepare('delete from recorded where kind = ? and key = ?');
-  const any = db.prepare('select 1 from recorded limit 1');
-  const count = db.prepare<[string], { n: number }>(
-    'select count(*) n from recorded where kind = ?',
-  );
   return {
-    get: (kind, key) => fromStored(get.get(kind, key)),
-    ofOrigins: (kind, ids, notKey) =>
-      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
-    adoptOrigins: (kind) => void adoptOrigins.run(kind),
-    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    successors: (kind, key) => successors.all(kind, key).map((row) => row.key),
     unlisted: (kind, most, from) => {
       const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
       const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
@@ -86,10 +105,6 @@ export function recordedIn(db: Database): Recorded {
     },
     next: (kind, after, most) =>
       next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
-    put: (row) => void put.run(toStored(row)),
-    drop: (kind, key) => void drop.run(kind, key),
-    count: (kind) => count.get(kind)?.n ?? 0,
-    isEmpty: () => any.get() === undefined,
   };
 }
 

@@ -128,6 +128,7 @@ export function states(known: Partial<States>): States {
     desired: [],
     recorded: undefined,
     former: [],
+    successors: [],
     observed: [],
     sight: 'listed',
     certified: true,

@@ -232,3 +232,15 @@ test('people who sign up while it lasts do not stop the proof', async () => {
   expect(summary.certificate.platform).toBe(true);
   expect(countOf(asked, '/retrieve/')).toBe(1);
 });
+
+test('a route that may not be used to look by holds up no opt-out', async () => {
+  const world = ailing();
+  const { stage, now } = world;
+  await known(3, world);
+  now.more = 1;
+  now.retrieve = refusal(403);
+  stage.emulator.dashboard.deleteContact(addressOf(1));
+  stage.people[0] = { ...stage.people[0], ch_news: 'no' };
+  await stage.sync();
+  expect(stage.writes()).toMatchObject([{ subscription: 'opt_out', status: 201 }]);
+});

@@ -4,9 +4,14 @@ import type { Fault } from '../../model/record.ts';
 /**
  * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
  * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
- * the channel that this one took over from.
+ * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  */
-export const beyond = { formerAddress: 19, leftBefore: 20, replacedChannel: 21 } as const;
+export const beyond = {
+  formerAddress: 19,
+  leftBefore: 20,
+  replacedChannel: 21,
+  movedAway: 22,
+} as const;
 
 export function severalContacts(count: number, channel: string): Fault {
   return {

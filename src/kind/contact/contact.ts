@@ -78,10 +78,12 @@ interface Access {
 
 /**
  * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
- * and deleted only right after a look. An opt-out needs none: it can do no harm.
+ * and deleted only right after a look. An opt-out needs none: it can do no harm, unless it is meant
+ * for an old address, and the contact has the new one by now.
  */
 async function look(access: Access, change: Change, known: Known): Promise<Outcome | undefined> {
-  if (change.op === 'opt_out' || (known.fresh && change.op !== 'delete')) return undefined;
+  const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
+  if (isPlain || (known.fresh && change.op !== 'delete')) return undefined;
   if (change.op === 'create') {
     const found = await search(access, change.key, known.signal);
     if (found.length > 0) return stale(found, 'found on the platform');

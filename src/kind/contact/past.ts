@@ -32,7 +32,7 @@ interface Remembered {
 
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * who left under a former address stays out under the new one, and who left a channel stays out of
+ * who left under a former address stays out under the new one (a bounce was that address's), and who left a channel stays out of
  * the one that took over from it.
  */
 export function guarded(
@@ -43,8 +43,10 @@ export function guarded(
   if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
   const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
   const leftAll = ({ contacts }: RecordedContact): boolean => contacts.some(({ left }) => left);
+  const isGone = ({ contacts }: RecordedContact): boolean =>
+    contacts.some(({ left, bounced }) => left && !bounced);
   const isOut = (past: RecordedContact): boolean =>
-    isTheirs(past.channels[channel]) || leftAll(past) || leftReplaced(past, channel, replaces);
+    isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
   if (former.some(isOut)) return refuse(beyond.formerAddress);
   if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
   const vanished = verdict.do === 'create' && recorded;

@@ -5,7 +5,7 @@ import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { conflictOf, contradiction, severalContacts } from './conflict.ts';
+import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import {
   decideChannel,
   isNewer,
@@ -14,6 +14,7 @@ import {
   type Sight,
   type Verdict,
 } from './decide.ts';
+import { hasMoved } from './moved.ts';
 import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -117,7 +118,10 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
   const verdict = states.lost.has(channel)
     ? withoutConclusion(decided)
     : guarded(decided, channel, { ...facts, replaces });
-  act(decision, verdict, { key: states.key, channel, contacts });
+  const moved = verdict.do === 'nothing' && person.owned && hasMoved(states, channel);
+  const done: Verdict = moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict;
+  const body = moved ? canonicalJson({ moved }) : '{}';
+  act(decision, done, { key: states.key, channel, contacts, body });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
@@ -187,13 +191,16 @@ function conflictProblem(key: Key, part: string, fault: Fault): Problem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 
-function act(
-  decision: Decision,
-  verdict: Verdict,
-  { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
-): void {
+interface Acting {
+  key: Key;
+  channel: string;
+  contacts: ObservedContact[];
+  body: string;
+}
+
+function act(decision: Decision, verdict: Verdict, { key, channel, contacts, body }: Acting): void {
   const change = (op: Change['op'], at: number, target?: string): Change => {
-    return { kind: 'contact', key, op, part: channel, target, body: '{}', phase: at };
+    return { kind: 'contact', key, op, part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
     decision.problems.push(conflictProblem(key, channel, fault));

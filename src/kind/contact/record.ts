@@ -22,6 +22,8 @@ export const observedBody = z.object({
   id: z.string(),
   /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
   left: z.boolean(),
+  /** Left, and only since mail to this address bounced: that is the address's, not hers. */
+  bounced: z.boolean().optional(),
   channels: z.record(z.string(), subscription),
   /**
    * When the contact last changed, in the platform's own words. Never compared with our time:
@@ -61,6 +63,11 @@ export type RecordedContact = z.infer<typeof recordedBody>;
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
+  /**
+   * Of an opt-out: nobody said so, but the CRM has another address of hers by now. It counts as one
+   * for absence.
+   */
+  moved: z.boolean().default(false),
   /** Where it outweighs an opt-out: how the contact must still be. */
   changed: z.string().optional(),
   former: z
