@@ -72,7 +72,8 @@ export function problemsIn(db: Database): Problems {
   );
   const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
   const dropUnnamed = db.prepare(
-    `delete from problem where kind = ? and desired is not null and retry_at is null and not exists (
+    `delete from problem
+     where kind = ? and desired is not null and retry_at is null and not exists (
        select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
   );
   const drop = db.prepare(

@@ -1,4 +1,4 @@
-/** The table of moved.ts, row by row: what becomes of an old address, by what is known of the new. */
+/** The table of moved.ts, row by row: what becomes of an old address. */
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';

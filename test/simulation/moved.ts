@@ -1,4 +1,4 @@
-/** People whose address changed in the CRM: what may, and in the end must, become of the old one. */
+/** People whose address changed in the CRM: what may, and what must become of the old one. */
 import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
 import type { Witness } from './witness.ts';

@@ -1,6 +1,6 @@
 /**
- * Who has another address in the CRM by now is opted out under the old one, once the new one stands.
- * Per channel, of the new address:
+ * Who has another address in the CRM by now is opted out under the old one, once the new one
+ * stands. Per channel, of the new address:
  *
  *   the CRM wants    recorded                  →
  *   out              any                       opt_out: what she says now holds for the old one too

@@ -32,8 +32,8 @@ interface Remembered {
 
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * who left under a former address stays out under the new one (a bounce was that address's), and who left a channel stays out of
- * the one that took over from it.
+ * who left under a former address stays out under the new one, unless mail to the former one merely
+ * bounced; and who left a channel stays out of the one that took over from it.
  */
 export function guarded(
   verdict: Verdict,
