@@ -93,13 +93,20 @@ const channel = z
         'Column or dotted path of the CRM record: what this person wants of the channel;' +
           ' or a condition',
       ),
-    replaces: text('Id of a channel this one took over from').optional(),
+    replaces: text(
+      'Id of a channel this one took over from: who left that one is not opted in here',
+    ).optional(),
   })
   .describe('id and subscription of one channel');
 
 /** Of an entry that may be no channel at all. */
 function idOf(entry: unknown): unknown {
   return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
+}
+
+function replacedBy(entry: unknown): unknown {
+  const replaces = typeof entry === 'object' && entry !== null && 'replaces' in entry;
+  return replaces ? entry.replaces : undefined;
 }
 
 const channels = z
@@ -111,6 +118,14 @@ const channels = z
       if (id === undefined || ids.indexOf(id) === index) continue;
       const message = 'is the id of an earlier channel too → keep one of the two';
       context.addIssue({ code: 'custom', path: [index, 'id'], message });
+    }
+    for (const [index, replaced] of list.map(replacedBy).entries()) {
+      if (replaced === undefined || !ids.includes(replaced)) continue;
+      const message =
+        ids[index] === replaced
+          ? 'names the channel itself → name the one it took over from'
+          : 'names a channel that is kept equal itself → remove that one from the list, or this';
+      context.addIssue({ code: 'custom', path: [index, 'replaces'], message });
     }
   }, onList)
   .describe('The channels to keep equal, at least one');

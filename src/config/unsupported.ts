@@ -19,7 +19,6 @@ interface Unsupported {
 export const unsupported: readonly Unsupported[] = [
   row('policy.deletes', { harmless: 'off', what: 'deleting people is' }),
   row('policy.absent', { harmless: 'keep', what: 'opting out people who left the CRM is' }),
-  row('contacts.channels.*.replaces', { what: 'carrying opt-outs from another channel is' }),
   row('contacts.webhook', { what: 'receiving events is' }),
   row('contacts.source.type', {
     refused: (type) => type === 'ndjson' || type === 'http',

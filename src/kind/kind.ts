@@ -4,6 +4,8 @@
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
  * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
+ * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
+ *   by one has none. It throws what reading throws.
  * - `decide` is pure: what to do with one record, from the three things known about it. Called
  *   twice
  *   on an unchanged world the second decision holds no changes.
@@ -33,8 +35,11 @@ export interface Kind {
   readonly keyedById: boolean;
   /** Whether recorded records that the source no longer names are decided upon one by one. */
   readonly decidesAbsent: boolean;
+  /** Undefined where records are in no parts. */
+  readonly parts?: Parts;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
+  find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
@@ -50,6 +55,16 @@ export interface Kind {
   ): RecordedRow | undefined;
 }
 
+/** The parts of the platform that a kind's records can be in, as contacts are in channels. */
+export interface Parts {
+  /** Those that are kept equal. */
+  names: readonly string[];
+  /** Which a record is recorded in. */
+  recorded(row: RecordedRow): string[];
+  /** Which are shown of it, however it stands there. */
+  shown(row: ObservedRow): string[];
+}
+
 export interface PageQuery {
   page: number;
   limit: number;
@@ -61,6 +76,15 @@ export interface Page {
   total: number;
   /** When the platform answered, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
+}
+
+/**
+ * What asking for one record gave. alone: it is there, and nothing else is known of its key. whole:
+ * it is gone, and `rows` are all that its key has now.
+ */
+export interface Found {
+  is: 'alone' | 'whole';
+  rows: ObservedRow[];
 }
 
 /** What is known about one record when it is decided upon. */
@@ -75,6 +99,12 @@ export interface States {
    * now, if it was listed.
    */
   former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
+  /**
+   * The other keys that the source has by now for what once had this one, and what is wanted and
+   * recorded of them: only in a full run on a certified reading, when nothing in it has this key
+   * any more, and only of what the platform showed in this run.
+   */
+  successors: readonly { desired: readonly DesiredRow[]; recorded: RecordedRow | undefined }[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
   /**
@@ -88,6 +118,8 @@ export interface States {
   at: number;
   /** When it had ended; what it shows was so by then. */
   by: number;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
 }
 
 export interface Decision {

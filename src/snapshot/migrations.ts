@@ -58,6 +58,9 @@ export const migrations: readonly string[] = [
      from problem;
    drop table problem;
    alter table problem_new rename to problem;`,
+
+  // Who has another address by now is asked for by the old one.
+  'create index origin_by_key on origin (kind, key);',
 ];
 
 /**
@@ -68,7 +71,7 @@ export const stagingTables = `
   create temp table desired (
     kind text not null, id text not null, key text, alias text not null, place text not null,
     body text not null, fingerprint text not null, wants integer not null,
-    reason text, fix text
+    reason text, fix text, again integer not null default 0
   );
   create index temp.desired_by_key on desired (kind, key);
   create index temp.desired_by_id on desired (kind, id);

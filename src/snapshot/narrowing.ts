@@ -30,6 +30,13 @@ const shown = `select key, count(*) n, max(fingerprint) fingerprint
 const parked = `union all
   select kind, key from problem where kind = @kind and desired is not null`;
 
+/** Recorded under a key that the source has replaced by another one. */
+const moved = `union all
+  select @kind, r.key from recorded r where r.kind = @kind and r.id is not null
+    and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
+    and exists (select 1 from origin o join temp.desired d on d.kind = o.kind and d.id = o.id
+      where o.kind = @kind and o.key = r.key)`;
+
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
 
@@ -47,6 +54,7 @@ export function narrowingIn(db: Database): Narrowing {
        left join (${shown}) o on o.key = r.key
      where r.kind = @kind and (@absent or r.shown is not o.fingerprint or o.n > 1)
        and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
+     ${moved}
      ${parked}`,
   );
   const fast = db.prepare(

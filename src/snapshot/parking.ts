@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Problem } from '../model/problem.ts';
+import type { KindName } from '../model/record.ts';
 
 /** The known problems as a whole, and what of them is parked (problems.ts): looked at, let go. */
 export interface Parking {
@@ -8,6 +9,8 @@ export interface Parking {
   /** Opt-outs that the platform refused, the oldest first. */
   refusedOptOuts(count: number): RefusedOptOut[];
   countRefusedOptOuts(): number;
+  /** The parts that are a problem of their own: it stands under the part's name. */
+  parts(kind: KindName): string[];
   /** Of which records something is parked. */
   records(): Named[];
   /**
@@ -53,6 +56,9 @@ export function parkingIn(db: Database): Parking {
   const records = db.prepare<[], Named>(
     'select distinct kind, key from problem where desired is not null order by kind, key',
   );
+  const parts = db.prepare<[string], { key: string }>(
+    `select key from problem where kind = ? and class = 'conflict' and key = part`,
+  );
   const release = db.prepare(
     `update problem set desired = '${released}', attempts = 0,
        retry_at = iif(retry_at is null, null, 0)
@@ -62,6 +68,7 @@ export function parkingIn(db: Database): Parking {
     counts: () => counts.all(),
     refusedOptOuts: (count) => optOuts.all(count),
     countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
+    parts: (kind) => parts.all(kind).map(({ key }) => key),
     records: () => records.all(),
     release: ({ kind, key }) => release.run(kind, key).changes,
   };

@@ -6,10 +6,19 @@ export interface Recorded {
   get(kind: KindName, key: Key): RecordedRow | undefined;
   /** Rows of other keys that one of these ids of the source was last seen under. */
   ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
+  /** Other keys that this run's reading has for the ids which once stood under this one. */
+  successors(kind: KindName, key: Key): Key[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  /**
+   * Rows whose record this run's listing did not show: at most `most`, in the order of their keys,
+   * beginning at a share (0 to 1) of those that are left over then.
+   */
+  unlisted(kind: KindName, most: number, from: number): RecordedRow[];
+  /** The next rows after the key `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): RecordedRow[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   count(kind: KindName): number;
@@ -56,6 +65,7 @@ export function recordedIn(db: Database): Recorded {
     'select count(*) n from recorded where kind = ?',
   );
   return {
+    ...rangesIn(db),
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofOrigins: (kind, ids, notKey) =>
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
@@ -65,6 +75,36 @@ export function recordedIn(db: Database): Recorded {
     drop: (kind, key) => void drop.run(kind, key),
     count: (kind) => count.get(kind)?.n ?? 0,
     isEmpty: () => any.get() === undefined,
+  };
+}
+
+/** Which of the recorded rows a run has to look through. */
+function rangesIn(db: Database): Pick<Recorded, 'successors' | 'unlisted' | 'next'> {
+  const successors = db.prepare<[string, string], { key: string }>(
+    `select distinct d.key from origin o indexed by origin_by_key
+       join temp.desired d on d.kind = o.kind and d.id = o.id
+     where o.kind = ? and o.key = ? and d.key <> o.key order by d.key`,
+  );
+  const isUnlisted = `r.kind = ? and r.id is not null and not exists (
+    select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
+  const countUnlisted = db.prepare<[string], { n: number }>(
+    `select count(*) n from recorded r where ${isUnlisted}`,
+  );
+  const unlisted = db.prepare<[string, number, number], StoredRecord>(
+    `select r.* from recorded r where ${isUnlisted} order by r.key limit ? offset ?`,
+  );
+  const next = db.prepare<[string, string, number], StoredRecord>(
+    'select * from recorded where kind = ? and key > ? order by key limit ?',
+  );
+  return {
+    successors: (kind, key) => successors.all(kind, key).map((row) => row.key),
+    unlisted: (kind, most, from) => {
+      const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
+      const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
+      return rows.flatMap((row) => fromStored(row) ?? []);
+    },
+    next: (kind, after, most) =>
+      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
   };
 }
 

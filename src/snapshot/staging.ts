@@ -16,11 +16,14 @@ export interface Staging {
    * Several addresses under one id of the source, unreadable ones included: all are invalid.
    */
   invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
-  /** An invalid record that names nobody stands under every key its id was last seen with. */
+  /**
+   * An invalid record stands under every key its id was last seen with as well: it is nobody who
+   * left. Where it names somebody itself, a key that has a record of its own is left to that.
+   */
   nameByOrigin(kind: KindName): void;
   desired(kind: KindName, key: Key): DesiredRow[];
   countDesired(kind: KindName): { records: number; valid: number; invalid: number };
-  /** Invalid records, in the order they were read, after row `after`. */
+  /** Invalid records, in the order they were read, each once, after row `after`. */
   invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
   addObserved(row: ObservedRow, key: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
@@ -62,6 +65,8 @@ interface StoredDesired extends Omit<DesiredRow, 'key' | 'wants' | 'invalid'> {
   wants: number;
   reason: string | null;
   fix: string | null;
+  /** Whether the same record stands under a key of its own as well. */
+  again?: number;
 }
 
 interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
@@ -96,10 +101,15 @@ function desiredIn(db: Database): DesiredPart {
        group by id having count(distinct coalesce(key, '')) > 1)`,
   );
   const named = db.prepare(
-    `insert into temp.desired (kind, id, key, alias, place, body, fingerprint, wants, reason, fix)
-     select d.kind, d.id, o.key, o.key, d.place, d.body, d.fingerprint, 0, d.reason, d.fix
+    `insert into temp.desired
+       (kind, id, key, alias, place, body, fingerprint, wants, reason, fix, again)
+     select d.kind, d.id, o.key, o.key, min(d.place), d.body, d.fingerprint, 0, d.reason, d.fix,
+       d.key is not null
      from temp.desired d join origin o on o.kind = d.kind and o.id = d.id
-     where d.kind = ? and d.key is null and d.id <> ''`,
+     where d.kind = ? and d.reason is not null and d.id <> '' and d.key is not o.key
+       and (d.key is null or not exists (
+         select 1 from temp.desired e where e.kind = d.kind and e.key = o.key))
+     group by d.id, o.key, d.key is null, iif(d.key is null, d.rowid, d.body)`,
   );
   const nameless = db.prepare(
     `delete from temp.desired where kind = @kind and key is null and id <> '' and exists (
@@ -116,7 +126,7 @@ function desiredIn(db: Database): DesiredPart {
   );
   const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
     `select rowid row, * from temp.desired
-     where kind = ? and rowid > ? and reason is not null order by rowid limit ?`,
+     where kind = ? and rowid > ? and reason is not null and not again order by rowid limit ?`,
   );
   return {
     addDesired: ({ invalid: fault, ...row }) =>
@@ -139,7 +149,7 @@ function desiredIn(db: Database): DesiredPart {
   };
 }
 
-function desiredFrom({ reason, fix, key, wants, ...row }: StoredDesired): DesiredRow {
+function desiredFrom({ reason, fix, key, wants, again: _, ...row }: StoredDesired): DesiredRow {
   return {
     ...row,
     key: key ?? undefined,

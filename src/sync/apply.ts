@@ -220,6 +220,25 @@ function acknowledge(
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
+  if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
+}
+
+/**
+ * What the record was called before may have waited for this. What was listed of it is recorded by
+ * now, with all that was done since; but not while the outcome of something is open.
+ */
+function reconsiderFormer({ run, kind, known }: Applying, key: Key): void {
+  if (!known.listing) return;
+  const { staging, recorded, narrowing, journal } = run.snapshot;
+  const ids = staging.desired(kind.name, key).map(({ id }) => id);
+  const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
+  const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
+  for (const old of former.filter((one) => !open.includes(one))) {
+    const isListed = staging.lookedAt(kind.name, old) === undefined;
+    if (isListed && staging.observed(kind.name, old).length === 0) continue;
+    if (isListed) staging.assume(kind.name, old);
+    narrowing.add(kind.name, old);
+  }
 }
 
 /**

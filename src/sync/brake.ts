@@ -16,7 +16,7 @@ import type { Kind, Outcome } from '../kind/kind.ts';
 export interface Brake {
   /** Whether this change must not be sent. */
   holds(kind: Kind, change: Change): boolean;
-  /** Whether it cannot be looked at before it is sent. */
+  /** Whether it cannot be looked at before it is sent; an opt-out need not be. */
   blinds(kind: Kind, change: Change): boolean;
   note(kind: Kind, change: Change, outcome: Outcome): void;
   /** Whether an error means that a route may not be used, which stops that route and no more. */
@@ -53,7 +53,7 @@ export function createBrake(): Brake {
       stops.has(kind.route(change.op)) ||
       (change.part !== '' && stops.has(partOf(kind, change))) ||
       (stops.has('most') && change.op !== 'opt_out'),
-    blinds: (kind, change) => stops.has(kind.lookRoute(change.op)),
+    blinds: (kind, { op }) => op !== 'opt_out' && stops.has(kind.lookRoute(op)),
     note(kind, change, outcome) {
       if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
       if (outcome.is === 'held' || outcome.is === 'stale') return;

@@ -13,6 +13,8 @@ export interface Knowledge {
   certified: boolean;
   /** Undefined in a fast run: nothing was listed. */
   listing: Listing | undefined;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
 }
 
 interface Deciding {
@@ -116,12 +118,27 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
       row,
       seen: staging.observed(kind.name, row.key),
     })),
+    successors: observed.length > 0 || looked ? successorsOf(run, kind, { key, known }) : [],
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
+    lost: known.lost,
   };
+}
+
+function successorsOf(
+  { snapshot }: Run,
+  { name }: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States['successors'] {
+  const { staging, recorded } = snapshot;
+  if (!known.certified || !known.listing || staging.desired(name, key).length > 0) return [];
+  return recorded.successors(name, key).map((next) => ({
+    desired: staging.desired(name, next),
+    recorded: recorded.get(name, next),
+  }));
 }
 
 /** Names what the source wants of a record: a refused change is tried again when this changes. */

@@ -6,10 +6,13 @@
  * ids that were created before the listing began are at least as many as the first page said there
  * were. "Before" is by the platform's own clock: its answer's Date, or the newest record of page
  * one.
- * Short of it, the list is read again with other page borders and united with the first.
+ * Short of it, the list is read again with other page borders and united with the first; then the
+ * recorded records that neither showed are asked for one by one.
  */
 import type { Kind, Page } from '../kind/kind.ts';
+import type { Brake } from './brake.ts';
 import { each } from './each.ts';
+import { findMissing } from './missing.ts';
 import type { Run } from './mirror.ts';
 import { reasonOf } from './read.ts';
 
@@ -31,17 +34,19 @@ interface Claim {
 
 const pagesAtOnce = 16;
 
-export async function observe(run: Run, kind: Kind): Promise<Listing> {
+export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listing> {
   const at = run.clock.now();
+  const { staging } = run.snapshot;
   let claim: Claim | undefined;
+  // Of all passes together the first claim is proven or not: all that it counted was there then.
+  const isProven = ({ began, total }: Claim) => staging.countCreatedBy(kind.name, began) >= total;
   for (const limit of run.pageSizes) {
     const first = await pass(run, kind, limit);
-    // Of both passes together the first claim is proven or not: all that it counted was there then.
     claim ??= first;
-    const counted = run.snapshot.staging.countCreatedBy(kind.name, claim.began);
-    if (counted >= claim.total) return { complete: true, at, by: run.clock.now() };
+    if (isProven(claim)) return { complete: true, at, by: run.clock.now() };
   }
-  return { complete: false, at, by: run.clock.now() };
+  await findMissing(run, kind, brake);
+  return { complete: claim !== undefined && isProven(claim), at, by: run.clock.now() };
 }
 
 /**

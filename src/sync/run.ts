@@ -15,6 +15,7 @@ import { commit, decide, type Knowledge } from './decide.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
+import { lossOf, lostParts } from './lost.ts';
 import { observe } from './observe.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
@@ -22,6 +23,7 @@ import { begin, conclude } from './record.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const rounds = 3;
+const unknown: Knowledge = { certified: false, listing: undefined, lost: new Set() };
 
 /**
  * Runs once. What can go wrong with people, the source or the platform is said by the summary;
@@ -64,7 +66,7 @@ async function readAll(course: Course): Promise<void> {
     if (!certificate.complete && part.kind.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
     }
-    known.set(part.kind, { certified: certificate.complete, listing: undefined });
+    known.set(part.kind, { ...unknown, certified: certificate.complete });
   }
 }
 
@@ -78,9 +80,9 @@ async function listAll(course: Course): Promise<void> {
   await each(parts, parts.length, async (part) => {
     const { kind } = part;
     try {
-      const listing = await observe(run, kind);
+      const listing = await observe(run, kind, brake);
       if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
-      known.set(kind, { certified: knowledgeOf(course, kind).certified, listing });
+      known.set(kind, { ...knowledgeOf(course, kind), listing });
     } catch (error) {
       if (!brake.refuses(error)) drop(course, part, error);
     }
@@ -100,10 +102,18 @@ function isRefusedKey(error: unknown): boolean {
   return error instanceof Rejected && error.status === 401;
 }
 
-function narrow({ run, known }: Course, kind: Kind): void {
+/** Finds out which records need a decision, and which parts of the platform they have lost. */
+function narrow(course: Course, kind: Kind): void {
+  const { run, known, tally } = course;
   const { narrowing } = run.snapshot;
-  if (known.get(kind)?.listing) narrowing.full(kind.name, kind.decidesAbsent);
+  const knowledge = knowledgeOf(course, kind);
+  if (knowledge.listing) narrowing.full(kind.name, kind.decidesAbsent);
   else narrowing.fast(kind.name, kind.decidesAbsent);
+  const lost = lostParts(run, kind, knowledge.listing);
+  known.set(kind, { ...knowledge, lost });
+  run.snapshot.stage(() => {
+    for (const part of lost) tally.notice(lossOf(kind, part));
+  });
 }
 
 function plan(course: Course): void {
@@ -143,5 +153,5 @@ function again({ run, parts, brake }: Course): boolean {
 }
 
 function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
-  return known.get(kind) ?? { certified: false, listing: undefined };
+  return known.get(kind) ?? unknown;
 }

@@ -149,6 +149,16 @@ describe('one mistake', () => {
         '  → keep one of the two',
     ],
     [
+      '  channels: [{ id: a, subscription: s, replaces: a }]',
+      '10:50  contacts.channels[0].replaces  names the channel itself' +
+        '  → name the one it took over from',
+    ],
+    [
+      '  channels: [{ id: a, subscription: s, replaces: b }, { id: b, subscription: t }]',
+      '10:50  contacts.channels[0].replaces  names a channel that is kept equal itself' +
+        '  → remove that one from the list, or this',
+    ],
+    [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
         ' path of the CRM record: truthy when the CRM says this person is gone)',

@@ -5,10 +5,10 @@ import { makeFolder, minimal } from './folder.ts';
 const { mistakes, remove } = makeFolder();
 afterAll(remove);
 
-const contacts = (extra: string, { type = 'csv', channel = 'subscription: s' } = {}) =>
+const contacts = (extra: string, { type = 'csv' } = {}) =>
   minimal(
     `contacts:\n  source: { type: ${type}, path: p }\n  id: i\n  email: e\n` +
-      `  channels: [{ id: a, ${channel} }]\n${extra}`,
+      `  channels: [{ id: a, subscription: s }]\n${extra}`,
   );
 const templates = (type: string) => minimal().replace('type: directory', `type: ${type}`);
 const block = '→ remove the block';
@@ -24,13 +24,6 @@ const rows: Record<string, [content: string, line: string][]> = {
       minimal('policy: { absent: opt_out }'),
       '6:11  policy.absent  opting out people who left the CRM is ~' +
         '  → remove it or set it to keep',
-    ],
-  ],
-  'contacts.channels.*.replaces': [
-    [
-      contacts('', { channel: 'subscription: s, replaces: b' }),
-      '10:40  contacts.channels[0].replaces  carrying opt-outs from another channel is ~' +
-        '  → remove it',
     ],
   ],
   'contacts.webhook': [

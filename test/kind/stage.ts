@@ -32,6 +32,8 @@ export const fields = {
 export interface Rules {
   contacts?: Partial<ConsentPolicy>;
   templates?: Partial<TemplatePolicy>;
+  /** Of a channel, the one it took over from. */
+  replaces?: Record<string, string>;
 }
 
 export interface Fault {
@@ -46,14 +48,14 @@ export interface Fault {
 }
 
 /** An emulator with two channels, both kinds connected to it, and a wire that can be cut. */
-export function open({ contacts, templates }: Rules = {}) {
+export function open({ contacts, templates, replaces = {} }: Rules = {}) {
   const clock = virtualClock(NOON);
   const random = seeded(1);
   const emulator = createEmulator({
     clock,
     random,
     apiKey: 'key',
-    channels: [NEWS, PRODUCT].map((id) => ({ id, name: id })),
+    channels: [NEWS, PRODUCT, ...Object.values(replaces)].map((id) => ({ id, name: id })),
     limits: ['*=1000000/1'],
   });
   const faults: Required<Fault>[] = [];
@@ -81,7 +83,13 @@ export function open({ contacts, templates }: Rules = {}) {
     asked,
     break: (fault: Fault) => void faults.push({ times: Number.POSITIVE_INFINITY, ...fault }),
     contacts: contactKind({
-      fields,
+      fields: {
+        ...fields,
+        channels: fields.channels.map((channel) => ({
+          ...channel,
+          replaces: replaces[channel.id],
+        })),
+      },
       policy: { absent: 'keep', missing: 'respect', resubscribe: 'never', ...contacts },
       platform: platform.contacts,
     }),
@@ -120,11 +128,13 @@ export function states(known: Partial<States>): States {
     desired: [],
     recorded: undefined,
     former: [],
+    successors: [],
     observed: [],
     sight: 'listed',
     certified: true,
     at: LATER,
     by: LATER,
+    lost: new Set(),
     ...known,
   };
 }

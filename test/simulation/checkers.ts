@@ -12,6 +12,7 @@ import type { VirtualClock } from '../clock.ts';
 import { forbids, keyIn, textOf, wishesIn, wishFor, type CrmRecord, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Memories } from './memory.ts';
+import { leftBehind, mayBeOptedOut } from './moved.ts';
 import type { RunStep, Story } from './story.ts';
 import type { Asked } from './asked.ts';
 import type { Person, Since, Witness } from './witness.ts';
@@ -173,9 +174,9 @@ function checkFormer(what: string, { key, channel, since }: About, known: Known)
     if (person.made.at >= since) return false;
     const state = person.channels.get(channel);
     const out = state?.is === 'opt_out' && state.by === 'others' && state.at < since;
-    return out || (person.left !== undefined && person.left.at < since);
+    return out || (person.left !== undefined && !person.bounced && person.left.at < since);
   });
-  if (left || memory.all || memory.outs.has(channel)) wrong(`${what}, and had left it as ${key}`);
+  if (left || memory.away || memory.outs.has(channel)) wrong(`${what}, and had left it as ${key}`);
 }
 
 function checkOptOut(
@@ -192,7 +193,9 @@ function checkOptOut(
   const wanted = outing.people.records.some(
     (record) => forbids(record, channel) && isTheirs(record),
   );
-  if (!wanted) wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
+  const moved = outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel }, known);
+  if (!wanted && !moved)
+    wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const heard = !known.unheard.has(`${key} ${channel} opt_out`);
@@ -314,6 +317,9 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
       if (!refuses('no-flip')) wrong(`${what}, and the CRM forbids it`);
       if (!isTold) wrong(`${what}, the CRM forbids it, and nobody was told`);
     }
+    if (wish === 'opt_in' && states.includes('opt_in') && !refuses('no-flip')) {
+      for (const former of leftBehind(reading, key, known)) checkLeftBehind(former, channel, known);
+    }
     if (wish !== 'opt_in' || states.includes('opt_in')) continue;
     if (!isTold) wrong(`${what}, the CRM wants it, and nobody was told why not`);
     const refused =
@@ -322,6 +328,12 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
     if (!refused && !isExcused(reading, known, { key, channel }))
       wrong(`${what}, the CRM wants it, and nothing speaks against it`);
   }
+}
+
+function checkLeftBehind(key: string, channel: string, { witness, story }: Known): void {
+  const states = witness.present(key).map((one) => one.channels.get(channel)?.is);
+  if (states.some((is) => (is ?? fallbackOf(story)) === 'opt_in'))
+    wrong(`in the end ${key} is in ${channel}, and the CRM has another address of hers`);
 }
 
 /** Whether anything that happened speaks against opting this address in. */

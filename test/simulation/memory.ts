@@ -10,6 +10,8 @@ import { keyOf, type Person, type Witness } from './witness.ts';
 export interface Memory {
   /** She left all mail. */
   all: boolean;
+  /** The same, and not merely by a bounce, which is the address's own. */
+  away: boolean;
   /** Channels she left, or was taken out of. */
   outs: Set<string>;
   /** Channels she was in. */
@@ -46,7 +48,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const missed = new Set<string>();
 
   function own(key: string): Memory {
-    const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
+    const memory = owned.get(key) ?? { all: false, away: false, outs: new Set(), ins: new Set() };
     owned.set(key, memory);
     return memory;
   }
@@ -54,6 +56,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   function learn(key: string, people: readonly Person[]): void {
     const memory = own(key);
     memory.all = people.some(({ left }) => left);
+    memory.away = people.some(({ left, bounced }) => left && !bounced);
     for (const channel of channels) {
       const states = people.map((person) => person.channels.get(channel));
       if (states.some((state) => state?.is === 'opt_out' && state.by === 'others')) {
@@ -113,7 +116,10 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
 }
 
 function forgive(memory: Memory, people: readonly Person[], fallback?: string): void {
-  if (people.some(({ left }) => !left)) memory.all = false;
+  if (people.some(({ left }) => !left)) {
+    memory.all = false;
+    memory.away = false;
+  }
   for (const channel of channels) {
     const shown = people.map((person) => person.channels.get(channel)?.is ?? fallback);
     if (shown.includes('opt_in')) memory.outs.delete(channel);

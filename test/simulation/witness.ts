@@ -23,6 +23,8 @@ export interface Person {
   made: Since;
   /** Unsubscribed from everything, blocked or suppressed. */
   left: Since | undefined;
+  /** Left by a bounce alone. */
+  bounced: boolean;
   /** Undefined: no longer a member; a channel that is missing never had them. */
   channels: Map<string, Since & { is: 'opt_in' | 'opt_out' | undefined }>;
   gone: Since | undefined;
@@ -93,6 +95,7 @@ export function createWitness(
     person.key = key;
     const left = contact.status !== 'subscribed' || contact.suppressionReason !== null;
     if (left && since.by === 'others') touched.add(`${key} *`);
+    person.bounced = contact.status === 'subscribed' && contact.suppressionReason === 'bounce';
     person.left = left ? (person.left ?? since) : undefined;
     for (const channel of new Set([...person.channels.keys(), ...contact.channels.map(idOf)])) {
       const is = contact.channels.find(({ id }) => id === channel)?.subscription;
@@ -145,6 +148,7 @@ function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Per
     former: undefined,
     made,
     left: undefined,
+    bounced: false,
     channels: new Map(),
     gone: undefined,
   };

@@ -16,6 +16,8 @@ export interface Policy {
   resubscribe?: 'never' | 'newer';
   templates?: 'keep' | 'overwrite';
   absentTemplates?: 'keep' | 'archive';
+  /** Of a channel, the one it took over from. */
+  replaces?: Record<string, string>;
 }
 
 export interface Parts {
@@ -41,7 +43,7 @@ export function mirrorOf(parts: Parts): Mirror {
     deleted: 'deleted',
     unsubscribed: 'unsubscribed',
     consentAt: 'consent_at',
-    channels: channels.map((id) => ({ id, subscription: id })),
+    channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
   };
   const { missing = 'respect', resubscribe = 'never' } = policy;
   const { templates = 'keep', absentTemplates = 'keep' } = policy;

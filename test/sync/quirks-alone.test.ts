@@ -48,6 +48,7 @@ describe('no-flip', () => {
     const wire = (send: Send): Send => {
       return async (request, signal) => {
         const answer = await send(request, signal);
+        if (now.hides && request.path.includes('/retrieve/')) return { ...answer, status: 500 };
         if (!now.hides || !request.path.startsWith('/api/contacts/list')) return answer;
         return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), contacts: [] }) };
       };

@@ -12,7 +12,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 
-const nothing: RecordedContact = { contacts: [], defaults: [], channels: {} };
+const nothing: RecordedContact = { contacts: [], defaults: [], channels: {}, outgrown: [] };
 
 /**
  * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
@@ -35,6 +35,7 @@ export function acknowledge(
     contacts: [...others, contact],
     defaults: defaultsAfter(recorded, change, ack),
     channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
+    outgrown: recorded.outgrown,
   };
   return {
     kind: 'contact',
@@ -49,9 +50,9 @@ export function acknowledge(
   };
 }
 
-function anew({ channels }: RecordedContact): RecordedContact {
+function anew({ channels, outgrown }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
-  return { ...nothing, channels: Object.fromEntries(outs) };
+  return { ...nothing, channels: Object.fromEntries(outs), outgrown };
 }
 
 function membership(

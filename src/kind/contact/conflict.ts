@@ -3,9 +3,15 @@ import type { Fault } from '../../model/record.ts';
 
 /**
  * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
- * same CRM record. leftBefore: she left, and then her contact vanished.
+ * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
+ * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  */
-export const beyond = { formerAddress: 19, leftBefore: 20 } as const;
+export const beyond = {
+  formerAddress: 19,
+  leftBefore: 20,
+  replacedChannel: 21,
+  movedAway: 22,
+} as const;
 
 export function severalContacts(count: number, channel: string): Fault {
   return {
@@ -36,6 +42,11 @@ export function conflictOf(row: number, channel: string): Fault {
     case beyond.leftBefore:
       return {
         reason: `${channel}: the person left, and then the contact vanished on the platform`,
+        fix: asTheyWish,
+      };
+    case beyond.replacedChannel:
+      return {
+        reason: `${channel}: the person left the channel that this one replaces`,
         fix: asTheyWish,
       };
     case 14:

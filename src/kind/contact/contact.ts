@@ -1,12 +1,13 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import { canonicalJson, type ObservedRow } from '../../model/record.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
 import {
   acked,
+  type Found,
   type Kind,
   type Known,
   type Outcome,
@@ -18,6 +19,7 @@ import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
 import { contactKey, observe } from './observe.ts';
+import { partsOf } from './parts.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
@@ -28,7 +30,10 @@ export interface ContactOptions {
 
 export function contactKind({ fields, policy, platform }: ContactOptions): Kind {
   const channels = fields.channels.map((channel) => channel.id);
-  const access: Access = { platform, channels: new Set(channels) };
+  const replaces = new Map(
+    fields.channels.flatMap(({ id, replaces: old }) => (old === undefined ? [] : [[id, old]])),
+  );
+  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
   return {
     name: 'contact',
     fields: fieldNames(fields),
@@ -36,13 +41,15 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     needsCertificate: true,
     decidesAbsent: false,
     keyedById: false,
+    parts: partsOf(channels),
     desire: (value, place) => desireContact(fields, value, place),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       return { rows, total: page.total, date: page.date };
     },
-    decide: (states) => decidePerson(states, { channels, policy }),
+    find: (row, signal) => find(access, row, signal),
+    decide: (states) => decidePerson(states, { channels, replaces, policy }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
@@ -52,17 +59,31 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
   };
 }
 
+/** Only a 404 says that a contact is gone, and that of its address only a search says something. */
+async function find(
+  access: Access,
+  { key, id = '' }: RecordedRow,
+  signal: AbortSignal,
+): Promise<Found> {
+  const contact = await access.platform.retrieve(id, { signal });
+  if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
+  return { is: 'whole', rows: await search(access, key, signal) };
+}
+
 interface Access {
   platform: Platform['contacts'];
+  /** Those that are looked at: the configured ones, and those they took over from. */
   channels: ReadonlySet<string>;
 }
 
 /**
  * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
- * and deleted only right after a look. An opt-out needs none: it can do no harm.
+ * and deleted only right after a look. An opt-out needs none: it can do no harm, unless it is meant
+ * for an old address, and the contact has the new one by now.
  */
 async function look(access: Access, change: Change, known: Known): Promise<Outcome | undefined> {
-  if (change.op === 'opt_out' || (known.fresh && change.op !== 'delete')) return undefined;
+  const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
+  if (isPlain || (known.fresh && change.op !== 'delete')) return undefined;
   if (change.op === 'create') {
     const found = await search(access, change.key, known.signal);
     if (found.length > 0) return stale(found, 'found on the platform');

@@ -16,7 +16,12 @@ export interface ContactFields {
   consentAt?: string | undefined;
   /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
   include?: Condition | undefined;
-  channels: readonly { id: string; subscription: string | Wanted }[];
+  channels: readonly {
+    id: string;
+    subscription: string | Wanted;
+    /** The channel it took over from. */
+    replaces?: string | undefined;
+  }[];
 }
 
 /** True opts in, false opts out, null does neither. */

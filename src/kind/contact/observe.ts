@@ -29,6 +29,7 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
     id: contact.id,
     left:
       contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
+    bounced: isBounce(contact) || undefined,
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   return {
@@ -39,6 +40,12 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
     fingerprint: fingerprintOf(seen),
     createdAt: time(contact.createdAt),
   };
+}
+
+/** Nothing but a bounce: the status is as it was, and nobody complained. */
+function isBounce({ status, suppressionReason }: Shown): boolean {
+  const reason = suppressionReason ?? '';
+  return status === 'subscribed' && /bounce/i.test(reason) && !/complain|spam|unsub/i.test(reason);
 }
 
 /** Of what matters: that a contact was changed in any other way is no reason to decide anew. */

@@ -3,24 +3,20 @@
  */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
-import {
-  canonicalJson,
-  type Fault,
-  type Key,
-  type ObservedRow,
-  type RecordedRow,
-} from '../../model/record.ts';
+import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import {
   decideChannel,
   isNewer,
-  seen,
   type ConsentPolicy,
   type Person,
+  type Sight,
   type Verdict,
 } from './decide.ts';
+import { hasMoved } from './moved.ts';
 import { fingerprintOf } from './observe.ts';
+import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -29,9 +25,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 
-export interface PersonRules {
-  /** Configured channels, in the order of the configuration. */
-  channels: readonly string[];
+export interface PersonRules extends Channels {
   policy: ConsentPolicy;
 }
 
@@ -50,7 +44,8 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   for (const channel of rules.channels) decideOne(decision, channel, facts);
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
-  const isSettled = states.certified && decision.changes.length + decision.problems.length === 0;
+  const isDone = decision.changes.length + decision.problems.length === 0;
+  const isSettled = states.certified && isDone && states.lost.size === 0;
   decision.changes = decision.changes.filter(allowed);
   if (facts.recorded || (facts.person.present && facts.person.owned)) {
     decision.note = noteOf(facts, isSettled);
@@ -72,6 +67,8 @@ interface Facts {
   shown: ObservedContact[];
   /** The same, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
+  /** What is recorded of her by what is seen now. */
+  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
 function factsOf(states: States, rules: PersonRules): Facts {
@@ -87,7 +84,15 @@ function factsOf(states: States, rules: PersonRules): Facts {
     recorded,
     shown,
     contacts,
-    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules.channels)),
+    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules)),
+    now: {
+      channels: memberships(recorded, contacts, {
+        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+        replaces: rules.replaces,
+        sight: sightOf(states, { recorded, shown }),
+      }),
+      outgrown: outgrown(recorded, contacts, rules.replaces),
+    },
     desired,
     person: {
       present: contacts.length > 0,
@@ -109,34 +114,30 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
     observed: strictestOf(contacts, channel),
     newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
-  const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
-  act(decision, verdict, { key: states.key, channel, contacts });
+  const { replaces } = rules;
+  const decided = decideChannel(known, person, rules.policy);
+  const verdict = states.lost.has(channel)
+    ? withoutConclusion(decided)
+    : guarded(decided, channel, { ...facts, replaces });
+  const moved = verdict.do === 'nothing' && person.owned && hasMoved(states, channel);
+  const done: Verdict = moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict;
+  const body = moved ? canonicalJson({ moved }) : '{}';
+  act(decision, done, { key: states.key, channel, contacts, body });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
 }
 
+/** Of a channel that is lost as a whole only what the CRM forbids is done. */
+function withoutConclusion(verdict: Verdict): Verdict {
+  const isBold = verdict.do === 'create' || verdict.do === 'opt_in' || verdict.do === 'conflict';
+  return isBold ? { ...verdict, do: 'nothing' } : verdict;
+}
+
 /** Whether what the CRM states is newer than the opt-out can be. */
 function outweighs(facts: Facts, channel: string): boolean {
   const { desired, by } = facts.states;
-  return isNewer(statedAt(desired, channel), seenNow(facts, channel), by);
-}
-
-/** What is known of somebody under a former address: what was recorded, and what is shown since. */
-function pastOf(
-  row: RecordedRow,
-  rows: readonly ObservedRow[],
-  all: readonly string[],
-): RecordedContact {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
-  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
-  const channels = { ...recorded.channels };
-  for (const channel of all) {
-    const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
-    const is = seen(channels[channel], strictestOf(shown, channel), sight);
-    if (is) channels[channel] = is;
-  }
-  return { ...recorded, contacts: [...recorded.contacts, ...shown], channels };
+  return isNewer(statedAt(desired, channel), facts.now.channels[channel], by);
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
@@ -169,22 +170,6 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
 }
 
 /**
- * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * and who left under a former address stays out under the new one.
- */
-function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts): Verdict {
-  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
-  const leftThis = ({ contacts, channels }: RecordedContact): boolean => {
-    const membership = channels[channel];
-    const out = membership?.is === 'opt_out' && membership.by === 'platform';
-    return out || contacts.some((contact) => contact.left);
-  };
-  if (former.some(leftThis)) return { row: beyond.formerAddress, do: 'conflict' };
-  const vanished = verdict.do === 'create' && recorded;
-  return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
-}
-
-/**
  * A creation may bring channels along that nobody asked for; it says whether that would matter. And
  * whoever is brought in is looked at under former addresses, where nothing was listed just now; and
  * as they were, where an opt-out is outweighed.
@@ -213,13 +198,16 @@ function conflictProblem(key: Key, part: string, fault: Fault): Problem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 
-function act(
-  decision: Decision,
-  verdict: Verdict,
-  { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
-): void {
+interface Acting {
+  key: Key;
+  channel: string;
+  contacts: ObservedContact[];
+  body: string;
+}
+
+function act(decision: Decision, verdict: Verdict, { key, channel, contacts, body }: Acting): void {
   const change = (op: Change['op'], at: number, target?: string): Change => {
-    return { kind: 'contact', key, op, part: channel, target, body: '{}', phase: at };
+    return { kind: 'contact', key, op, part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
     decision.problems.push(conflictProblem(key, channel, fault));
@@ -244,30 +232,24 @@ function act(
   }
 }
 
-/** What is recorded of a channel by what is seen of it now. */
-function seenNow({ states, recorded, shown, contacts }: Facts, channel: string) {
+function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
   const known = recorded?.contacts ?? [];
   const isKnown = (contact: ObservedContact): boolean =>
     known.some(({ id, changed }) => id === contact.id && changed === contact.changed);
-  return seen(recorded?.channels[channel], strictestOf(contacts, channel), {
-    present: contacts.length > 0,
+  return {
+    present: shown.length > 0,
     before: states.recorded?.seenAt ?? null,
     by: states.by,
     changed: !shown.every(isKnown),
-  });
+  };
 }
 
 function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
-  const { states, rules, recorded, shown } = facts;
-  const channels = { ...recorded?.channels };
-  for (const channel of rules.channels) {
-    const is = seenNow(facts, channel);
-    if (is) channels[channel] = is;
-  }
+  const { states, recorded, shown, now } = facts;
   const body: RecordedContact = {
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
-    channels,
+    ...now,
   };
   const [row, twin] = states.desired;
   return {
@@ -277,7 +259,7 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     ownership: states.recorded?.ownership ?? 'adopted',
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    ...sightOf(states),
+    ...shownOf(states),
   };
 }
 
@@ -287,7 +269,10 @@ function idOf({ states, shown }: Facts): string | undefined {
   return (ours ?? shown[0])?.id;
 }
 
-function sightOf({ observed, sight, recorded, at }: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+/** Whom the CRM does not name is looked at again only where it is not known what she showed. */
+function shownOf(states: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const { observed, sight, recorded, desired, lost, at } = states;
+  if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }

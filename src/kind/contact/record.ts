@@ -17,11 +17,13 @@ export const desiredBody = z.object({
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
 
-/** What the platform shows, of the configured channels only. */
+/** What the platform shows, of the configured channels and those they replace only. */
 export const observedBody = z.object({
   id: z.string(),
   /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
   left: z.boolean(),
+  /** Left, and only since mail to this address bounced: that is the address's, not hers. */
+  bounced: z.boolean().optional(),
   channels: z.record(z.string(), subscription),
   /**
    * When the contact last changed, in the platform's own words. Never compared with our time:
@@ -49,6 +51,8 @@ export const recordedBody = z.object({
   /** Channels on which the creation itself left an opt-out that nobody made. */
   defaults: z.array(z.string()),
   channels: z.record(z.string(), membership),
+  /** Channels that she joined by herself after she left the ones they took over from. */
+  outgrown: z.array(z.string()).default([]),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
@@ -59,6 +63,11 @@ export type RecordedContact = z.infer<typeof recordedBody>;
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
+  /**
+   * Of an opt-out: nobody said so, but the CRM has another address of hers by now. It counts as one
+   * for absence.
+   */
+  moved: z.boolean().default(false),
   /** Where it outweighs an opt-out: how the contact must still be. */
   changed: z.string().optional(),
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),

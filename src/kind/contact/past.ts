@@ -1,0 +1,126 @@
+/** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
+import type { ObservedRow, RecordedRow } from '../../model/record.ts';
+import { beyond } from './conflict.ts';
+import { seen, type Sight, type Verdict } from './decide.ts';
+import {
+  observedBody,
+  recordedBody,
+  type Membership,
+  type ObservedContact,
+  type RecordedContact,
+} from './record.ts';
+import { strictestOf } from './strictest.ts';
+
+/** Of a channel, the one it took over from. */
+export type Replaces = ReadonlyMap<string, string>;
+
+/** The channels that are looked at: those that are kept equal, and those they took over from. */
+export interface Channels {
+  channels: readonly string[];
+  replaces: Replaces;
+}
+
+/** What is known of one person, besides the states of the channel in question. */
+interface Remembered {
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: readonly RecordedContact[];
+  /** The same person as she is seen now, on the channels that are looked at. */
+  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
+  replaces: Replaces;
+}
+
+/**
+ * A person who left before vanishing is not made anew, whatever the policy on missing people says;
+ * who left under a former address stays out under the new one, unless mail to the former one merely
+ * bounced; and who left a channel stays out of the one that took over from it.
+ */
+export function guarded(
+  verdict: Verdict,
+  channel: string,
+  { recorded, former, now, replaces }: Remembered,
+): Verdict {
+  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
+  const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
+  const leftAll = ({ contacts }: RecordedContact): boolean => contacts.some(({ left }) => left);
+  const isGone = ({ contacts }: RecordedContact): boolean =>
+    contacts.some(({ left, bounced }) => left && !bounced);
+  const isOut = (past: RecordedContact): boolean =>
+    isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
+  if (former.some(isOut)) return refuse(beyond.formerAddress);
+  if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
+  const vanished = verdict.do === 'create' && recorded;
+  const left = vanished && (isTheirs(recorded.channels[channel]) || leftAll(recorded));
+  return left ? refuse(beyond.leftBefore) : verdict;
+}
+
+function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
+}
+
+function leftReplaced(
+  { channels, outgrown }: Remembered['now'],
+  channel: string,
+  replaces: Replaces,
+): boolean {
+  const replaced = replaces.get(channel);
+  if (replaced === undefined || outgrown.includes(channel)) return false;
+  return isTheirs(channels[replaced]);
+}
+
+/**
+ * What is recorded of her channels by what her contacts show. Of a channel that was replaced only
+ * what is shown counts: it may be gone, and nobody has left it by that.
+ */
+export function memberships(
+  recorded: RecordedContact | undefined,
+  contacts: ObservedContact[],
+  { channels, replaces, sight }: Channels & { sight: Sight },
+): RecordedContact['channels'] {
+  const all = { ...recorded?.channels };
+  for (const channel of channels) {
+    const is = seen(all[channel], strictestOf(contacts, channel), sight);
+    if (is) all[channel] = is;
+  }
+  for (const channel of new Set(replaces.values())) {
+    const shown = strictestOf(contacts, channel);
+    const is = shown && seen(all[channel], shown, sight);
+    if (is) all[channel] = is;
+  }
+  return all;
+}
+
+/**
+ * The channels that she joined, and not by us, since she left the ones they took over from: what
+ * she said there is settled until she comes back there.
+ */
+export function outgrown(
+  recorded: RecordedContact | undefined,
+  contacts: ObservedContact[],
+  replaces: Replaces,
+): string[] {
+  const isIn = (channel: string): boolean => strictestOf(contacts, channel) === 'opt_in';
+  const joins = (channel: string): boolean =>
+    isIn(channel) && recorded?.channels[channel]?.is !== 'opt_in';
+  return [...replaces]
+    .filter(([, replaced]) => !isIn(replaced))
+    .map(([channel]) => channel)
+    .filter((channel) => recorded?.outgrown.includes(channel) || joins(channel));
+}
+
+/** What is known of somebody under a former address: what was recorded, and what is shown since. */
+export function pastOf(
+  row: RecordedRow,
+  rows: readonly ObservedRow[],
+  looked: Channels,
+): RecordedContact {
+  const recorded = recordedBody.parse(JSON.parse(row.body));
+  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
+  const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
+  return {
+    ...recorded,
+    contacts: [...recorded.contacts, ...shown],
+    channels: memberships(recorded, shown, { ...looked, sight }),
+    outgrown: outgrown(recorded, shown, looked.replaces),
+  };
+}

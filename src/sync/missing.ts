@@ -1,0 +1,52 @@
+/**
+ * Asks the platform one by one for what is recorded and was on no page of a listing. A page that
+ * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
+ */
+import { Rejected, RateLimited, Unavailable } from '../model/errors.ts';
+import type { RecordedRow } from '../model/record.ts';
+import type { Found, Kind } from '../kind/kind.ts';
+import type { Brake } from './brake.ts';
+import { each } from './each.ts';
+import type { Run } from './mirror.ts';
+import { reasonOf } from './read.ts';
+
+const askedAtOnce = 16;
+const askedAtLeast = 500;
+const askedShare = 0.02;
+
+/**
+ * Who is found joins what was listed; of who is gone it is known as if she had been listed. A
+ * refused route and a platform that is not well end it, and a refused request concerns one record:
+ * of all others nothing is known. Throws on a refused key and on an interruption.
+ */
+export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<void> {
+  const { find } = kind;
+  if (!find) return;
+  const { recorded } = run.snapshot;
+  const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind.name) * askedShare));
+  const rows = recorded.unlisted(kind.name, most, run.random());
+  let isOver = false;
+  let done = 0;
+  await each(rows, askedAtOnce, async (row) => {
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    if (isOver) return;
+    try {
+      learn(run, row, await find(row, run.stop));
+    } catch (error) {
+      const refused = error instanceof Rejected && error.status !== 401;
+      const unwell = error instanceof Unavailable || error instanceof RateLimited;
+      if (!refused && !unwell) throw error;
+      isOver ||= unwell || brake.refuses(error);
+    }
+    done += 1;
+    run.progress({ stage: 'listing', kind: kind.name, done, of: rows.length });
+  });
+}
+
+function learn({ snapshot, clock }: Run, { kind, key }: RecordedRow, { is, rows }: Found): void {
+  const { staging } = snapshot;
+  snapshot.stage(() => {
+    for (const row of rows) staging.addObserved(row, is === 'whole' ? key : row.alias);
+    if (is === 'whole') staging.addLooked(kind, key, clock.now());
+  });
+}

@@ -1,0 +1,32 @@
+/** People whose address changed in the CRM: what may, and what must become of the old one. */
+import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
+import type { Memories } from './memory.ts';
+import type { Witness } from './witness.ts';
+
+interface Known {
+  witness: Witness;
+  memories: Memories;
+}
+
+/**
+ * Whether a whole reading has another address by now for whom it once had under this one, and that
+ * one is on the platform, or wants no mail of the channel either.
+ */
+export function mayBeOptedOut(
+  reading: Reading,
+  { key, channel }: { key: string; channel: string },
+  { witness, memories }: Known,
+): boolean {
+  if (!reading.certified || addressesOf(reading).has(key)) return false;
+  return reading.records.some((record) => {
+    const next = keyIn(record);
+    if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
+    return forbids(record, channel) || witness.present(next).length > 0;
+  });
+}
+
+/** Former addresses of ours that nobody in the CRM has any more. */
+export function leftBehind(reading: Reading, key: string, { memories }: Known): string[] {
+  const addresses = addressesOf(reading);
+  return memories.former(key, reading).filter((former) => !addresses.has(former));
+}
