@@ -41,6 +41,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/backfill.ts'),
   },
   {
+    name: 'one',
+    summary: 'bring one person in line now, and nobody else',
+    load: () => import('./command/one.ts'),
+  },
+  {
     name: 'status',
     summary: 'how the mirror is, and what needs a look; also while it is running',
     load: () => import('./command/status.ts'),

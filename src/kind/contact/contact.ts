@@ -1,7 +1,7 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import type { ObservedRow } from '../../model/record.ts';
+import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
@@ -42,6 +42,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       return { rows, total: page.total, date: page.date };
     },
+    find: (known, signal) => find(access, known, signal),
     decide: (states) => decidePerson(states, { channels, policy }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -245,6 +246,18 @@ async function retrieve(
   const contact = await access.platform.retrieve(target, { signal });
   const isTheirs = contact && contactKey(contact.email) === key;
   return isTheirs ? observe(contact, access.channels) : undefined;
+}
+
+/** Whom a search does not show may still be there by the id that is recorded. */
+async function find(
+  access: Access,
+  { key, id }: Pick<RecordedRow, 'key' | 'id'>,
+  signal: AbortSignal,
+): Promise<ObservedRow[]> {
+  const rows = await search(access, key, signal);
+  if (id === undefined || rows.some((row) => row.id === id)) return rows;
+  const known = await retrieve(access, { key, target: id }, signal);
+  return known ? [...rows, known] : rows;
 }
 
 /** Everybody of exactly this address; the platform's own search may match more. */
