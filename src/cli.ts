@@ -36,6 +36,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/sync.ts'),
   },
   {
+    name: 'apply',
+    summary: 'do what a plan said, once, if that is still what there is to do',
+    load: () => import('./command/apply.ts'),
+  },
+  {
     name: 'backfill',
     summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
     load: () => import('./command/backfill.ts'),

@@ -23,7 +23,7 @@ export interface PassFlags {
   json?: true;
   addresses?: true;
   strict?: true;
-  only?: string;
+  only?: string | undefined;
 }
 
 export function passOptions(command: Command): Command {
@@ -43,6 +43,8 @@ export interface Pass {
   /** single: an address, or the hash of one. */
   mode: Mode;
   writes: boolean;
+  /** Called when the mirror is held and before anything is read; throws Invalid to refuse. */
+  begins?(mirror: Mirror): void;
   /** As a run's; `mirror` is the one that runs. */
   agrees?(plan: Plan, mirror: Mirror): void;
   /** What more to say when the run has ended, before the snapshot is closed. */
@@ -80,6 +82,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
     const { writes, agrees } = wanted;
+    wanted.begins?.(mirror);
     const mode = await modeNow(mirror, wanted.mode, shell);
     const summary = await run(mirror, {
       mode,

@@ -5,7 +5,7 @@ import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
 /** The hash of a record as a plan lists it, by the channel and the operation it is listed with. */
 async function hashOf(world: Mirrored, line: string): Promise<string> {
   const { out } = await world.call('plan');
-  return new RegExp(`${line.replace('#', '(#[0-9a-f]{12})')}`).exec(out)?.[1] ?? 'none';
+  return new RegExp(line.replace('#', '(#[0-9a-f]{12})')).exec(out)?.[1] ?? 'none';
 }
 
 describe('one', () => {
