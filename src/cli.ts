@@ -61,6 +61,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/runs.ts'),
   },
   {
+    name: 'explain',
+    summary: 'all that is known of one person, every rule tried, and what would happen',
+    load: () => import('./command/explain.ts'),
+  },
+  {
     name: 'retry',
     summary: 'have the next run try again what the platform refused',
     load: () => import('./command/retry.ts'),

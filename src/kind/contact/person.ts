@@ -16,6 +16,7 @@ import {
   decideChannel,
   isNewer,
   seen,
+  type ChannelStates,
   type ConsentPolicy,
   type Person,
   type Verdict,
@@ -59,7 +60,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
 }
 
 /** What is known of one person, decoded. */
-interface Facts {
+export interface Facts {
   states: States;
   rules: PersonRules;
   person: Person;
@@ -73,7 +74,7 @@ interface Facts {
   contacts: ObservedContact[];
 }
 
-function factsOf(states: States, rules: PersonRules): Facts {
+export function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
   const shown = contactsOf(states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
@@ -101,18 +102,24 @@ function factsOf(states: States, rules: PersonRules): Facts {
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
-  const { states, rules, person, desired, recorded, contacts } = facts;
-  const known = {
+  const { states, contacts } = facts;
+  act(decision, judge(facts, channel).verdict, { key: states.key, channel, contacts });
+  if (!contradict(states.desired, channel)) return;
+  const fault = contradiction(states.desired.length, channel);
+  decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** What the table is asked of one channel, and what comes of it. */
+export function judge(facts: Facts, channel: string): { asked: ChannelStates; verdict: Verdict } {
+  const { rules, person, desired, recorded, contacts } = facts;
+  const asked = {
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
     newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
-  const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
-  act(decision, verdict, { key: states.key, channel, contacts });
-  if (!contradict(states.desired, channel)) return;
-  const fault = contradiction(states.desired.length, channel);
-  decision.problems.push(conflictProblem(states.key, channel, fault));
+  const verdict = decideChannel(asked, person, rules.policy);
+  return { asked, verdict: guarded(verdict, channel, facts) };
 }
 
 /** Whether what the CRM states is newer than the opt-out can be. */
