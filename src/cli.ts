@@ -66,6 +66,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/explain.ts'),
   },
   {
+    name: 'optouts',
+    summary: 'who left on the platform, for the CRM; shows addresses',
+    load: () => import('./command/optouts.ts'),
+  },
+  {
     name: 'retry',
     summary: 'have the next run try again what the platform refused',
     load: () => import('./command/retry.ts'),

@@ -26,7 +26,8 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 /**
  * `writes`: takes the lease, and makes the snapshot when there is none; else neither: the snapshot
- * is only looked into, and without one an empty one in memory stands in. Close it when done. Throws Busy, Invalid.
+ * is only looked into, and without one an empty one in memory stands in. Close it when done. Throws
+ * Busy, Invalid.
  */
 export function assemble(
   config: Config,

@@ -64,7 +64,7 @@ function rulesOf({ channels }: NonNullable<Config['contacts']>, { policy }: Conf
   return { channels: channels.map(({ id }) => id), policy };
 }
 
-/** Each contact as the platform shows it in full; what cannot be read so is shown as it was seen. */
+/** The contacts as the platform shows them in full; one that cannot be read so is left out. */
 async function detailsOf(
   { unread, states }: Examined,
   contacts: Platform['contacts'],

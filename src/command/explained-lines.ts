@@ -59,7 +59,8 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   const whose = ownership === 'created' ? 'created by us' : 'adopted';
   const where = id === null ? 'vanished from the platform' : `contact ${id}`;
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
-  const left = snapshot.contacts.some((contact) => contact.left) ? ['left all mail'] : [];
+  const since = snapshot.left ? ` (${timeWords(snapshot.left)})` : '';
+  const left = snapshot.contacts.some((contact) => contact.left) ? [`left all mail${since}`] : [];
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
@@ -69,8 +70,12 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
 
 function memberWords({ is, by, after, until }: NonNullable<Channel['recorded']>): string {
   if (by === null) return is;
-  const made = until === null ? '' : `, made ${after ? `after ${after} and ` : ''}by ${until}`;
+  const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
   return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}`;
+}
+
+function timeWords({ after, until }: { after: string | null; until: string | null }): string {
+  return `${after === null ? '' : `after ${after} and `}by ${until}`;
 }
 
 function platformLines({ platform }: ExplainedPerson): string[] {

@@ -1,4 +1,4 @@
-/** All that is known of one person, as one document: a section for each place that knows something. */
+/** All that is known of one person, as one document: a section for each place that was asked. */
 import { explainPerson, type ExplainedChannel } from '../kind/contact/explain.ts';
 import type { PersonRules } from '../kind/contact/person.ts';
 import {
@@ -82,7 +82,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
 function snapshotOf({ found, snapshot, names }: Explaining) {
   const { recorded, former, key } = found.states;
   if (!recorded) return null;
-  const { contacts, channels, defaults } = recordedBody.parse(JSON.parse(recorded.body));
+  const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
   return {
     ownership: recorded.ownership,
     /** null: vanished from the platform. */
@@ -90,6 +90,8 @@ function snapshotOf({ found, snapshot, names }: Explaining) {
     // A CRM may use the address as an id.
     crmIds: snapshot.memory.origins(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
+    /** When the person left all mail, where that is known. */
+    left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
       Object.entries(channels).map(([channel, is]) => [channel, membershipOf(is)]),
     ),

@@ -36,8 +36,8 @@ export interface Kind {
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   /**
-   * All that the platform shows of one record: by its name, and by the id it is known by. Only where
-   * records can be read by themselves; throws what reading throws.
+   * All that the platform shows of one record: by its name, and by the id it is known by. Only
+   * where records can be read by themselves; throws what reading throws.
    */
   find?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
   decide(states: States): Decision;

@@ -17,7 +17,7 @@ export interface Examined {
   unread: 'not asked' | Expected | undefined;
   states: States;
   decision: Decision;
-  /** What a run would send: what is parked is not, and opt-outs alone while an outcome is unknown. */
+  /** Without what is parked; and opt-outs alone while an outcome is unknown. */
   sends: Change[];
 }
 

@@ -31,8 +31,8 @@ export interface MirrorPart {
 }
 
 /**
- * full: lists the platform. fast: takes what is recorded for it. single: reads one person there, and
- * decides upon nobody else; no absence is concluded from it.
+ * full: lists the platform. fast: takes what is recorded for it. single: reads one person there,
+ * and decides upon nobody else; no absence is concluded from it.
  */
 export type Mode = 'full' | 'fast' | { single: Key };
 
@@ -43,8 +43,8 @@ export interface RunOptions {
   /** Undefined: every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
   /**
-   * Asked before anything of the plan is done; throws Invalid to refuse it. A run that asks does what
-   * it has planned, and plans nothing more.
+   * Asked before anything of the plan is done; throws Invalid to refuse it. A run that asks does
+   * what it has planned, and plans nothing more.
    */
   agrees?(plan: Plan): void;
   /** Aborted: take nothing new, finish what is in flight. */

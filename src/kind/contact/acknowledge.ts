@@ -35,6 +35,7 @@ export function acknowledge(
     contacts: [...others, contact],
     defaults: defaultsAfter(recorded, change, ack),
     channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
+    left: recorded.left,
   };
   return {
     kind: 'contact',

@@ -18,7 +18,7 @@ export interface ExplainedChannel {
   observed: Subscription | undefined;
   /** The rules in their order, up to the one that matches; all of them where none does. */
   tried: TriedRule[];
-  /** What is done; of another row than the last tried where something beyond the table outweighs it. */
+  /** Of another row than the last tried where something beyond the table outweighs that. */
   verdict: Verdict;
 }
 

@@ -21,6 +21,7 @@ import {
   type Person,
   type Verdict,
 } from './decide.ts';
+import { leftSince } from './left.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -268,6 +269,7 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
     channels,
+    left: leftSince(states, recorded, shown),
   };
   const [row, twin] = states.desired;
   return {
