@@ -70,9 +70,9 @@ async function readAll(course: Course): Promise<void> {
 }
 
 /**
- * Lists all kinds side by side, when this is a full run; looks up one person, when it is theirs. A
- * kind that the key may not list is known
- * only by what is recorded; one that cannot be listed goes alone.
+ * Lists all kinds side by side, when this is a full run; looks one person up, when it is theirs. A
+ * kind that the key may not list is known only by what is recorded; one that cannot be listed goes
+ * alone.
  */
 async function listAll(course: Course): Promise<void> {
   const { run, parts, known, brake } = course;
