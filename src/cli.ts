@@ -36,9 +36,19 @@ const commands: readonly Entry[] = [
     load: () => import('./command/sync.ts'),
   },
   {
+    name: 'apply',
+    summary: 'do what a plan said, once, if that is still what there is to do',
+    load: () => import('./command/apply.ts'),
+  },
+  {
     name: 'backfill',
     summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
     load: () => import('./command/backfill.ts'),
+  },
+  {
+    name: 'one',
+    summary: 'bring one person in line now, and nobody else',
+    load: () => import('./command/one.ts'),
   },
   {
     name: 'status',
@@ -49,6 +59,16 @@ const commands: readonly Entry[] = [
     name: 'runs',
     summary: 'what happened: the last runs, or one of them with its changes',
     load: () => import('./command/runs.ts'),
+  },
+  {
+    name: 'explain',
+    summary: 'all that is known of one person, every rule tried, and what would happen',
+    load: () => import('./command/explain.ts'),
+  },
+  {
+    name: 'optouts',
+    summary: 'who left on the platform, for the CRM; shows addresses',
+    load: () => import('./command/optouts.ts'),
   },
   {
     name: 'retry',

@@ -1,13 +1,12 @@
 /**
  * From a configuration to a mirror that can run: the one place where everything is put together.
  */
-import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
-import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { lookInto, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { Invalid } from '../model/errors.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
@@ -26,17 +25,18 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 }
 
 /**
- * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
- * snapshot an empty one in memory stands in. Close it when done. Throws Busy, Invalid.
+ * `writes`: takes the lease, and makes the snapshot when there is none; else neither: the snapshot
+ * is only looked into, and without one an empty one in memory stands in. Close it when done. Throws
+ * Busy, Invalid.
  */
 export function assemble(
   config: Config,
   shell: Shell,
   { writes }: { writes: boolean },
-): { mirror: Mirror; close(): Promise<void> } {
-  const snapshot = openSnapshot(config.snapshot, {
-    inMemory: !writes && !existsSync(config.snapshot),
-  });
+): { mirror: Mirror; platform: Platform; close(): Promise<void> } {
+  const snapshot = writes
+    ? openSnapshot(config.snapshot)
+    : (lookInto(config.snapshot) ?? openSnapshot(config.snapshot, { inMemory: true }));
   const lease = hold(snapshot, config, writes);
   const platform = connect(config, shell);
   const mirror: Mirror = {
@@ -52,6 +52,7 @@ export function assemble(
   };
   return {
     mirror,
+    platform,
     close: async () => {
       snapshot.close();
       lease?.release();

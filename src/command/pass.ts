@@ -1,13 +1,13 @@
-/** What plan, sync and backfill share: flags, one run, what it prints and how it exits. */
+/** What all commands share that run: flags, one run, what it prints and how it exits. */
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Interrupted, Invalid } from '../model/errors.ts';
+import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
-import type { Mirror, RunOptions } from '../sync/mirror.ts';
+import { modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import { assemble } from './assemble.ts';
 import { explain } from './fault.ts';
 import { createLog } from './log.ts';
@@ -15,6 +15,7 @@ import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
 import { copiedAt, settleRestored } from './restored.ts';
 import type { Shell } from './shell.ts';
+import { keyOf } from './who.ts';
 import { instant } from './words.ts';
 
 export interface PassFlags {
@@ -22,21 +23,30 @@ export interface PassFlags {
   json?: true;
   addresses?: true;
   strict?: true;
-  only?: string;
+  only?: string | undefined;
 }
 
 export function passOptions(command: Command): Command {
+  return runOptions(command).option('--only <kind>', 'contacts or templates');
+}
+
+/** For those that are about given kinds anyhow. */
+export function runOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
-    .option('--only <kind>', 'contacts or templates')
     .option('--json', 'print one JSON document')
     .option('--addresses', 'name people by their address also where stdout is no terminal')
     .option('--strict', 'exit 4 while any record is rejected or invalid, known ones too');
 }
 
 export interface Pass {
-  mode: RunOptions['mode'];
+  /** single: an address, or the hash of one. */
+  mode: Mode;
   writes: boolean;
+  /** Called when the mirror is held and before anything is read; throws Invalid to refuse. */
+  begins?(mirror: Mirror): void;
+  /** As a run's; `mirror` is the one that runs. */
+  agrees?(plan: Plan, mirror: Mirror): void;
   /** What more to say when the run has ended, before the snapshot is closed. */
   ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
 }
@@ -51,7 +61,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
     return await runOnce(config, { flags, shell, wanted });
   } catch (error) {
     const reasons = explain(error).text.split('\n');
-    const summary = nothingDone({ mirror, mode, reasons });
+    const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
     if (flags.json) shell.print(documentOf(summary, ({ key }) => key));
     throw error;
   }
@@ -71,11 +81,21 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
-    const mode = modeNow(mirror.snapshot, wanted.mode, shell);
-    const summary = await run(mirror, { ...wanted, mode, only, stop, abort, progress });
-    if (wanted.writes) settleRestored(mirror.snapshot, summary);
+    const { writes, agrees } = wanted;
+    wanted.begins?.(mirror);
+    const mode = await modeNow(mirror, wanted.mode, shell);
+    const summary = await run(mirror, {
+      mode,
+      writes,
+      only,
+      stop,
+      abort,
+      progress,
+      ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
+    });
+    if (writes) settleRestored(mirror.snapshot, summary);
     const names = namesOf(mirror.snapshot, addresses);
-    log.ended(summary, wanted.writes ? 'run' : 'plan');
+    log.ended(summary, writes ? 'run' : 'plan');
     if (flags.json) shell.print(documentOf(summary, names));
     else
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
@@ -88,9 +108,13 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   }
 }
 
-/** Of a snapshot that was put back nothing counts before the platform was listed. */
-function modeNow({ meta }: Snapshot, mode: Pass['mode'], shell: Shell): Pass['mode'] {
-  const at = copiedAt(meta);
+/**
+ * Of a snapshot that was put back nothing counts before the platform was listed, or the one person
+ * looked up.
+ */
+async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
+  if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
+  const at = copiedAt(mirror.snapshot.meta);
   if (at === undefined || mode === 'full') return mode;
   shell.note(
     `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,

@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { changeCount } from '../plan/summary.ts';
 import { renderChanges } from '../plan/render.ts';
 import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
+import { writePlan } from './plan-file.ts';
 import type { Shell } from './shell.ts';
 import { modeOf } from './sync.ts';
 
@@ -15,7 +15,7 @@ interface Flags extends PassFlags {
 export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
-    .option('--out <file>', 'write the plan, without addresses, as JSON')
+    .option('--out <file>', 'write the plan, without addresses, as JSON: for `apply`')
     .option('--exit-code', 'exit 5 when there is anything to do');
 }
 
@@ -27,12 +27,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) for (const line of renderChanges(planned, names)) shell.print(line);
-    if (flags.out !== undefined) {
-      const { mirror: name, plan, mode, contacts, templates } = summary;
-      const madeAt = new Date(mirror.clock.now()).toISOString();
-      const document = { mirror: name, plan, mode, madeAt, contacts, templates };
-      writeFileSync(flags.out, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
-      shell.note(`plan ${plan} written to ${flags.out}`);
+    if (flags.out !== undefined && summary.plan !== '') {
+      writePlan(flags.out, summary, mirror.clock.now());
+      shell.note(`plan ${summary.plan} written to ${flags.out}`);
     }
   };
   const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, ended });

@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
-import { Invalid } from '../model/errors.ts';
 import type { Problem } from '../model/problem.ts';
-import { contactKey } from '../kind/contact/observe.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, namingOptions, type LookFlags } from './look.ts';
-import { namesOf } from './names.ts';
 import type { Shell } from './shell.ts';
+import { namedBy, wordOf } from './who.ts';
 import { counted } from './words.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;
@@ -32,23 +30,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** A hash may come without its #, which begins a comment in most shells. */
-function wordOf(who: string): string {
-  const word = who.trim();
-  if (/^[0-9a-f]{12}$/.test(word)) return `#${word}`;
-  if (word === '' || (word.startsWith('#') && !/^#[0-9a-f]{12}$/.test(word))) {
-    throw new Invalid(
-      `"${word}" names nobody → give an address, a hash as runs and status show it (#9cc428f416d4), or the key of a template`,
-    );
-  }
-  return word.includes('@') ? contactKey(word) : word;
-}
-
 function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
   const parked = snapshot.parking.records();
   if (wanted === undefined) return parked;
-  const hash = namesOf(snapshot, false);
-  return parked.filter((record) => record.key === wanted || hash(record) === wanted);
+  return parked.filter(namedBy(wanted, snapshot));
 }
 
 function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {

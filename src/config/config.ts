@@ -52,6 +52,8 @@ interface ChannelConfig {
   readonly id: string;
   readonly name?: string | undefined;
   readonly subscription: string | { readonly when: Condition };
+  /** The channel it took over from. */
+  readonly replaces?: string | undefined;
 }
 
 interface TemplatesConfig {
@@ -105,6 +107,7 @@ function settleContacts(
       id: channel.id,
       name: channel.name,
       subscription: channel.subscription,
+      replaces: channel.replaces,
     })),
   };
 }
@@ -115,7 +118,8 @@ function placed<T extends { path: string }>(source: T, absolute: Surroundings['a
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-function milliseconds(duration: string): number {
+/** Of a duration as the configuration has it: 90d, 20h. */
+export function milliseconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 

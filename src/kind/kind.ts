@@ -40,6 +40,11 @@ export interface Kind {
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
+  /**
+   * All that the platform shows of one record: by its name, and by the id it is known by. Only
+   * where records can be read by themselves; throws what reading throws.
+   */
+  read?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;

@@ -10,7 +10,7 @@ export interface Summary {
   run: string;
   mirror: string;
   status: Status;
-  mode: 'full' | 'fast';
+  mode: 'full' | 'fast' | 'single';
   /** null: everything the mirror has. */
   only: 'contacts' | 'templates' | null;
   /** The plan's hash; '' when none was made. */

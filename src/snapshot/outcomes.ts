@@ -27,11 +27,13 @@ export interface OpenCount {
   since: number | null;
 }
 
+/** A KeptChange, as columns of the table `change`. */
+export const keptColumns =
+  'kind, key, op, part, state, reason, fix, planned_at plannedAt, sent_at sentAt, ended_at endedAt';
+
 export function outcomesIn(db: Database): Outcomes {
   const gravest = db.prepare<[string, number], KeptChange>(
-    `select kind, key, op, part, state, reason, fix,
-       planned_at plannedAt, sent_at sentAt, ended_at endedAt
-     from change indexed by change_by_run where run = ?
+    `select ${keptColumns} from change indexed by change_by_run where run = ?
      order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2
        when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
   );

@@ -12,10 +12,11 @@ export interface Problems {
   get(problem: Name): Known | undefined;
   put(problem: Problem & Name & Known & { run: string }): void;
   /**
-   * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not.
+   * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
+   * of all records, or of one.
    */
   adopt(kind: KindName, run: string, at: number): void;
-  forgetUnnoticed(kind: KindName, run: string): void;
+  forgetUnnoticed(kind: KindName, run: string, only?: Key): void;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
@@ -70,7 +71,8 @@ export function problemsIn(db: Database): Problems {
      on conflict (kind, key, class, part, target)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
-  const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
+  const forget = db.prepare(`delete from problem
+    where kind = @kind and run <> @run and desired is null and key = coalesce(@only, key)`);
   const dropUnnamed = db.prepare(
     `delete from problem
      where kind = ? and desired is not null and retry_at is null and not exists (
@@ -102,7 +104,7 @@ export function problemsIn(db: Database): Problems {
         retryAt: problem.retryAt ?? null,
       }),
     adopt: (kind, run, at) => void adopt.run({ kind, run, at }),
-    forgetUnnoticed: (kind, run) => void forget.run(kind, run),
+    forgetUnnoticed: (kind, run, only) => void forget.run({ kind, run, only: only ?? null }),
     parked: (kind, key) =>
       parked
         .all(kind, key)

@@ -12,6 +12,7 @@ import { Busy, Invalid } from '../model/errors.ts';
 import { backUp } from './backup.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { isLeased } from './lease.ts';
+import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
 import { outcomesIn, type Outcomes } from './outcomes.ts';
@@ -30,6 +31,7 @@ export interface Snapshot {
   problems: Problems;
   parking: Parking;
   outcomes: Outcomes;
+  memory: Memory;
   staging: Staging;
   narrowing: Narrowing;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
@@ -111,6 +113,7 @@ function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
     problems: problemsIn(db),
     parking: parkingIn(db),
     outcomes: outcomesIn(db),
+    memory: memoryIn(db),
     staging: stagingIn(db),
     narrowing: narrowingIn(db),
     stage: (work) => patiently(() => db.transaction(work).deferred()),

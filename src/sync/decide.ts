@@ -99,7 +99,12 @@ function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge })
   }
 }
 
-function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowledge }): States {
+/** What is known of one record, of all that was read and recorded. */
+export function statesOf(
+  run: Run,
+  kind: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States {
   const { staging, recorded } = run.snapshot;
   const observed = staging.observed(kind.name, key);
   const looked = staging.lookedAt(kind.name, key);

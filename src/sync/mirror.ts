@@ -1,5 +1,7 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
+import type { Key } from '../model/record.ts';
+import type { Plan } from '../plan/plan.ts';
 import type { RequestCounts } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
@@ -28,12 +30,23 @@ export interface MirrorPart {
   source: Source;
 }
 
+/**
+ * full: lists the platform. fast: takes what is recorded for it. single: reads one person there,
+ * and decides upon nobody else; no absence is concluded from it.
+ */
+export type Mode = 'full' | 'fast' | { single: Key };
+
 export interface RunOptions {
-  mode: 'full' | 'fast';
+  mode: Mode;
   /** false = a plan: nothing is written on the platform, and nothing is recorded. */
   writes: boolean;
   /** Undefined: every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
+  /**
+   * Asked before anything of the plan is done; throws Invalid to refuse it. A run that asks does
+   * what it has planned, and plans nothing more.
+   */
+  agrees?(plan: Plan): void;
   /** Aborted: take nothing new, finish what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: give up what is in flight. */
@@ -54,4 +67,13 @@ export interface Run extends Mirror, RunOptions {
   id: string;
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
+}
+
+export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
+  return typeof mode === 'string' ? mode : 'single';
+}
+
+/** The only record that a run is about; undefined: it is about all. */
+export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
+  return typeof mode === 'string' ? undefined : mode.single;
 }

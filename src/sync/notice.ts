@@ -3,12 +3,17 @@
  */
 import type { DesiredRow } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
-import type { Run } from './mirror.ts';
+import { onlyKey, type Run } from './mirror.ts';
 import type { Tally } from './tally.ts';
 
 const page = 500;
 
 export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
+  const only = onlyKey(run);
+  if (only !== undefined) {
+    for (const row of run.snapshot.staging.desired(kind.name, only)) noticeOne(row, kind, tally);
+    return;
+  }
   let after = 0;
   for (;;) {
     const rows = run.snapshot.staging.invalid(kind.name, after, page);

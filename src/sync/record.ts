@@ -1,11 +1,12 @@
 /** How a run begins and ends in the snapshot, and the summary it leaves. */
 import { Interrupted } from '../model/errors.ts';
-import type { KindName } from '../model/record.ts';
+import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
-import type { Mirror, Run, RunOptions } from './mirror.ts';
+import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
+import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { createTally } from './tally.ts';
 
@@ -29,7 +30,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
         snapshot.journal.doubt(kind.name);
         snapshot.journal.abandon(kind.name, at);
       }
-      snapshot.runs.start({ id, mode: options.mode, at });
+      snapshot.runs.start({ id, mode: modeName(options.mode), at });
     });
   }
   return {
@@ -61,8 +62,9 @@ export function conclude(course: Course): Summary {
         problems.adopt(kind.name, run.id, at);
         if (!course.known.get(kind)?.certified) continue;
         recorded.adoptOrigins(kind.name);
-        problems.dropUnnamed(kind.name);
-        if (course.plan) problems.forgetUnnoticed(kind.name, run.id);
+        const only = onlyKey(run);
+        if (only === undefined) problems.dropUnnamed(kind.name);
+        if (course.plan) problems.forgetUnnoticed(kind.name, run.id, only);
       }
       const { problems: _, ...kept } = summary;
       runs.finish({
@@ -81,7 +83,6 @@ export function conclude(course: Course): Summary {
 
 function summaryOf(course: Course): Summary {
   const { run, tally } = course;
-  const { staging } = run.snapshot;
   const contact = kindSummary(course, 'contact');
   const template = kindSummary(course, 'template');
   const reasons = reasonsOf(course);
@@ -89,15 +90,11 @@ function summaryOf(course: Course): Summary {
     run: run.id,
     mirror: run.name,
     status: statusOf(course, reasons),
-    mode: run.mode,
+    mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
-    contacts: {
-      ...contact,
-      held: { delete: 0, opt_in: 0 },
-      invalid: staging.countDesired('contact').invalid,
-    },
-    templates: { ...template, invalid: staging.countDesired('template').invalid },
+    contacts: { ...contact, held: { delete: 0, opt_in: 0 } },
+    templates: template,
     requests: run.requests(),
     certificate: certificateOf(course),
     problems: tally.problems(),
@@ -107,20 +104,44 @@ function summaryOf(course: Course): Summary {
   };
 }
 
-function kindSummary(course: Course, kind: KindName): KindSummary {
+function kindSummary(course: Course, kind: KindName): KindSummary & { invalid: number } {
   const { run, tally, plan } = course;
-  const { staging, recorded, problems } = run.snapshot;
+  const { staging } = run.snapshot;
   const adopt = tally.counts().adopted[kind];
   const { planned, acked } = journaled(course, kind);
   const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
-  const listed = [...course.known].find(([{ name }]) => name === kind)?.[1].listing;
+  const only = onlyKey(run);
+  const sizes = only === undefined ? sizesOf(course, kind) : sizesOfOne(run, kind, only);
+  const { desired, observed, invalid, parked } = sizes;
   return {
-    desired: staging.countDesired(kind).valid,
-    observed: listed ? staging.countObserved(kind) : recorded.count(kind),
+    desired,
+    observed,
     changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
     applied: shownCounts(kind, acked, 'applied'),
-    rejected: problems.countParked(kind) + staging.countNoticed(kind, 'rejected'),
+    rejected: parked + staging.countNoticed(kind, 'rejected'),
     conflicts: staging.countNoticed(kind, 'conflict'),
+    invalid,
+  };
+}
+
+function sizesOf({ run, known }: Course, kind: KindName) {
+  const { staging, recorded, problems } = run.snapshot;
+  const { valid, invalid } = staging.countDesired(kind);
+  const listed = [...known].find(([{ name }]) => name === kind)?.[1].listing;
+  const observed = listed ? staging.countObserved(kind) : recorded.count(kind);
+  return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
+}
+
+/** A single run counts the person it is about, whatever else was read for it. */
+function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
+  const { staging, problems } = snapshot;
+  const rows = staging.desired(kind, key);
+  const invalid = rows.filter((row) => row.invalid).length;
+  return {
+    desired: rows.length > invalid ? 1 : 0,
+    observed: staging.observed(kind, key).length,
+    invalid,
+    parked: problems.parked(kind, key).length > 0 ? 1 : 0,
   };
 }
 
@@ -141,7 +162,7 @@ function reasonsOf(course: Course): string[] {
   const reasons = [...course.reasons, ...brake.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
   if (!run.writes) return reasons;
-  const unknown = parts.flatMap(({ kind }) => run.snapshot.journal.open(kind.name)).length;
+  const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;
   if (unknown > 0) {
     reasons.push(
       `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,

@@ -4,13 +4,15 @@
  * that fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../model/change.ts';
+import type { KindName } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import { aimed, isFresh, settle, type Applying } from './apply.ts';
+import { onlyKey, type Run } from './mirror.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
-  for (const open of run.snapshot.journal.open(kind.name)) {
+  for (const open of openIn(run, kind.name)) {
     if (run.stop.aborted || brake.stopped()) return;
     const change = aimed(applying, open);
     await passTimeout(applying, change);
@@ -21,6 +23,13 @@ export async function recover(applying: Applying): Promise<void> {
     run.snapshot.staging.assume(kind.name, change.key);
     run.snapshot.narrowing.add(kind.name, change.key);
   }
+}
+
+/** What the run has to find out about. */
+export function openIn(run: Run, kind: KindName): JournaledChange[] {
+  const only = onlyKey(run);
+  const open = run.snapshot.journal.open(kind);
+  return only === undefined ? open : open.filter(({ key }) => key === only);
 }
 
 async function find(

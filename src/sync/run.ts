@@ -12,7 +12,7 @@ import type { Kind } from '../kind/kind.ts';
 import { apply, type Applying } from './apply.ts';
 import type { Course } from './course.ts';
 import { commit, decide, type Knowledge } from './decide.ts';
-import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
+import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
 import { lossOf, lostParts } from './lost.ts';
@@ -20,9 +20,10 @@ import { observe } from './observe.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
+import { keysOf, lookUp } from './single.ts';
 import type { Summary } from '../plan/summary.ts';
 
-const rounds = 3;
+const mostRounds = 3;
 const unknown: Knowledge = { certified: false, listing: undefined, lost: new Set() };
 
 /**
@@ -71,8 +72,9 @@ async function readAll(course: Course): Promise<void> {
 }
 
 /**
- * Lists all kinds side by side, when this is a full run. A kind that the key may not list is known
- * only by what is recorded; one that cannot be listed goes alone.
+ * Lists all kinds side by side, when this is a full run; looks one person up, when it is theirs. A
+ * kind that the key may not list is known only by what is recorded; one that cannot be listed goes
+ * alone.
  */
 async function listAll(course: Course): Promise<void> {
   const { run, parts, known, brake } = course;
@@ -80,6 +82,11 @@ async function listAll(course: Course): Promise<void> {
   await each(parts, parts.length, async (part) => {
     const { kind } = part;
     try {
+      const key = onlyKey(run);
+      if (key !== undefined) {
+        await lookUp(run, kind, { key, known: knowledgeOf(course, kind) });
+        return;
+      }
       const listing = await observe(run, kind, brake);
       if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
       known.set(kind, { ...knowledgeOf(course, kind), listing });
@@ -107,7 +114,10 @@ function narrow(course: Course, kind: Kind): void {
   const { run, known, tally } = course;
   const { narrowing } = run.snapshot;
   const knowledge = knowledgeOf(course, kind);
-  if (knowledge.listing) narrowing.full(kind.name, kind.decidesAbsent);
+  const key = onlyKey(run);
+  if (key !== undefined) {
+    for (const one of keysOf(run, kind, { key, known: knowledge })) narrowing.add(kind.name, one);
+  } else if (knowledge.listing) narrowing.full(kind.name, kind.decidesAbsent);
   else narrowing.fast(kind.name, kind.decidesAbsent);
   const lost = lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
@@ -122,12 +132,14 @@ function plan(course: Course): void {
     decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (!course.plan) noticeInvalid(run, kind, tally);
   }
-  course.plan ??= planOf(run.snapshot.staging.planned());
+  if (course.plan) return;
+  course.plan = planOf(run.snapshot.staging.planned());
+  if (run.writes) run.agrees?.(course.plan);
 }
 
 /** After the last round, what is still not in line is left to the next run, and said. */
 function isLeftOver({ run, reasons }: Course, round: number): boolean {
-  if (round <= rounds) return false;
+  if (round <= (run.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.staging.countPlanned();
   if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
   return true;

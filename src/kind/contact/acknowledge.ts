@@ -36,6 +36,7 @@ export function acknowledge(
     defaults: defaultsAfter(recorded, change, ack),
     channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
     outgrown: recorded.outgrown,
+    left: recorded.left,
   };
   return {
     kind: 'contact',

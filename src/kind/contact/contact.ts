@@ -29,10 +29,8 @@ export interface ContactOptions {
 }
 
 export function contactKind({ fields, policy, platform }: ContactOptions): Kind {
-  const channels = fields.channels.map((channel) => channel.id);
-  const replaces = new Map(
-    fields.channels.flatMap(({ id, replaces: old }) => (old === undefined ? [] : [[id, old]])),
-  );
+  const rules = rulesOf(fields, policy);
+  const { channels, replaces } = rules;
   const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
   return {
     name: 'contact',
@@ -49,7 +47,8 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
       return { rows, total: page.total, date: page.date };
     },
     find: (row, signal) => find(access, row, signal),
-    decide: (states) => decidePerson(states, { channels, replaces, policy }),
+    read: (known, signal) => readAll(access, known, signal),
+    decide: (states) => decidePerson(states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
@@ -57,6 +56,17 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
   };
+}
+
+/** By what people are decided upon, as the configuration has it. */
+export function rulesOf(
+  { channels }: Pick<ContactFields, 'channels'>,
+  policy: PersonRules['policy'],
+): PersonRules {
+  const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
+    replaces === undefined ? [] : [[id, replaces]],
+  );
+  return { channels: channels.map(({ id }) => id), replaces: new Map(replaced), policy };
 }
 
 /** Only a 404 says that a contact is gone, and that of its address only a search says something. */
@@ -269,6 +279,18 @@ async function retrieve(
   const contact = await access.platform.retrieve(target, { signal });
   const isTheirs = contact && contactKey(contact.email) === key;
   return isTheirs ? observe(contact, access.channels) : undefined;
+}
+
+/** Whom a search does not show may still be there by the id that is recorded. */
+async function readAll(
+  access: Access,
+  { key, id }: Pick<RecordedRow, 'key' | 'id'>,
+  signal: AbortSignal,
+): Promise<ObservedRow[]> {
+  const rows = await search(access, key, signal);
+  if (id === undefined || rows.some((row) => row.id === id)) return rows;
+  const known = await retrieve(access, { key, target: id }, signal);
+  return known ? [...rows, known] : rows;
 }
 
 /** Everybody of exactly this address; the platform's own search may match more. */

@@ -70,7 +70,7 @@ export interface Verdict {
 }
 
 /** One row of the table above, or a part of it. */
-interface Rule {
+export interface Rule {
   row: number;
   /** What it asks for, in words. */
   asks: string;
@@ -92,7 +92,7 @@ const wasOutBy = (by: Membership['by'], { states: { recorded } }: Known): boolea
   recorded?.is === 'opt_out' && recorded.by === by;
 
 /** From the top: what a row asks, the rows above it have left open. */
-const rules: readonly Rule[] = [
+export const rules: readonly Rule[] = [
   {
     row: 1,
     asks: 'she left the CRM, and is not on the platform, or not ours',

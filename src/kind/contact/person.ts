@@ -3,17 +3,25 @@
  */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
-import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
+import {
+  canonicalJson,
+  type Fault,
+  type Key,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import {
   decideChannel,
   isNewer,
+  type ChannelStates,
   type ConsentPolicy,
   type Person,
   type Sight,
   type Verdict,
 } from './decide.ts';
+import { leftSince } from './left.ts';
 import { hasMoved } from './moved.ts';
 import { fingerprintOf } from './observe.ts';
 import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
@@ -55,7 +63,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
 }
 
 /** What is known of one person, decoded. */
-interface Facts {
+export interface Facts {
   states: States;
   rules: PersonRules;
   person: Person;
@@ -71,7 +79,7 @@ interface Facts {
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
-function factsOf(states: States, rules: PersonRules): Facts {
+export function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
   const shown = contactsOf(states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
@@ -107,25 +115,28 @@ function factsOf(states: States, rules: PersonRules): Facts {
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
+  const { states, contacts } = facts;
+  act(decision, judge(facts, channel).verdict, { key: states.key, channel, contacts });
+  if (!contradict(states.desired, channel)) return;
+  const fault = contradiction(states.desired.length, channel);
+  decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** What the table is asked of one channel, and what comes of it. */
+export function judge(facts: Facts, channel: string): { asked: ChannelStates; verdict: Verdict } {
   const { states, rules, person, desired, recorded, contacts } = facts;
-  const known = {
+  const asked = {
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
     newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
-  const { replaces } = rules;
-  const decided = decideChannel(known, person, rules.policy);
+  const decided = decideChannel(asked, person, rules.policy);
   const verdict = states.lost.has(channel)
     ? withoutConclusion(decided)
-    : guarded(decided, channel, { ...facts, replaces });
+    : guarded(decided, channel, { ...facts, replaces: rules.replaces });
   const moved = verdict.do === 'nothing' && person.owned && hasMoved(states, channel);
-  const done: Verdict = moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict;
-  const body = moved ? canonicalJson({ moved }) : '{}';
-  act(decision, done, { key: states.key, channel, contacts, body });
-  if (!contradict(states.desired, channel)) return;
-  const fault = contradiction(states.desired.length, channel);
-  decision.problems.push(conflictProblem(states.key, channel, fault));
+  return { asked, verdict: moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict };
 }
 
 /** Of a channel that is lost as a whole only what the CRM forbids is done. */
@@ -202,10 +213,10 @@ interface Acting {
   key: Key;
   channel: string;
   contacts: ObservedContact[];
-  body: string;
 }
 
-function act(decision: Decision, verdict: Verdict, { key, channel, contacts, body }: Acting): void {
+function act(decision: Decision, verdict: Verdict, { key, channel, contacts }: Acting): void {
+  const body = verdict.row === beyond.movedAway ? canonicalJson({ moved: true }) : '{}';
   const change = (op: Change['op'], at: number, target?: string): Change => {
     return { kind: 'contact', key, op, part: channel, target, body, phase: at };
   };
@@ -250,6 +261,7 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
     ...now,
+    left: leftSince(states, recorded, shown),
   };
   const [row, twin] = states.desired;
   return {

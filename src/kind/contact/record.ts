@@ -33,15 +33,19 @@ export const observedBody = z.object({
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
+/** When something happened that nobody dated: by our clock, milliseconds since the epoch. */
+const bracket = z.object({ after: z.number().nullable(), by: z.number() });
+export type Bracket = z.infer<typeof bracket>;
+
 /** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
 const membership = z.object({
   is: subscription,
   by: z.enum(['us', 'platform']),
   /**
    * When an opt-out of the platform's was made: after we last saw the person in (null: we never
-   * did), and not later than we saw them out. By our clock, milliseconds since the epoch.
+   * did), and not later than we saw them out.
    */
-  made: z.object({ after: z.number().nullable(), by: z.number() }).optional(),
+  made: bracket.optional(),
 });
 export type Membership = z.infer<typeof membership>;
 
@@ -53,6 +57,8 @@ export const recordedBody = z.object({
   channels: z.record(z.string(), membership),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
+  /** Since when one of the contacts is out of all mail, where that is known. */
+  left: bracket.optional(),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 

@@ -1,0 +1,99 @@
+import type { Command } from 'commander';
+import { milliseconds } from '../config/config.ts';
+import { optOutsOf, type OptOut } from '../kind/contact/left.ts';
+import { Invalid } from '../model/errors.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { look, lookOptions, type LookFlags } from './look.ts';
+import type { Shell } from './shell.ts';
+
+interface Flags extends LookFlags {
+  since?: string;
+}
+
+export function options(command: Command): void {
+  lookOptions(command)
+    .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .addHelpText(
+      'after',
+      '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
+        'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
+        '  channel  one of the mirror, or * for all mail\n' +
+        '  cause    opt_out: left the channel; all_mail: unsubscribed, blocked or suppressed\n' +
+        '  after    it was later than this; empty where the person was never seen subscribed\n' +
+        '  by       and not later than this: when a run first saw it\n\n' +
+        'Tells what the runs have seen, from the snapshot alone: of a channel that is a full run\n' +
+        'or `one`. Works beside a run, and changes nothing. A day begins at midnight UTC; 7d, 12h\n' +
+        'or 30m is so long ago.',
+    );
+}
+
+/** Who left on the platform, as far as is recorded. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  return look(flags, shell, ({ config, snapshot, now }) => {
+    const since = sinceOf(flags.since, now);
+    if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
+    const optOuts = (snapshot ? leavers(snapshot, since) : []).map(told);
+    const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
+    return { document: { ...document, optOuts }, lines: csvOf(optOuts) };
+  });
+}
+
+interface Leaver extends OptOut {
+  email: string;
+  crmIds: string[];
+}
+
+/** What can be no earlier than `since`, or all; by the time at which it was known. */
+function leavers({ memory }: Snapshot, since: number | null): Leaver[] {
+  const found: (OptOut & { email: string })[] = [];
+  for (const row of memory.records('contact')) {
+    const recent = optOutsOf(row).filter(({ by }) => since === null || by >= since);
+    for (const optOut of recent) found.push({ email: row.key, ...optOut });
+  }
+  return found
+    .toSorted((a, b) => a.by - b.by)
+    .map((one) => ({ ...one, crmIds: memory.origins('contact', one.email) }));
+}
+
+function told({ email, crmIds, channel, cause, after, by }: Leaver) {
+  return {
+    email,
+    crmIds,
+    channel,
+    cause,
+    after: after === null ? null : timeOf(after),
+    by: timeOf(by),
+  };
+}
+
+function csvOf(optOuts: readonly ReturnType<typeof told>[]): string[] {
+  const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
+    const ids = crmIds.length === 0 ? [''] : crmIds;
+    return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
+  });
+  const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
+  return [head, ...rows].map((row) => row.map(quoted).join(','));
+}
+
+/** As RFC 4180 has it; spaces at an end would not outlive every reader. */
+function quoted(cell: string): string {
+  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+/** Milliseconds since the epoch; null: from the beginning. */
+function sinceOf(text: string | undefined, now: number): number | null {
+  if (text === undefined) return null;
+  if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
+  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const at = isTime ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new Invalid(
+    `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
+  );
+}
+
+/** In full: a bracket that is rounded holds less than it says. */
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,52 @@
+/** A plan as a file: what `plan --out` writes and `apply` reads. There are no addresses in it. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import { Invalid } from '../model/errors.ts';
+import type { Summary } from '../plan/summary.ts';
+
+/** The counts that stand beside these are for people, who read what they agree to. */
+const planFile = z.object({
+  version: z.literal(1),
+  mirror: z.string(),
+  /** The run that made it: no two plans have the same. */
+  run: z.string().min(1),
+  /** Names the changes. */
+  plan: z.string().regex(/^[0-9a-f]{16}$/),
+  mode: z.enum(['full', 'fast']),
+  only: z.enum(['contacts', 'templates']).nullable(),
+  madeAt: z.iso.datetime(),
+});
+export type PlanFile = z.infer<typeof planFile>;
+
+/** `at`: milliseconds since the epoch. */
+export function writePlan(file: string, summary: Summary, at: number): void {
+  const { mirror, run, plan, mode, only, contacts, templates } = summary;
+  const madeAt = new Date(at).toISOString();
+  const document = { version: 1, mirror, run, plan, mode, only, madeAt, contacts, templates };
+  writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
+}
+
+/** Throws Invalid when there is none that this version can read. */
+export function readPlan(file: string): PlanFile {
+  const read = planFile.safeParse(jsonIn(file));
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const where = issue?.path.join('.') || 'the document';
+  throw new Invalid(
+    `${file}: ${where} is not as \`plan --out\` of this version writes it (${issue?.message}) → plan again`,
+  );
+}
+
+function jsonIn(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
+    throw new Invalid(`${file}: ${why} → name a file that \`crm-mirror plan --out\` has written`);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+}

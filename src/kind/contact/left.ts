@@ -1,0 +1,46 @@
+/** Who left on the platform, and when that was, as far as is known. */
+import type { RecordedRow } from '../../model/record.ts';
+import type { States } from '../kind.ts';
+import {
+  recordedBody,
+  type Bracket,
+  type ObservedContact,
+  type RecordedContact,
+} from './record.ts';
+
+/** One way out that the platform knows of, and not from us. */
+export interface OptOut extends Bracket {
+  /** '*': all of them. */
+  channel: string;
+  /** all_mail: unsubscribed from all of it, blocked or suppressed. */
+  cause: 'opt_out' | 'all_mail';
+}
+
+/**
+ * When somebody who is out of all mail went: after they were last seen in it (null: they never
+ * were), and not later than this. What was not read just now is known no better than before.
+ */
+export function leftSince(
+  { observed, recorded: row, by }: States,
+  recorded: RecordedContact | undefined,
+  shown: readonly ObservedContact[],
+): Bracket | undefined {
+  if (observed.length === 0) return recorded?.left;
+  if (!shown.some(({ left }) => left)) return undefined;
+  if (recorded?.left) return recorded.left;
+  const wasIn = recorded !== undefined && !recorded.contacts.some(({ left }) => left);
+  return { after: wasIn ? (row?.seenAt ?? null) : null, by };
+}
+
+/** The channels by name, then all mail. What was not dated was so when it was last seen. */
+export function optOutsOf({ body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>): OptOut[] {
+  const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
+  const undated = { after: null, by: seenAt };
+  const outs = Object.entries(channels).flatMap(([channel, { is, by, made }]): OptOut[] =>
+    is === 'opt_out' && by === 'platform'
+      ? [{ channel, cause: 'opt_out', ...(made ?? undated) }]
+      : [],
+  );
+  if (!contacts.some((contact) => contact.left)) return outs;
+  return [...outs, { channel: '*', cause: 'all_mail', ...(left ?? undated) }];
+}

@@ -1,0 +1,41 @@
+import type { Database } from 'better-sqlite3';
+import type { Key, KindName, RecordedRow } from '../model/record.ts';
+import { keptColumns, type KeptChange } from './outcomes.ts';
+
+/** What is remembered of single records, for people to look at. */
+export interface Memory {
+  /** Every key that is recorded, or that a problem or a change is about; each once. */
+  keys(kind: KindName): IterableIterator<Key>;
+  /** Every record that is recorded, by its key; nothing is written meanwhile. */
+  records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
+  /** What was done about a record and what came of it, the newest first. */
+  changes(kind: KindName, key: Key, count: number): (KeptChange & { run: string })[];
+  /** Under which ids the source ever named a recorded key. */
+  origins(kind: KindName, key: Key): string[];
+}
+
+export function memoryIn(db: Database): Memory {
+  const keys = db.prepare<{ kind: string }, { key: Key }>(
+    `select key from recorded where kind = @kind
+     union select key from problem where kind = @kind
+     union select key from change where kind = @kind`,
+  );
+  const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
+    'select key, body, seen_at seenAt from recorded where kind = ? order by key',
+  );
+  const changes = db.prepare<[string, string, number], KeptChange & { run: string }>(
+    `select run, ${keptColumns} from change indexed by change_by_key
+     where kind = ? and key = ? order by seq desc limit ?`,
+  );
+  const origins = db.prepare<[string, string], { id: string }>(
+    'select id from origin where kind = ? and key = ? order by id',
+  );
+  return {
+    *keys(kind) {
+      for (const { key } of keys.iterate({ kind })) yield key;
+    },
+    records: (kind) => records.iterate(kind),
+    changes: (kind, key, count) => changes.all(kind, key, count),
+    origins: (kind, key) => origins.all(kind, key).map(({ id }) => id),
+  };
+}

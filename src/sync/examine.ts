@@ -1,0 +1,67 @@
+/** One person as a single run would find them now, and what it would decide; nothing is written. */
+import type { Change } from '../model/change.ts';
+import { Interrupted, isExpected, type Expected } from '../model/errors.ts';
+import type { Key } from '../model/record.ts';
+import type { Decision, States } from '../kind/kind.ts';
+import type { Certificate } from '../source/source.ts';
+import { decide, statesOf, type Knowledge } from './decide.ts';
+import type { Mirror, RunOptions } from './mirror.ts';
+import { read } from './read.ts';
+import { begin } from './record.ts';
+import { lookUp } from './single.ts';
+
+export interface Examined {
+  /** How the source was read; or why it was not, and then the decision counts for nothing. */
+  source: Certificate | Expected;
+  /** Why the platform was not read: then what is recorded stands in for it. */
+  unread: 'not asked' | Expected | undefined;
+  states: States;
+  decision: Decision;
+  /** Without what is parked; and opt-outs alone while an outcome is unknown. */
+  sends: Change[];
+}
+
+export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
+  key: Key;
+  /** The platform is not asked. */
+  offline: boolean;
+}
+
+/** Undefined: the mirror has no contacts. Throws Interrupted, and bugs. */
+export async function examine(
+  mirror: Mirror,
+  { key, offline, ...options }: Examination,
+): Promise<Examined | undefined> {
+  const mode = { single: key };
+  const course = begin(mirror, { ...options, mode, writes: false, only: 'contacts' });
+  const { run, tally, parts } = course;
+  const [part] = parts;
+  if (!part) return undefined;
+  const { kind } = part;
+  const source = await attempt(read(run, part));
+  const certified = 'complete' in source && source.complete;
+  const known: Knowledge = { certified, listing: undefined, lost: new Set() };
+  const looked = offline
+    ? 'not asked'
+    : await attempt(lookUp(run, kind, { key, known }).then(() => undefined));
+  const states = statesOf(run, kind, { key, known });
+  run.snapshot.narrowing.add(kind.name, key);
+  decide({ run, kind, known, tally });
+  return {
+    source,
+    unread: looked,
+    states,
+    decision: kind.decide(states),
+    sends: [...run.snapshot.staging.planned()],
+  };
+}
+
+/** What came of it, or why nothing did. */
+async function attempt<T>(work: Promise<T>): Promise<T | Expected> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return error;
+  }
+}
