@@ -190,7 +190,7 @@ describe('status', () => {
   test('of an older version: brought up to date, but not under who writes it', async () => {
     const world = await mirrored();
     await world.call('sync');
-    edit(world, `${olderProblems} pragma user_version = 1`);
+    edit(world, `${olderTables} pragma user_version = 1`);
     const lease = takeLease(world.path);
     const beside = await world.call('status');
     expect(beside).toMatchObject({ code: 75, err: expect.stringContaining('older version') });
@@ -207,7 +207,8 @@ describe('status', () => {
   });
 });
 
-const olderProblems = `drop table problem;
+const olderTables = `drop index origin_by_key;
+  drop table problem;
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,
     reason text not null, fix text not null,
