@@ -7,11 +7,10 @@ import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
-import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
-import { Invalid } from '../model/errors.ts';
+import { openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
-import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
@@ -27,22 +26,23 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 /**
  * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
- * snapshot an empty one in memory stands in. Close it when done. Throws Busy, Invalid.
+ * snapshot an empty one in memory stands in. One that is damaged is set aside where it `writes`, and
+ * said at once; else it is Invalid. Close it when done. Throws Busy, Invalid.
  */
 export function assemble(
   config: Config,
   shell: Shell,
   { writes }: { writes: boolean },
 ): { mirror: Mirror; close(): Promise<void> } {
-  const snapshot = openSnapshot(config.snapshot, {
-    inMemory: !writes && !existsSync(config.snapshot),
-  });
-  const lease = hold(snapshot, config, writes);
+  const { snapshot, lease, notes } = writes ? hold(config) : lookOn(config);
+  for (const note of notes) shell.note(`crm-mirror: ${note}`);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
     snapshot,
+    account: accountOf(config, platform),
+    notes,
     clock: systemClock,
     random: Math.random,
     timeoutMs: config.platform.timeoutMs,
@@ -60,35 +60,42 @@ export function assemble(
   };
 }
 
+interface Opened {
+  snapshot: Snapshot;
+  lease?: Lease;
+  notes: string[];
+}
+
 /** Everything that may be in the way of a run is asked here; what was opened is closed then. */
-function hold(snapshot: Snapshot, config: Config, writes: boolean): Lease | undefined {
-  let lease: Lease | undefined;
+function hold(config: Config): Opened {
+  const lease = takeLease(config.snapshot);
   try {
-    lease = writes ? takeLease(config.snapshot) : undefined;
-    if (writes) refusePaused(snapshot.meta, config);
-    bind(snapshot, config, writes);
-    return lease;
+    const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
+    const { snapshot, aside } = openForRun(config.snapshot, { at: systemClock.now(), admit });
+    snapshot.fence();
+    const notes = aside === undefined ? [] : [sayAside(config.snapshot, aside)];
+    return { snapshot, lease, notes };
   } catch (error) {
-    snapshot.close();
-    lease?.release();
+    lease.release();
     throw error;
   }
 }
 
-/**
- * What is recorded holds for one platform: an opt-out that was ours there may be the person's own
- * elsewhere. A snapshot without records binds freely.
- */
-function bind(snapshot: Snapshot, { snapshot: file, platform }: Config, writes: boolean): void {
-  const bound = snapshot.meta.get('platform-url');
-  const isFree = bound === undefined || snapshot.recorded.isEmpty();
-  if (isFree && writes && bound !== platform.url)
-    snapshot.transaction(() => snapshot.meta.set('platform-url', platform.url));
-  if (isFree || bound === platform.url) return;
-  throw new Invalid(
-    `${file}: this snapshot belongs to the platform at ${bound}, the configuration names ` +
-      `${platform.url} → correct platform.url, or name another snapshot to begin anew`,
+function lookOn({ snapshot: path }: Config): Opened {
+  const inMemory = !existsSync(path);
+  return { snapshot: openSnapshot(path, { inMemory, checkedAt: systemClock.now() }), notes: [] };
+}
+
+function sayAside(path: string, aside: string): string {
+  return (
+    `${path}: the snapshot was damaged and is set aside as ${aside}; this run begins anew: it ` +
+    'adopts and records who is there, as a first run does → keep that file until all is well'
   );
+}
+
+/** Whose records are kept equal, for the snapshot to belong to. */
+export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
+  return { url, apiKey, platform };
 }
 
 export function partsOf({ contacts, templates, policy }: Config, platform: Platform): MirrorPart[] {

@@ -7,7 +7,6 @@ import { renderSummary } from '../plan/render.ts';
 import type { Mirror, RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import { assemble } from './assemble.ts';
 import { explain } from './fault.ts';
 import { createLog } from './log.ts';
@@ -71,7 +70,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
-    const mode = modeNow(mirror.snapshot, wanted.mode, shell);
+    const mode = modeNow(mirror, wanted.mode, shell);
     const summary = await run(mirror, { ...wanted, mode, only, stop, abort, progress });
     if (wanted.writes) settleRestored(mirror.snapshot, summary);
     const names = namesOf(mirror.snapshot, addresses);
@@ -80,7 +79,8 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     else
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
-    if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
+    const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
+    if (!flags.json) for (const reason of unsaid) shell.note(`crm-mirror: ${reason}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } finally {
@@ -88,9 +88,10 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   }
 }
 
-/** Of a snapshot that was put back nothing counts before the platform was listed. */
-function modeNow({ meta }: Snapshot, mode: Pass['mode'], shell: Shell): Pass['mode'] {
-  const at = copiedAt(meta);
+/** Of a snapshot that was put back, or was lost, nothing counts before the platform was listed. */
+function modeNow({ snapshot, notes }: Mirror, mode: Pass['mode'], shell: Shell): Pass['mode'] {
+  if (notes.length > 0) return 'full';
+  const at = copiedAt(snapshot.meta);
   if (at === undefined || mode === 'full') return mode;
   shell.note(
     `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,

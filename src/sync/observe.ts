@@ -20,6 +20,8 @@ export interface Listing {
   at: number;
   /** When it had ended, likewise. */
   by: number;
+  /** Of whom the platform says that these records are; undefined when it does not. */
+  organization: string | undefined;
 }
 
 /** What the first page of a pass said: how many there are, and when that was. */
@@ -27,6 +29,7 @@ interface Claim {
   total: number;
   /** By the platform's clock; milliseconds since the epoch. */
   began: number;
+  organization: string | undefined;
 }
 
 const pagesAtOnce = 16;
@@ -38,10 +41,13 @@ export async function observe(run: Run, kind: Kind): Promise<Listing> {
     const first = await pass(run, kind, limit);
     // Of both passes together the first claim is proven or not: all that it counted was there then.
     claim ??= first;
+    const { organization } = claim;
     const counted = run.snapshot.staging.countCreatedBy(kind.name, claim.began);
-    if (counted >= claim.total) return { complete: true, at, by: run.clock.now() };
+    if (counted >= claim.total) {
+      return { complete: true, at, by: run.clock.now(), organization };
+    }
   }
-  return { complete: false, at, by: run.clock.now() };
+  return { complete: false, at, by: run.clock.now(), organization: claim?.organization };
 }
 
 /**
@@ -50,7 +56,7 @@ export async function observe(run: Run, kind: Kind): Promise<Listing> {
  */
 async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   let seen = 0;
-  let last: Page = { rows: [], total: 0, date: undefined };
+  let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
@@ -78,7 +84,8 @@ async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   ) {
     await page(number);
   }
-  return { total: first.total, began: beginning(first) };
+  const { total, organization } = first;
+  return { total, began: beginning(first), organization };
 }
 
 function beginning(first: Page): number {
