@@ -7,6 +7,7 @@ import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
+import { isDamage, setAside } from '../snapshot/damage.ts';
 import { openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
@@ -27,13 +28,14 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 /**
  * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
  * snapshot an empty one in memory stands in. One that is damaged is set aside where it `writes`, and
- * said at once; else it is Invalid. Close it when done. Throws Busy, Invalid.
+ * said at once; else it is Invalid. Close it when done, and say what went wrong: what turns out to
+ * be damaged only then is set aside as well. Throws Busy, Invalid.
  */
 export function assemble(
   config: Config,
   shell: Shell,
   { writes }: { writes: boolean },
-): { mirror: Mirror; close(): Promise<void> } {
+): { mirror: Mirror; close(failure?: unknown): Promise<void> } {
   const { snapshot, lease, notes } = writes ? hold(config) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   const platform = connect(config, shell);
@@ -52,8 +54,12 @@ export function assemble(
   };
   return {
     mirror,
-    close: async () => {
+    close: async (failure) => {
       snapshot.close();
+      if (lease && isDamage(failure)) {
+        const aside = setAside(config.snapshot, systemClock.now());
+        shell.note(`crm-mirror: ${sayAside(config.snapshot, aside)} → run again: that begins anew`);
+      }
       lease?.release();
       await platform.close();
     },
@@ -73,7 +79,9 @@ function hold(config: Config): Opened {
     const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
     const { snapshot, aside } = openForRun(config.snapshot, { at: systemClock.now(), admit });
     snapshot.fence();
-    const notes = aside === undefined ? [] : [sayAside(config.snapshot, aside)];
+    const anew =
+      'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
+    const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
     return { snapshot, lease, notes };
   } catch (error) {
     lease.release();
@@ -87,10 +95,7 @@ function lookOn({ snapshot: path }: Config): Opened {
 }
 
 function sayAside(path: string, aside: string): string {
-  return (
-    `${path}: the snapshot was damaged and is set aside as ${aside}; this run begins anew: it ` +
-    'adopts and records who is there, as a first run does → keep that file until all is well'
-  );
+  return `${path}: the snapshot was damaged and is set aside as ${aside}`;
 }
 
 /** Whose records are kept equal, for the snapshot to belong to. */

@@ -66,6 +66,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const only = onlyOf(flags.only);
   const log = createLog(shell, config.mirror);
   const { mirror, close } = assemble(config, shell, wanted);
+  let failure: unknown;
   try {
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
@@ -83,8 +84,11 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     if (!flags.json) for (const reason of unsaid) shell.note(`crm-mirror: ${reason}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
+  } catch (error) {
+    failure = error;
+    throw error;
   } finally {
-    await close();
+    await close(failure);
   }
 }
 
