@@ -27,9 +27,9 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 /**
  * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
- * snapshot an empty one in memory stands in. One that is damaged is set aside where it `writes`, and
- * said at once; else it is Invalid. Close it when done, and say what went wrong: what turns out to
- * be damaged only then is set aside as well. Throws Busy, Invalid.
+ * snapshot an empty one in memory stands in. One that is damaged is set aside where it `writes`,
+ * and said at once; else it is Invalid. Close it when done, and say what went wrong: what turns out
+ * to be damaged only then is set aside as well. Throws Busy, Invalid.
  */
 export function assemble(
   config: Config,

@@ -4,8 +4,9 @@ import { loadConfig } from '../config/load.ts';
 import { Invalid } from '../model/errors.ts';
 import { takeLease } from '../snapshot/lease.ts';
 import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
-import { bind, boundTo, prove, standingOf, strange, type Proof } from '../sync/belong.ts';
+import { bind, boundTo, standingOf } from '../sync/binding.ts';
 import type { Account } from '../sync/mirror.ts';
+import { prove, strange, type Proof } from '../sync/proof.ts';
 import { accountOf, connect } from './assemble.ts';
 import { lookOptions, print, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
@@ -34,7 +35,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const platform = connect(config, shell);
     try {
       snapshot.fence();
-      const was = boundTo(snapshot) ?? null;
+      const was = boundTo(snapshot).url ?? null;
       const proof = await move(snapshot, accountOf(config, platform), shell);
       const { mirror } = config;
       const { url } = config.platform;

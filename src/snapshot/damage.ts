@@ -24,7 +24,7 @@ export function damaged(path: string): Invalid {
 /**
  * Whether the whole file is to be read at this start (`at`: epoch milliseconds). That takes about a
  * second for every half a million people, too long for every fast run: once a day, and when the
- * last run did not live to write down its end. What is broken where a run looks, it meets by itself.
+ * last run did not live to write down its end. What is broken where a run looks, it meets anyway.
  */
 export function isCheckDue(db: Database.Database, at: number): boolean {
   const [last] = runsIn(db).newest(1);
@@ -35,8 +35,8 @@ export function isCheckDue(db: Database.Database, at: number): boolean {
 }
 
 /**
- * Reads the whole file; throws an error that `isDamage` when a page of it is broken. Comparing every
- * index with its table as well (integrity_check) would take five times as long.
+ * Reads the whole file; throws an error that `isDamage` when a page of it is broken. To compare
+ * every index with its table as well (integrity_check) would take five times as long.
  */
 export function check(db: Database.Database): void {
   const found = String(db.pragma('quick_check(1)', { simple: true }));

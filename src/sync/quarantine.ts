@@ -1,12 +1,12 @@
 /**
  * Quarantine over runs: a platform that refuses nearly everything is not asked again and again.
  *
- *   now            the run                                              →
- *   not            stopped: over 40 % of at least 20 refused (brake)    for 1 hour
- *   until later    sends opt-outs only, lists and records as ever       as it is
- *   over           over 40 % of what it attempted refused               twice as long, at most a day
- *   over           less                                                 lifted
- *   over           attempted nothing                                    as it is: the next run tries
+ *   now        the run                                             →
+ *   not        stopped: over 40 % of at least 20 refused (brake)   for 1 hour
+ *   going on   sends opt-outs only, lists and records as ever      as it is
+ *   over       over 40 % of what it attempted refused              twice as long, at most a day
+ *   over       less                                                lifted
+ *   over       attempted nothing                                   as it is: the next one tries
  *
  * `retry` without a name lifts it. An opt-out is never quarantined.
  */

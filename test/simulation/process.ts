@@ -47,6 +47,8 @@ export interface Lived {
   /** Undefined when it was killed, or threw. */
   summary: Summary | undefined;
   killed: boolean;
+  /** It refused to write for an organization that is not proven to be the snapshot's. */
+  strange: boolean;
   outing: Outing;
   /** Requests that have left, and those that something happened to. */
   counts: { left: number; disturbed: number };
@@ -103,16 +105,22 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   life.end();
   close(ground, { snapshot, lease, killed: life.dead });
-  const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
-  return { summary, killed: life.dead, outing, counts: wire.counts() };
+  const summary = typeof ending === 'string' ? undefined : ending;
+  return {
+    summary,
+    killed: life.dead,
+    strange: ending === 'strange',
+    outing,
+    counts: wire.counts(),
+  };
 }
 
-/** The summary; `threw` for an error that a run may end with. */
-async function ended(running: Promise<Summary>): Promise<Summary | 'threw'> {
+/** The summary; else what kind of error it ended with that a run may end with. */
+async function ended(running: Promise<Summary>): Promise<Summary | 'threw' | 'strange'> {
   try {
     return await running;
   } catch (error) {
-    if (isExpected(error)) return 'threw';
+    if (isExpected(error)) return /is not proven/.test(error.message) ? 'strange' : 'threw';
     throw error;
   }
 }

@@ -40,6 +40,8 @@ function damage(world: Mirrored, how: keyof typeof damages): Buffer {
 const asideIn = ({ folder }: Mirrored): string[] =>
   readdirSync(`${folder}/cli`).filter((name) => name.includes('.broken-'));
 
+const fastly = ({ file }: Mirrored): string[] => ['sync', '--fast', '-c', file];
+
 function edit({ path }: Mirrored, sql: string): void {
   const db = new Database(path);
   db.exec(sql);
@@ -52,13 +54,10 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
     test('a run sets it aside, says so once, and does what a first run does', async () => {
       const world = await recorded();
       const bytes = damage(world, how);
-      const { code, signal, stdout, stderr } = await launch([
-        ...['sync', '--fast', '-c', world.file],
-      ]).ended;
+      const { code, signal, stderr } = await launch(fastly(world)).ended;
       expect({ code, signal }).toEqual({ code: 0, signal: null });
       const said = stderr.split('\n').filter((line) => line.startsWith('crm-mirror:'));
       expect(said).toEqual([expect.stringMatching(/damaged and is set aside as .*\.broken-\d.*→/)]);
-      expect(stdout).not.toContain('bug');
       const [aside = ''] = asideIn(world);
       expect(readFileSync(`${world.folder}/cli/${aside}`)).toEqual(bytes);
       // She who left stays out, Bob is left alone, and nobody is enrolled twice.

@@ -28,7 +28,7 @@ async function arranged(): Promise<Place> {
   return { ...world, file: world.config(), path: join(world.folder, 'cli/snapshot.sqlite') };
 }
 
-/** Runs a process up to its n-th enrolment, which waits for the door to open; all later ones too. */
+/** Runs a process up to its n-th enrolment: that and all later ones wait for the door to open. */
 async function runUpTo(place: Place, nth: number) {
   const met = Promise.withResolvers<void>();
   const door = Promise.withResolvers<void>();

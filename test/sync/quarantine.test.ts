@@ -1,4 +1,4 @@
-/** Quarantine over runs: a mirror whose changes are mostly refused sends opt-outs only, for a while. */
+/** Quarantine over runs: where changes are mostly refused, opt-outs only are sent for a while. */
 import { describe, expect, test } from 'vitest';
 import { mirrored } from '../command/mirrored.ts';
 import type { Arrival } from './server.ts';
