@@ -86,6 +86,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/resume.ts'),
   },
   {
+    name: 'rebind',
+    summary: 'move the snapshot to another URL or key of the same organization, after proof',
+    load: () => import('./command/rebind.ts'),
+  },
+  {
     name: 'backup',
     summary: 'copy the snapshot, also while it is in use',
     load: () => import('./command/backup.ts'),

@@ -12,6 +12,7 @@ export interface Attention {
     | 'run_failed'
     | 'run_interrupted'
     | 'outcomes_unknown'
+    | 'quarantined'
     | 'paused'
     | 'restored';
   text: string;
@@ -97,8 +98,16 @@ function unanswered({ open: { unknown, sent, since }, lease, at }: Standing): At
   ];
 }
 
-function halted({ paused, restored, at }: Standing): Attention[] {
+function halted({ quarantine, paused, restored, at }: Standing): Attention[] {
   const found: Attention[] = [];
+  if (quarantine) {
+    const { since, until } = quarantine;
+    const isOver = until <= at;
+    const now = isOver ? 'the next run tries again' : `only opt-outs are sent until ${until}`;
+    const text = `quarantined since ${since} (${ago(since, at)}): the platform refused most changes; ${now}`;
+    const fix = 'mend what it refuses (`crm-mirror runs`), then `crm-mirror retry`';
+    found.push({ code: 'quarantined', text, fix });
+  }
   if (paused) {
     const why = paused.reason === '' ? '' : `: ${paused.reason}`;
     const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;

@@ -48,7 +48,7 @@ function storageFault(error: unknown): string | undefined {
     return 'crm-mirror: the snapshot cannot be written (read-only) → mend its permissions or its disk';
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or move it away to begin anew';
+    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or run again: `sync` sets it aside and begins anew';
   }
   if (
     /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(

@@ -74,6 +74,7 @@ export async function change(
   try {
     const snapshot = lease && openSnapshot(config.snapshot);
     try {
+      snapshot?.fence();
       print(act({ config, snapshot, names: namesIn(snapshot, flags, shell) }), flags, shell);
       return 0;
     } finally {

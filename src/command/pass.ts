@@ -77,6 +77,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const only = onlyOf(flags.only);
   const log = createLog(shell, config.mirror);
   const { mirror, close } = assemble(config, shell, wanted);
+  let failure: unknown;
   try {
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
@@ -100,20 +101,25 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     else
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
-    if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
+    const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
+    if (!flags.json) for (const reason of unsaid) shell.note(`crm-mirror: ${reason}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
+  } catch (error) {
+    failure = error;
+    throw error;
   } finally {
-    await close();
+    await close(failure);
   }
 }
 
 /**
- * Of a snapshot that was put back nothing counts before the platform was listed, or the one person
- * looked up.
+ * Of a snapshot that was put back, or was lost, nothing counts before the platform was listed, or
+ * the one person looked up.
  */
 async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
   if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
+  if (mirror.notes.length > 0) return 'full';
   const at = copiedAt(mirror.snapshot.meta);
   if (at === undefined || mode === 'full') return mode;
   shell.note(

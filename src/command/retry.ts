@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Problem } from '../model/problem.ts';
+import { liftQuarantine } from '../sync/quarantine.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, namingOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
@@ -14,7 +15,8 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nWhat the platform refused is not sent again until its record changes. After this the next\n' +
-        'run sends it once more, whatever it says in the CRM; until then it counts as rejected.',
+        'run sends it once more, whatever it says in the CRM; until then it counts as rejected.\n' +
+        'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.',
     );
 }
 
@@ -25,8 +27,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return change(command.opts<LookFlags>(), shell, ({ config, snapshot, names }) => {
     const records = snapshot ? chosen(snapshot, wanted) : [];
     const changes = snapshot ? release(snapshot, records) : 0;
-    const document = { mirror: config.mirror, records: records.length, changes };
-    return { document, lines: [lineOf(records, changes, records.map(names)[0] ?? who)] };
+    const lifted = snapshot !== undefined && wanted === undefined && lift(snapshot);
+    const document = {
+      mirror: config.mirror,
+      records: records.length,
+      changes,
+      quarantineLifted: lifted,
+    };
+    const line = lineOf(records, changes, records.map(names)[0] ?? who);
+    return { document, lines: lifted ? [line, 'The quarantine is over.'] : [line] };
   });
 }
 
@@ -38,6 +47,10 @@ function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
 
 function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {
   return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
+}
+
+function lift({ meta, transaction }: Snapshot): boolean {
+  return transaction(() => liftQuarantine(meta));
 }
 
 function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {

@@ -5,6 +5,7 @@ import type { KindName } from '../model/record.ts';
 import type { RefusedOptOut } from '../snapshot/parking.ts';
 import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { quarantineOf } from '../sync/quarantine.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import type { Seen } from './look.ts';
 import type { Names } from './names.ts';
@@ -33,6 +34,8 @@ export interface Standing {
   /** Sent and not answered. `sent` may be under way while another process holds the mirror. */
   open: { unknown: number; sent: number; since: string | null };
   paused: { since: string; reason: string } | null;
+  /** Until then only opt-outs are sent; when that is over, the next run tries again. */
+  quarantine: { since: string; until: string } | null;
   /** Put back from a backup of that time, and no full run since. */
   restored: { backupOf: string } | null;
   lease: { held: boolean };
@@ -68,6 +71,7 @@ export function standingOf(seen: Seen): Standing {
     parked: nothing,
     open: { unknown: 0, sent: 0, since: null },
     paused: null,
+    quarantine: null,
     restored: null,
     lease: { held: leased },
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
@@ -76,6 +80,7 @@ export function standingOf(seen: Seen): Standing {
   const { recorded, meta } = snapshot;
   const paused = pausedOf(meta);
   const copied = copiedAt(meta);
+  const quarantine = quarantineOf(meta);
   return {
     ...base,
     ...runsOf(snapshot, leased, now),
@@ -84,6 +89,9 @@ export function standingOf(seen: Seen): Standing {
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    quarantine: quarantine
+      ? { since: instant(quarantine.since), until: instant(quarantine.until) }
+      : null,
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }

@@ -54,13 +54,14 @@ function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
 
 function rowsOf(standing: Standing): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
-  const { parked, open, paused, lease, snapshot } = standing;
+  const { parked, open, paused, quarantine, lease, snapshot } = standing;
   return [
     ['last proven', provenWords(proven)],
     ['last full run', runWords(lastRuns.full)],
     ['last fast run', runWords(lastRuns.fast)],
     ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],

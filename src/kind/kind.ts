@@ -81,6 +81,8 @@ export interface Page {
   total: number;
   /** When the platform answered, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
+  /** The id of the organization they are of, where the platform names it. */
+  organization: string | undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
 
@@ -12,10 +13,12 @@ const glanceMs = 200;
 
 /**
  * Takes the lease of the snapshot at `path`; throws Busy while another process holds it. It is a
- * lock of the operating system on a file beside the snapshot, so a dead holder's ends with it.
+ * lock of the operating system on a file beside the snapshot, so a dead holder's ends with it. What
+ * such a lock cannot cover, the fencing token does: raise it next (`Snapshot.fence`).
  */
 export function takeLease(path: string): Lease {
   const file = fileOf(path);
+  mkdirSync(dirname(file), { recursive: true });
   const db = new Database(file, { timeout: glanceMs });
   try {
     chmodSync(file, 0o600);

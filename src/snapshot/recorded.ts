@@ -21,6 +21,8 @@ export interface Recorded {
   next(kind: KindName, after: Key, count: number): RecordedRow[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
+  /** Records that have an id on the platform, evenly spread over all of them. */
+  sample(kind: KindName, count: number): { key: Key; id: string }[];
   count(kind: KindName): number;
   isEmpty(): boolean;
 }
@@ -60,6 +62,12 @@ export function recordedIn(db: Database): Recorded {
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
   );
   const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  const sample = db.prepare<{ kind: string; most: number }, { key: Key; id: string }>(
+    `select min(key) key, id from (
+       select key, id, ntile(cast(@most as integer)) over (order by key) part
+       from recorded where kind = @kind and id is not null)
+     group by part`,
+  );
   const any = db.prepare('select 1 from recorded limit 1');
   const count = db.prepare<[string], { n: number }>(
     'select count(*) n from recorded where kind = ?',
@@ -73,6 +81,7 @@ export function recordedIn(db: Database): Recorded {
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
+    sample: (kind, most) => sample.all({ kind, most }),
     count: (kind) => count.get(kind)?.n ?? 0,
     isEmpty: () => any.get() === undefined,
   };

@@ -10,6 +10,8 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
 import { backUp } from './backup.ts';
+import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
+import { fenceIn } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { isLeased } from './lease.ts';
 import { memoryIn, type Memory } from './memory.ts';
@@ -34,11 +36,17 @@ export interface Snapshot {
   memory: Memory;
   staging: Staging;
   narrowing: Narrowing;
+  /**
+   * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
+   * For who has taken the lease, and once.
+   */
+  fence(): void;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
   /**
    * All or nothing, on disk when it returns. Waits while another process has the file locked, and
-   * throws Busy when that lasts; having waited in vain once, it waits no more.
+   * throws Busy when that lasts; having waited in vain once, it waits no more. Throws Busy, and
+   * writes nothing, when another has raised the fencing token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**
@@ -54,10 +62,39 @@ const patienceMs = 5_000;
 /**
  * Opens the snapshot at `path`, making it (0600) and its folder when they do not exist. `inMemory`
  * is for a plan on a mirror that has no snapshot yet: nothing is left behind. Throws Busy while
- * another process has it locked, Invalid when it is of a newer version.
+ * another process has it locked, Invalid when it is damaged or of a newer version.
  */
 export function openSnapshot(path: string, options: { inMemory?: boolean } = {}): Snapshot {
-  const db = options.inMemory ? new Database(':memory:') : openFile(path);
+  return undamaged(path, () => open(path, options));
+}
+
+/**
+ * Opens it for a run, whose process holds the lease: checked when that is due, and one that is
+ * damaged is set `aside` under that name for a new one. `admit` may refuse, by throwing, before
+ * anything is changed. Throws as `openSnapshot` does, but for damage.
+ */
+export function openForRun(
+  path: string,
+  { at, admit }: { at: number; admit(snapshot: Snapshot): void },
+): { snapshot: Snapshot; aside: string | undefined } {
+  try {
+    return { snapshot: open(path, { checkedAt: at, admit }), aside: undefined };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const aside = setAside(path, at);
+    return { snapshot: openSnapshot(path), aside };
+  }
+}
+
+interface Opening {
+  inMemory?: boolean;
+  /** Has it checked when that is due; milliseconds since the epoch. */
+  checkedAt?: number;
+  admit?(snapshot: Snapshot): void;
+}
+
+function open(path: string, { inMemory, checkedAt, admit }: Opening): Snapshot {
+  const db = inMemory ? new Database(':memory:') : openFile(path);
   const patiently = waiterFor(db, path);
   try {
     return patiently(() => {
@@ -65,11 +102,24 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
       db.pragma('synchronous = FULL');
       db.pragma('foreign_keys = ON');
       migrate(db, path);
-      return snapshotOf(db, patiently);
+      const snapshot = snapshotOf(db, { path, patiently });
+      admit?.(snapshot);
+      if (checkedAt === undefined || !isCheckDue(db, checkedAt)) return snapshot;
+      check(db);
+      snapshot.transaction(() => noteChecked(db, checkedAt));
+      return snapshot;
     });
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+function undamaged<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw isDamage(error) ? damaged(path) : error;
   }
 }
 
@@ -79,12 +129,15 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
  * brought up to date first. Throws as `openSnapshot` does.
  */
 export function lookInto(path: string): Snapshot | undefined {
-  if (!existsSync(path)) return undefined;
+  return existsSync(path) ? undamaged(path, () => lookAt(path)) : undefined;
+}
+
+function lookAt(path: string): Snapshot | undefined {
   const db = new Database(path, { readonly: true, timeout: patienceMs });
   const patiently = waiterFor(db, path);
   try {
     const version = patiently(() => versionOf(db, path));
-    if (version === migrations.length) return patiently(() => snapshotOf(db, patiently));
+    if (version === migrations.length) return patiently(() => snapshotOf(db, { path, patiently }));
     db.close();
     return version === 0 ? undefined : renewed(path);
   } catch (error) {
@@ -103,8 +156,18 @@ function renewed(path: string): Snapshot {
 
 type Wait = <T>(work: () => T) => T;
 
-function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
+function snapshotOf(
+  db: Database.Database,
+  { path, patiently }: { path: string; patiently: Wait },
+): Snapshot {
   db.exec(stagingTables);
+  const fence = fenceIn(db, path);
+  const checked =
+    <T>(work: () => T) =>
+    (): T => {
+      fence.check();
+      return work();
+    };
   return {
     meta: metaIn(db),
     recorded: recordedIn(db),
@@ -116,8 +179,9 @@ function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
     memory: memoryIn(db),
     staging: stagingIn(db),
     narrowing: narrowingIn(db),
-    stage: (work) => patiently(() => db.transaction(work).deferred()),
-    transaction: (work) => patiently(() => db.transaction(work).immediate()),
+    fence: () => patiently(() => db.transaction(fence.raise).immediate()),
+    stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
+    transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),
     backUp: async (file, copy) => backUp(db, file, copy),
     close: () => db.close(),
   };

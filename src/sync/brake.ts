@@ -23,9 +23,16 @@ export interface Brake {
   refuses(error: unknown): boolean;
   /** What was stopped and why, once each. */
   reasons(): string[];
+  verdict(): Verdict;
   /** The whole run is stopped. */
   stopped(): boolean;
 }
+
+/**
+ * What became of everything that was attempted, 409s aside. refused: over 40 % of fewer than 20;
+ * stopped: of at least 20 at some time, so that the run was stopped.
+ */
+export type Verdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
 const unanswered = 5;
 const attemptsAtLeast = 20;
@@ -69,6 +76,7 @@ export function createBrake(): Brake {
       return true;
     },
     reasons: () => [...stops.values()],
+    verdict: () => (stops.has('most') ? 'stopped' : refusals.verdict()),
     stopped: () => stops.has('run'),
   };
 }
@@ -101,6 +109,10 @@ function countRefusals(stop: (scope: string, why: string) => void) {
       if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
       const count = `${rejected} of ${attempted}`;
       stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
+    },
+    verdict(): Verdict {
+      if (attempted === 0) return 'nothing';
+      return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
     },
   };
 }

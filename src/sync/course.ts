@@ -16,6 +16,8 @@ export interface Course {
   known: Map<Kind, Knowledge>;
   /** Why the source's reading, or the run, is not what it should be. */
   reasons: string[];
+  /** What is to be said besides, of a run that may be all it should be. */
+  notes: string[];
   plan: Plan | undefined;
   failure: Expected | undefined;
 }

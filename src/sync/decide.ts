@@ -81,7 +81,7 @@ function decideOne(
   if (decision.adopts) tally.adopted(kind.name);
   const { changes } = decision;
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
-    staging.addPlanned(change);
+    if (!run.quarantined || change.op === 'opt_out') staging.addPlanned(change);
   }
 }
 

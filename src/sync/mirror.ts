@@ -2,6 +2,7 @@ import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { Key } from '../model/record.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { Platform } from '../platform/client.ts';
 import type { RequestCounts } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
@@ -11,6 +12,9 @@ export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
   snapshot: Snapshot;
+  account: Account;
+  /** What is to be said of how it was put together, one line each. */
+  notes: readonly string[];
   clock: Clock;
   random: Random;
   /**
@@ -22,6 +26,13 @@ export interface Mirror {
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   requests(): RequestCounts;
+}
+
+/** Whose records on the platform it keeps equal; its snapshot belongs to one of these. */
+export interface Account {
+  url: string;
+  apiKey: string;
+  platform: Pick<Platform, 'contacts' | 'templates'>;
 }
 
 /** One kind of record and where its truth lives. */
@@ -67,6 +78,8 @@ export interface Run extends Mirror, RunOptions {
   id: string;
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
+  /** Only opt-outs are planned. */
+  quarantined: boolean;
 }
 
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {

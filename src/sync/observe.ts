@@ -23,6 +23,8 @@ export interface Listing {
   at: number;
   /** When it had ended, likewise. */
   by: number;
+  /** Of whom the platform says that these records are; undefined when it does not. */
+  organization: string | undefined;
 }
 
 /** What the first page of a pass said: how many there are, and when that was. */
@@ -30,6 +32,7 @@ interface Claim {
   total: number;
   /** By the platform's clock; milliseconds since the epoch. */
   began: number;
+  organization: string | undefined;
 }
 
 const pagesAtOnce = 16;
@@ -43,10 +46,11 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
   for (const limit of run.pageSizes) {
     const first = await pass(run, kind, limit);
     claim ??= first;
-    if (isProven(claim)) return { complete: true, at, by: run.clock.now() };
+    if (isProven(claim)) break;
   }
-  await findMissing(run, kind, brake);
-  return { complete: claim !== undefined && isProven(claim), at, by: run.clock.now() };
+  if (!claim || !isProven(claim)) await findMissing(run, kind, brake);
+  const complete = claim !== undefined && isProven(claim);
+  return { complete, at, by: run.clock.now(), organization: claim?.organization };
 }
 
 /**
@@ -55,7 +59,7 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
  */
 async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   let seen = 0;
-  let last: Page = { rows: [], total: 0, date: undefined };
+  let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
@@ -83,7 +87,8 @@ async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   ) {
     await page(number);
   }
-  return { total: first.total, began: beginning(first) };
+  const { total, organization } = first;
+  return { total, began: beginning(first), organization };
 }
 
 function beginning(first: Page): number {

@@ -8,6 +8,7 @@ import type { Course } from './course.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
+import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
@@ -18,7 +19,10 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   const id = `${stamp}-${Math.floor(random() * 0x10000)
     .toString(16)
     .padStart(4, '0')}`;
-  const run: Run = { ...mirror, ...options, clock, id, startedAt: at };
+  const quarantine = quarantineOf(snapshot.meta);
+  const isHeld = holds(quarantine, at);
+  const quarantined = isHeld && options.writes;
+  const run: Run = { ...mirror, ...options, clock, id, startedAt: at, quarantined };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
   );
@@ -39,7 +43,9 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     tally: createTally(snapshot),
     brake: createBrake(),
     known: new Map(),
-    reasons: [],
+    reasons: quarantined ? [sayQuarantine(quarantine)] : [],
+    notes:
+      isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
     plan: undefined,
     failure: undefined,
   };
@@ -53,6 +59,7 @@ function even({ now, monotonic, sleep }: Clock): Clock {
 
 export function conclude(course: Course): Summary {
   const { run } = course;
+  if (run.writes) settleQuarantine(course);
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
@@ -98,7 +105,7 @@ function summaryOf(course: Course): Summary {
     requests: run.requests(),
     certificate: certificateOf(course),
     problems: tally.problems(),
-    reasons,
+    reasons: [...reasons, ...course.notes],
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
   };

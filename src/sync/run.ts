@@ -1,6 +1,6 @@
 /**
- * One run of a mirror: read → observe → decide → apply → record. A plan is the same run that stops
- * before anything is written.
+ * One run of a mirror: belong → read → observe → decide → apply → record. A plan is the same run
+ * that stops before anything is written.
  *
  * What is learnt on the way (somebody is found on the platform, or gone from it) is decided upon in
  * a further round of the same run, three rounds at most.
@@ -10,6 +10,7 @@ import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/error
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { apply, type Applying } from './apply.ts';
+import { belong, claim } from './belong.ts';
 import type { Course } from './course.ts';
 import { commit, decide, type Knowledge } from './decide.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
@@ -33,9 +34,11 @@ const unknown: Knowledge = { certified: false, listing: undefined, lost: new Set
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const course = begin(mirror, options);
   try {
+    await belong(course);
     if (options.writes) await eachPart(course, recover);
     await readAll(course);
     await listAll(course);
+    if (options.writes) claim(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; ; round += 1) {
       plan(course);

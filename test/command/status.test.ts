@@ -73,6 +73,7 @@ describe('status', () => {
       parked: { contacts: 0, templates: 0, since: null },
       open: { unknown: 0, sent: 0, since: null },
       paused: null,
+      quarantine: null,
       restored: null,
       lease: { held: false },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
@@ -181,8 +182,8 @@ describe('status', () => {
       });
       writeFileSync(world.path, readFileSync(world.path).fill('x'));
       expect(await world.call(...words)).toMatchObject({
-        code: 1,
-        err: expect.stringMatching(/^crm-mirror: the snapshot is not a readable database.*→.*$/),
+        code: 2,
+        err: expect.stringMatching(/^crm-mirror: .*this snapshot is damaged.*→.*$/),
       });
     },
   );

@@ -3,7 +3,7 @@ import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
-import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { openForRun, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
@@ -47,6 +47,8 @@ export interface Lived {
   /** Undefined when it was killed, or threw. */
   summary: Summary | undefined;
   killed: boolean;
+  /** It refused to write for an organization that is not proven to be the snapshot's. */
+  strange: boolean;
   outing: Outing;
   /** Requests that have left, and those that something happened to. */
   counts: { left: number; disturbed: number };
@@ -56,7 +58,7 @@ export interface Lived {
 const pageSizes = [3, 2];
 
 export async function live(ground: Ground, step: RunStep, writes = true): Promise<Lived> {
-  const { world, path } = ground;
+  const { world } = ground;
   const stop = new AbortController();
   const abort = new AbortController();
   const life = createLife(step.killed, (touch) => {
@@ -79,7 +81,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     dry,
     found: (error) => find(ground, error),
   });
-  const { snapshot, lease } = open(path);
+  const { snapshot, lease } = open(ground);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
     send: wire.send,
@@ -103,16 +105,22 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   life.end();
   close(ground, { snapshot, lease, killed: life.dead });
-  const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
-  return { summary, killed: life.dead, outing, counts: wire.counts() };
+  const summary = typeof ending === 'string' ? undefined : ending;
+  return {
+    summary,
+    killed: life.dead,
+    strange: ending === 'strange',
+    outing,
+    counts: wire.counts(),
+  };
 }
 
-/** The summary; `threw` for an error that a run may end with. */
-async function ended(running: Promise<Summary>): Promise<Summary | 'threw'> {
+/** The summary; else what kind of error it ended with that a run may end with. */
+async function ended(running: Promise<Summary>): Promise<Summary | 'threw' | 'strange'> {
   try {
     return await running;
   } catch (error) {
-    if (isExpected(error)) return 'threw';
+    if (isExpected(error)) return /is not proven/.test(error.message) ? 'strange' : 'threw';
     throw error;
   }
 }
@@ -121,21 +129,21 @@ function find({ found }: Ground, error: unknown): void {
   found.push(error instanceof Error ? error : new Error(String(error)));
 }
 
-function open(path: string): { snapshot: Snapshot; lease: Lease } {
-  const snapshot = openSnapshot(path);
-  try {
-    return { snapshot, lease: takeLease(path) };
-  } catch (error) {
-    snapshot.close();
-    throw error;
-  }
+/** As a command that writes does it. */
+function open({ path, world }: Ground): { snapshot: Snapshot; lease: Lease } {
+  const lease = takeLease(path);
+  const at = world.clock.now();
+  const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
+  if (aside !== undefined) throw new Wrong(`${aside} was set aside, and is whole`);
+  snapshot.fence();
+  return { snapshot, lease };
 }
 
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
   try {
-    const { snapshot, lease } = open(ground.path);
+    const { snapshot, lease } = open(ground);
     lease.release();
     snapshot.close();
     ground.found.push(new Wrong('a second process got the lease'));

@@ -215,4 +215,11 @@ export const regressions: readonly Regression[] = [
       ),
     ),
   },
+  {
+    found: 'a key that changed where nothing recorded is left never came to an end',
+    stories: [
+      told([member], [run(), happens(onPlatform(0, 'is deleted')), run({ key: 'read' })]),
+      ...everywhere((killed) => told([member], [run({ key: 'read' }), run({ killed })])),
+    ],
+  },
 ];

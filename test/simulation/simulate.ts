@@ -19,6 +19,7 @@ import { readFiles } from './files.ts';
 import { createMemories } from './memory.ts';
 import { live, type Ground, type Lived } from './process.ts';
 import { calm, type RunStep, type Step, type Story } from './story.ts';
+import { whyProven } from './strange.ts';
 import { createUnanswered } from './unanswered.ts';
 import { inWords } from './words.ts';
 import { createWorld, hour } from './world.ts';
@@ -47,6 +48,10 @@ interface Stage extends Ground {
   opened: number;
   runs: number;
   requests: number;
+  /** Used so far. */
+  keys: Set<RunStep['key']>;
+  /** Nothing more can come of it. */
+  over: boolean;
 }
 
 /** In memory where the machine has such a place: elsewhere every commit waits for the disk. */
@@ -71,6 +76,8 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     opened: 0,
     runs: 0,
     requests: 0,
+    keys: new Set(),
+    over: false,
   };
   try {
     const wrong = await tell(stage);
@@ -86,6 +93,7 @@ async function tell(stage: Stage): Promise<Error | undefined> {
     for (const step of stage.story.steps) {
       stage.log(inWords(step, stage.story));
       await take(stage, step);
+      if (stage.over) return undefined;
     }
     await settle(stage);
     return undefined;
@@ -110,6 +118,7 @@ async function go(stage: Stage, step: RunStep): Promise<void> {
   await world.clock.advance(1000);
   stage.runs += 1;
   const { opened } = stage;
+  stage.keys.add(step.key);
   const lived = await live(stage, step);
   const { summary, outing, counts } = lived;
   stage.requests += counts.left;
@@ -128,12 +137,22 @@ async function go(stage: Stage, step: RunStep): Promise<void> {
   // What a killed process has heard may not be written down.
   if (lived.killed) for (const enrolment of outing.heard) stage.unheard.add(enrolment);
   else memories.heard(outing.heard);
+  if (lived.strange) return giveUp(stage, step);
   if (!lived.killed && !summary) throw new Wrong('the run gave up');
   const listed = (summary?.problems ?? []).map(({ kind, key, part }) => `${kind} ${key} ${part}`);
   for (const one of [...listed, ...files.problems]) stage.told.add(one);
   if (step.mode === 'full' && summary && isWhole(summary)) {
     memories.conclude(outing.people, outing.startedAt);
   }
+}
+
+function giveUp(stage: Stage, { meanwhile }: RunStep): void {
+  const why = whyProven(stage.path, { witness: stage.world.witness, keys: stage.keys });
+  // What it looked at may have been otherwise a moment later.
+  if (why !== undefined && meanwhile.length === 0)
+    throw new Wrong(`its own organization was taken for another: ${why}`);
+  stage.log('         its key is not proven: somebody has to begin anew');
+  stage.over = true;
 }
 
 function knownOf({ story, world: { clock, witness }, memories, unheard }: Stage): Known {
@@ -164,7 +183,8 @@ async function settle(stage: Stage): Promise<void> {
   stage.log('Nothing goes wrong any more.');
   const slow = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   stage.told.clear();
-  for (let runs = slow ? 4 : 2; runs > 0; runs -= 1) await go(stage, calm);
+  for (let runs = slow ? 4 : 2; runs > 0 && !stage.over; runs -= 1) await go(stage, calm);
+  if (stage.over) return;
   // The platform tells its time in whole seconds: who came within the same one may come later.
   await world.clock.advance(2000);
   const { summary, outing } = await live(stage, calm, false);

@@ -63,6 +63,8 @@ export function mirrorOf(parts: Parts): Mirror {
       { kind: template, source: parts.templates },
     ],
     snapshot,
+    account: { url: 'https://platform.test', apiKey, platform },
+    notes: [],
     clock,
     random,
     timeoutMs: 10_000,

@@ -245,12 +245,19 @@ describe('a run that failed', () => {
       world.emulator.seed.contact({ email: `x${at}@example.com` });
     world.csv('id,email\n');
     world.server.delayMs = 5;
-    const { parts, gate, close } = world.connect();
+    const { platform, parts, gate, close } = world.connect();
     const { clock, snapshot } = world;
     const never = new AbortController().signal;
-    const mirror = { name: 'world', parts, snapshot, clock, random: Math.random, keepMs: 1e10 };
+    const account = { url: world.server.url, apiKey: 'key', platform };
+    const mirror = { name: 'world', parts, snapshot, account, notes: [], clock, keepMs: 1e10 };
     const failed = run(
-      { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
+      {
+        ...mirror,
+        random: Math.random,
+        timeoutMs: 150,
+        pageSizes: [100, 83],
+        requests: gate.counts,
+      },
       {
         mode: 'full',
         writes: true,

@@ -9,7 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
-import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
+import {
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+} from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
 import { createGate, type Gate } from '../../src/http/gate.ts';
 import { createSend } from '../../src/http/send.ts';
@@ -66,6 +70,15 @@ export interface WorldOptions {
     absentTemplates?: 'keep' | 'archive';
   };
   timeoutMs?: number;
+  /** Who else is on the platform. */
+  platform?: Pick<EmulatorOptions, 'seedFile'>;
+}
+
+interface Connected {
+  platform: Platform;
+  parts: MirrorPart[];
+  gate: Gate;
+  close(): Promise<void>;
 }
 
 export interface World {
@@ -79,9 +92,10 @@ export interface World {
   people(rows: readonly Person[]): void;
   csv(text: string): void;
   template(key: string, fields: object): void;
-  sync(options?: Partial<RunOptions>): Promise<Summary>;
+  /** `key`: with another API key. */
+  sync(options?: Partial<RunOptions>, key?: string): Promise<Summary>;
   /** The client of the mirror, and its kinds, as a run has them. */
-  connect(): { platform: Platform; parts: MirrorPart[]; gate: Gate; close(): Promise<void> };
+  connect(key?: string): Connected;
   /** Arrivals since the last call, or the beginning, that were to change something. */
   writes(): Arrival[];
   /** The journal: how many changes are in which state. */
@@ -108,6 +122,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       { id: 'ch_product', name: 'Product updates' },
     ],
     limits: ['*=1000000/1'],
+    ...options.platform,
   });
   const server = await servePlatform(emulator);
   const { channels = ['ch_news', 'ch_product'], timeoutMs = 2_000 } = options;
@@ -125,10 +140,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const before = new Date(Date.now() - 5000);
     utimesSync(csvPath, before, before);
   }
-  function connect() {
+  function connect(apiKey = KEY): Connected {
     const { send, close } = createSend({ url: server.url, timeoutMs, userAgent: 'test' });
     const gate = createGate({ clock, random });
-    const platform = createPlatform({ send, gate, clock, random, apiKey: KEY });
+    const platform = createPlatform({ send, gate, clock, random, apiKey });
     const fields = {
       id: 'id',
       email: 'email',
@@ -167,14 +182,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     template(key, fields) {
       writeFileSync(join(templatesPath, `${key}.json`), JSON.stringify(fields));
     },
-    async sync(overrides = {}) {
-      const { parts, gate, close } = connect();
+    async sync(overrides = {}, apiKey = KEY) {
+      const { platform, parts, gate, close } = connect(apiKey);
+      const account = { url: server.url, apiKey, platform };
       const never = new AbortController().signal;
       const mirror = { name: 'world', parts, snapshot, clock, random, timeoutMs, keepMs: 1e10 };
       const pageSizes = [100, 83];
       try {
         return await run(
-          { ...mirror, pageSizes, requests: gate.counts },
+          { ...mirror, account, notes: [], pageSizes, requests: gate.counts },
           {
             mode: 'full',
             writes: true,
@@ -238,6 +254,7 @@ export function statesIn(path: string): Record<string, number> {
 interface Lines {
   timeoutMs?: number;
   key?: string;
+  url?: string;
   snapshot?: string;
   /** Options of contacts, instead of those of the world or besides them. */
   contacts?: Record<string, unknown>;

@@ -44,7 +44,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
-      return { rows, total: page.total, date: page.date };
+      return { rows, total: page.total, date: page.date, organization: undefined };
     },
     find: (row, signal) => find(access, row, signal),
     read: (known, signal) => readAll(access, known, signal),

@@ -33,8 +33,9 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     keyedById: true,
     desire: desireTemplate,
     list: async (query, signal) => {
-      const page = await platform.list(query, { signal });
-      return { rows: page.templates.map(observeTemplate), total: page.total, date: undefined };
+      const { templates, total } = await platform.list(query, { signal });
+      const organization = templates[0]?.organizationId ?? undefined;
+      return { rows: templates.map(observeTemplate), total, date: undefined, organization };
     },
     decide: (states) => decideTemplate(states, policy),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),

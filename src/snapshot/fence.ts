@@ -1,0 +1,48 @@
+/**
+ * The fencing token: a counter in the snapshot that whoever takes the lease raises. A lock of the
+ * operating system covers a holder that dies or is stopped (the lock stays with it). It covers
+ * neither a network file system that lost it, nor a lease file that was removed, nor a snapshot
+ * that was put back from a backup under who writes it. Then two believe that they hold the mirror,
+ * and the token, or the file that a name stands for, tells which of them still does.
+ */
+import { statSync } from 'node:fs';
+import type { Database } from 'better-sqlite3';
+import { Busy } from '../model/errors.ts';
+import { metaIn } from './meta.ts';
+
+export interface Fence {
+  /** Makes this connection the only one that may write from now on. Within a transaction. */
+  raise(): void;
+  /**
+   * Throws Busy when another has raised it since, or the file was replaced; nothing before `raise`.
+   * Within the transaction that writes: what it allows, nobody takes away before it has ended.
+   */
+  check(): void;
+}
+
+const name = 'lease-token';
+
+export function fenceIn(db: Database, path: string): Fence {
+  const meta = metaIn(db);
+  let own: { token: string; file: string } | undefined;
+  const fileNow = (): string => (db.memory ? '' : fileAt(path));
+  return {
+    raise() {
+      own = { token: String(Number(meta.get(name) ?? 0) + 1), file: fileNow() };
+      meta.set(name, own.token);
+    },
+    check() {
+      if (!own || (meta.get(name) === own.token && fileNow() === own.file)) return;
+      throw new Busy(
+        `${path}: another process has taken this mirror over, or the snapshot was replaced ` +
+          '→ nothing more is written here; run again when nobody else does',
+      );
+    },
+  };
+}
+
+/** Names the file itself, whatever it is called. */
+function fileAt(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found ? `${found.dev}:${found.ino}` : 'none';
+}
