@@ -7,11 +7,14 @@ import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
+import type { Ledger } from '../snapshot/ledger.ts';
+import { lookIntoLedger, openLedger } from '../snapshot/ledger-file.ts';
 import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { Invalid } from '../model/errors.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import { ledgerName } from '../sync/remember.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
@@ -25,24 +28,34 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
   return createPlatform({ url, apiKey, timeoutMs, reserve, signal: shell.abort });
 }
 
+export interface Access {
+  /** Takes the lease, and makes snapshot and ledger when there are none. */
+  writes: boolean;
+  /** Gives up what a ledger knew that is not there, or cannot be used. */
+  acceptLostLedger?: boolean;
+}
+
 /**
- * `writes`: takes the lease, and makes the snapshot when there is none; else neither, and without a
- * snapshot an empty one in memory stands in. Close it when done. Throws Busy, Invalid.
+ * Without `writes` nothing is made: where there is no snapshot or ledger yet an empty one in memory
+ * stands in. Close it when done. Throws Busy, Invalid.
  */
 export function assemble(
   config: Config,
   shell: Shell,
-  { writes }: { writes: boolean },
+  access: Access,
 ): { mirror: Mirror; close(): Promise<void> } {
+  const { writes } = access;
   const snapshot = openSnapshot(config.snapshot, {
     inMemory: !writes && !existsSync(config.snapshot),
   });
-  const lease = hold(snapshot, config, writes);
+  const { lease, ledger } = hold(snapshot, config, access);
+  sayLost(snapshot, ledger, shell);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
     snapshot,
+    ledger,
     clock: systemClock,
     random: Math.random,
     timeoutMs: config.platform.timeoutMs,
@@ -53,6 +66,7 @@ export function assemble(
   return {
     mirror,
     close: async () => {
+      ledger.close();
       snapshot.close();
       lease?.release();
       await platform.close();
@@ -61,18 +75,35 @@ export function assemble(
 }
 
 /** Everything that may be in the way of a run is asked here; what was opened is closed then. */
-function hold(snapshot: Snapshot, config: Config, writes: boolean): Lease | undefined {
+function hold(
+  snapshot: Snapshot,
+  config: Config,
+  { writes, acceptLostLedger = false }: Access,
+): { lease: Lease | undefined; ledger: Ledger } {
   let lease: Lease | undefined;
   try {
     lease = writes ? takeLease(config.snapshot) : undefined;
     if (writes) refusePaused(snapshot.meta, config);
     bind(snapshot, config, writes);
-    return lease;
+    const named = snapshot.meta.get(ledgerName);
+    const ledger = writes
+      ? openLedger(config.ledger, { named, acceptLost: acceptLostLedger })
+      : lookIntoLedger(config.ledger, named);
+    return { lease, ledger };
   } catch (error) {
     snapshot.close();
     lease?.release();
     throw error;
   }
+}
+
+function sayLost({ meta }: Snapshot, { id }: Ledger, shell: Shell): void {
+  const named = meta.get(ledgerName);
+  if (named === undefined || named === id) return;
+  shell.note(
+    'crm-mirror: the ledger of this snapshot is given up, and another takes its place: of people ' +
+      'who left it knows what the snapshot and the platform still show, and nothing more',
+  );
 }
 
 /**

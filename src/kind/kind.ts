@@ -13,8 +13,10 @@
  *   reading, never by sending again; it throws what that reading throws.
  * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
  *   gone.
+ * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
  */
 import type { Change, Op } from '../model/change.ts';
+import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 
@@ -48,6 +50,17 @@ export interface Kind {
     change: Change,
     ack: Acked & { at: number },
   ): RecordedRow | undefined;
+  readonly ledger?: Remembering;
+}
+
+/** What a kind tells the ledger, and is told by it. */
+export interface Remembering {
+  /** What must be remembered, by what is recorded. */
+  memories(row: RecordedRow): Memory[];
+  /** What an acknowledged change, and the row that follows from it, change in the ledger. */
+  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): News;
+  /** Whether the ledger forbids this change. */
+  forbids(change: Change, entries: readonly Entry[]): boolean;
 }
 
 export interface PageQuery {
@@ -75,6 +88,8 @@ export interface States {
    * now, if it was listed.
    */
   former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
+  /** What the ledger remembers of the record, under this name or the ids of its source. */
+  entries: readonly Entry[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
   /**
@@ -94,6 +109,8 @@ export interface Decision {
   changes: Change[];
   /** What is known already, before anything is sent. */
   note: RecordedRow | undefined;
+  /** What the ledger learns of it. */
+  news?: News;
   adopts: boolean;
   /** Recorded rows to drop. */
   forgets: Key[];
@@ -148,13 +165,13 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * all that holds now of its key, or of the key it is `about`. unsent: certainly nothing happened.
+ * all that holds now of its key, or of the key it is `about`; undefined: the platform was not asked. unsent: certainly nothing happened.
  * held: we kept it ourselves. unknown: something may have happened. stopped: nothing more of that
  * scope may be sent, 'run' for a refused key.
  */
 export type Outcome =
   | Acked
-  | { is: 'stale'; observed: ObservedRow[]; why: string; about?: Key }
+  | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }
   | { is: 'unsent'; why: string }
   | { is: 'held'; why: string }

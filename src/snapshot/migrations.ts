@@ -58,6 +58,8 @@ export const migrations: readonly string[] = [
      from problem;
    drop table problem;
    alter table problem_new rename to problem;`,
+
+  `create index origin_by_key on origin (kind, key);`,
 ];
 
 /**
@@ -106,7 +108,8 @@ export const stagingTables = `
   ) without rowid;
   create temp table forgotten (
     kind text not null, key text not null, primary key (kind, key)
-  ) without rowid;`;
+  ) without rowid;
+  create temp table remarked (seq integer primary key, body text not null);`;
 
 /** Every table of staging, for clearing. */
 export const stagingNames = [
@@ -119,4 +122,5 @@ export const stagingNames = [
   'noted',
   'noticed',
   'forgotten',
+  'remarked',
 ] as const;

@@ -15,9 +15,11 @@ import { isLeased } from './lease.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
 import { outcomesIn, type Outcomes } from './outcomes.ts';
+import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { parkingIn, type Parking } from './parking.ts';
 import { problemsIn, type Problems } from './problems.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
+import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
@@ -31,6 +33,7 @@ export interface Snapshot {
   parking: Parking;
   outcomes: Outcomes;
   staging: Staging;
+  remarks: Remarks;
   narrowing: Narrowing;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
@@ -47,8 +50,6 @@ export interface Snapshot {
   close(): void;
 }
 
-const patienceMs = 5_000;
-
 /**
  * Opens the snapshot at `path`, making it (0600) and its folder when they do not exist. `inMemory`
  * is for a plan on a mirror that has no snapshot yet: nothing is left behind. Throws Busy while
@@ -56,7 +57,7 @@ const patienceMs = 5_000;
  */
 export function openSnapshot(path: string, options: { inMemory?: boolean } = {}): Snapshot {
   const db = options.inMemory ? new Database(':memory:') : openFile(path);
-  const patiently = waiterFor(db, path);
+  const patiently = waiterFor(db, path, 'snapshot');
   try {
     return patiently(() => {
       db.pragma('journal_mode = WAL');
@@ -79,7 +80,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 export function lookInto(path: string): Snapshot | undefined {
   if (!existsSync(path)) return undefined;
   const db = new Database(path, { readonly: true, timeout: patienceMs });
-  const patiently = waiterFor(db, path);
+  const patiently = waiterFor(db, path, 'snapshot');
   try {
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) return patiently(() => snapshotOf(db, patiently));
@@ -99,8 +100,6 @@ function renewed(path: string): Snapshot {
   );
 }
 
-type Wait = <T>(work: () => T) => T;
-
 function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
   db.exec(stagingTables);
   return {
@@ -112,39 +111,12 @@ function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
     parking: parkingIn(db),
     outcomes: outcomesIn(db),
     staging: stagingIn(db),
+    remarks: remarksIn(db),
     narrowing: narrowingIn(db),
     stage: (work) => patiently(() => db.transaction(work).deferred()),
     transaction: (work) => patiently(() => db.transaction(work).immediate()),
     backUp: async (file, copy) => backUp(db, file, copy),
     close: () => db.close(),
-  };
-}
-
-/**
- * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
- * changes are under way: were each to wait as long again, the end of the run would take minutes. So
- * nothing more is waited for until something succeeds again.
- */
-function waiterFor(db: Database.Database, path: string): Wait {
-  let isPatient = true;
-  const setPatience = (patient: boolean): void => {
-    if (patient === isPatient) return;
-    db.pragma(`busy_timeout = ${patient ? patienceMs : 0}`);
-    isPatient = patient;
-  };
-  return (work) => {
-    try {
-      const done = work();
-      setPatience(true);
-      return done;
-    } catch (error) {
-      const code = error instanceof Database.SqliteError ? error.code : '';
-      if (!code.startsWith('SQLITE_BUSY')) throw error;
-      setPatience(false);
-      throw new Busy(
-        `${path}: another process has locked this snapshot → run again when it has let go`,
-      );
-    }
   };
 }
 

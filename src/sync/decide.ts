@@ -4,6 +4,7 @@ import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Listing } from './observe.ts';
 import type { Run } from './mirror.ts';
+import { nothing, whoOf } from './remember.ts';
 import type { Parked } from '../snapshot/problems.ts';
 import type { Tally } from './tally.ts';
 
@@ -46,8 +47,12 @@ export function decide({ run, kind, known, tally }: Deciding): void {
   }
 }
 
-/** What was decided becomes the journal's plan, and what is known already is recorded. */
-export function commit({ snapshot, clock, id }: Run): void {
+/**
+ * What was decided becomes the journal's plan, and what is known already is recorded: in the ledger
+ * first, so that nobody who left is ever known to the snapshot alone.
+ */
+export function commit({ snapshot, ledger, clock, id }: Run): void {
+  ledger.write(snapshot.remarks.all(), clock.now());
   snapshot.transaction(() => {
     snapshot.staging.adoptForgotten();
     snapshot.staging.adoptNoted();
@@ -75,6 +80,10 @@ function decideOne(
   for (const problem of decision.problems) tally.notice(problem);
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
   if (decision.note && news) staging.addNoted(decision.note);
+  const { adds, ends } = decision.news ?? nothing;
+  if (adds.length + ends.length > 0) {
+    run.snapshot.remarks.add({ ...whoOf(run, kind, key), adds, ends });
+  }
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
   const { changes } = decision;
@@ -116,6 +125,7 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
       row,
       seen: staging.observed(kind.name, row.key),
     })),
+    entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,

@@ -1,6 +1,7 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { RequestCounts } from '../plan/summary.ts';
+import type { Ledger } from '../snapshot/ledger.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
 
@@ -9,6 +10,7 @@ export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
   snapshot: Snapshot;
+  ledger: Ledger;
   clock: Clock;
   random: Random;
   /**

@@ -7,6 +7,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import type { Mirror, Run, RunOptions } from './mirror.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
+import { bindLedger } from './remember.ts';
 import { createTally } from './tally.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
@@ -24,6 +25,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.staging.clear();
   snapshot.narrowing.clear();
   if (options.writes) {
+    bindLedger(run);
     snapshot.transaction(() => {
       for (const { kind } of parts) {
         snapshot.journal.doubt(kind.name);

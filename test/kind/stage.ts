@@ -120,6 +120,7 @@ export function states(known: Partial<States>): States {
     desired: [],
     recorded: undefined,
     former: [],
+    entries: [],
     observed: [],
     sight: 'listed',
     certified: true,

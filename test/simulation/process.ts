@@ -3,16 +3,19 @@ import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
+import { openLedger } from '../../src/snapshot/ledger-file.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
+import { ledgerName } from '../../src/sync/remember.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import { Wrong, type Outing } from './checkers.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs } from './faults.ts';
 import { killing } from './files.ts';
-import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
+import { clockOf, createLife, ledgerOf, snapshotOf, type Life } from './life.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
@@ -79,11 +82,12 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     dry,
     found: (error) => find(ground, error),
   });
-  const { snapshot, lease } = open(path);
+  const kept = open(path);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
     send: wire.send,
-    snapshot: snapshotOf(life, snapshot),
+    snapshot: snapshotOf(life, kept.snapshot),
+    ledger: ledgerOf(life, kept.ledger),
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random,
     apiKey: world.keys[step.key],
@@ -102,7 +106,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   life.end();
-  close(ground, { snapshot, lease, killed: life.dead });
+  close(ground, { ...kept, killed: life.dead });
   const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
   return { summary, killed: life.dead, outing, counts: wire.counts() };
 }
@@ -121,22 +125,35 @@ function find({ found }: Ground, error: unknown): void {
   found.push(error instanceof Error ? error : new Error(String(error)));
 }
 
-function open(path: string): { snapshot: Snapshot; lease: Lease } {
+/** What a process holds open. */
+interface Kept {
+  snapshot: Snapshot;
+  ledger: Ledger;
+  lease: Lease;
+}
+
+function open(path: string): Kept {
   const snapshot = openSnapshot(path);
   try {
-    return { snapshot, lease: takeLease(path) };
+    const lease = takeLease(path);
+    const named = snapshot.meta.get(ledgerName);
+    const place = { path: ledgerPath(path), keyFile: `${path}-ledger-key` };
+    return { snapshot, lease, ledger: openLedger(place, { named, acceptLost: false }) };
   } catch (error) {
     snapshot.close();
     throw error;
   }
 }
 
+const ledgerPath = (path: string): string => `${path}-ledger`;
+
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
   try {
-    const { snapshot, lease } = open(ground.path);
+    const { snapshot, ledger, lease } = open(ground.path);
     lease.release();
+    ledger.close();
     snapshot.close();
     ground.found.push(new Wrong('a second process got the lease'));
   } catch (error) {
@@ -146,10 +163,15 @@ function startRival(ground: Ground): void {
 
 function close(
   { path }: Ground,
-  { snapshot, lease, killed }: { snapshot: Snapshot; lease: Lease; killed: boolean },
+  { snapshot, ledger, lease, killed }: Kept & { killed: boolean },
 ): void {
-  if (killed) killing(path, snapshot.close);
-  else snapshot.close();
+  if (killed) {
+    killing(path, snapshot.close);
+    killing(ledgerPath(path), ledger.close);
+  } else {
+    snapshot.close();
+    ledger.close();
+  }
   lease.release();
 }
 

@@ -246,9 +246,10 @@ describe('a run that failed', () => {
     world.csv('id,email\n');
     world.server.delayMs = 5;
     const { parts, gate, close } = world.connect();
-    const { clock, snapshot } = world;
+    const { clock, snapshot, ledger } = world;
     const never = new AbortController().signal;
-    const mirror = { name: 'world', parts, snapshot, clock, random: Math.random, keepMs: 1e10 };
+    const { random } = Math;
+    const mirror = { name: 'world', parts, snapshot, ledger, clock, random, keepMs: 1e10 };
     const failed = run(
       { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
       {

@@ -3,9 +3,17 @@ import type { Fault } from '../../model/record.ts';
 
 /**
  * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
- * same CRM record. leftBefore: she left, and then her contact vanished.
+ * same CRM record. leftBefore: she left, and then her contact vanished. remembered: she left, as
+ * the ledger knows. erased: she was forgotten on demand. vanishedBefore: she was ours and vanished,
+ * as the ledger knows.
  */
-export const beyond = { formerAddress: 19, leftBefore: 20 } as const;
+export const beyond = {
+  formerAddress: 19,
+  leftBefore: 20,
+  remembered: 21,
+  erased: 22,
+  vanishedBefore: 23,
+} as const;
 
 export function severalContacts(count: number, channel: string): Fault {
   return {
@@ -24,6 +32,7 @@ export function conflictOf(row: number, channel: string): Fault {
         fix: asTheyWish,
       };
     case 11:
+    case beyond.vanishedBefore:
       return {
         reason: `${channel}: the contact vanished on the platform`,
         fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
@@ -37,6 +46,16 @@ export function conflictOf(row: number, channel: string): Fault {
       return {
         reason: `${channel}: the person left, and then the contact vanished on the platform`,
         fix: asTheyWish,
+      };
+    case beyond.remembered:
+      return {
+        reason: `${channel}: the person left before, under a contact that is no longer the same`,
+        fix: asTheyWish,
+      };
+    case beyond.erased:
+      return {
+        reason: `${channel}: the person was erased by \`forget\`, and is not brought back`,
+        fix: 'remove the person from the CRM; `allow` takes the erasure back',
       };
     case 14:
     case 18:

@@ -17,6 +17,7 @@ import { afterwards, settled, stale } from '../outcome.ts';
 import { acknowledge } from './acknowledge.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
+import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { contactKey, observe } from './observe.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
 
@@ -49,6 +50,14 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     send: (change, passage) => settled(() => send(access, change, passage)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
+    ledger: {
+      memories: memoriesOf,
+      learn: newsOfChange,
+      forbids({ op, part, body }, entries) {
+        const { newer } = enrolmentBody.parse(JSON.parse(body));
+        return forbids(entries, { op, part, newer }, policy) !== undefined;
+      },
+    },
   };
 }
 

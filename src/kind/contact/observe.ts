@@ -25,10 +25,12 @@ type Shown = Pick<
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
   const mine = contact.channels.filter((channel) => channels.has(channel.id));
+  const causes = causesOf(contact);
+  const left = causes.length > 0;
   const seen: ObservedContact = {
     id: contact.id,
-    left:
-      contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
+    left,
+    ...(left && { causes }),
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   return {
@@ -39,6 +41,21 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
     fingerprint: fingerprintOf(seen),
     createdAt: time(contact.createdAt),
   };
+}
+
+/** How somebody left all mail; what has no name of its own here is taken for the stricter. */
+function causesOf({
+  status,
+  suppressionReason,
+  suppressedAt,
+}: Shown): NonNullable<ObservedContact['causes']> {
+  const left = status === 'blocked' ? 'blocked' : 'unsubscribed';
+  const reason = suppressionReason?.trim().toLowerCase();
+  const suppressed = reason === 'bounce' || reason === 'complaint' ? reason : 'suppressed';
+  return [
+    ...(status === 'subscribed' ? [] : ([left] as const)),
+    ...(suppressionReason || suppressedAt ? ([suppressed] as const) : []),
+  ];
 }
 
 /** Of what matters: that a contact was changed in any other way is no reason to decide anew. */

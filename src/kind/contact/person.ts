@@ -3,13 +3,7 @@
  */
 import type { Change } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
-import {
-  canonicalJson,
-  type Fault,
-  type Key,
-  type ObservedRow,
-  type RecordedRow,
-} from '../../model/record.ts';
+import { canonicalJson, type Fault, type Key, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
 import {
@@ -20,6 +14,8 @@ import {
   type Person,
   type Verdict,
 } from './decide.ts';
+import { pastOf } from './former.ts';
+import { forbids, isOver, newsOfSight } from './remember.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -55,6 +51,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined;
   }
+  decision.news = newsOfSight(decision.note, facts.seen, states.entries);
   return decision;
 }
 
@@ -67,15 +64,18 @@ interface Facts {
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
-  /** Her contacts on the platform, as they are shown or were last. */
+  /** Her contacts on the platform, as they were read just now. */
+  seen: ObservedContact[];
+  /** The same, or as they were last when nothing was read. */
   shown: ObservedContact[];
-  /** The same, without what nobody ever said: an opt-out that the creation left by default. */
+  /** These, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
 }
 
 function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const shown = contactsOf(states, recorded);
+  const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+  const shown = contactsOf(seen, states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
   const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
   const desired = wishesOf(states, rules.channels);
@@ -84,6 +84,7 @@ function factsOf(states: States, rules: PersonRules): Facts {
     states,
     rules,
     recorded,
+    seen,
     shown,
     contacts,
     former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules.channels)),
@@ -106,7 +107,7 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
-    newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
+    newer: newerWill(facts, channel) !== undefined,
   };
   const verdict = guarded(decideChannel(known, person, rules.policy), channel, facts);
   act(decision, verdict, { key: states.key, channel, contacts });
@@ -115,27 +116,12 @@ function decideOne(decision: Decision, channel: string, facts: Facts): void {
   decision.problems.push(conflictProblem(states.key, channel, fault));
 }
 
-/** Whether what the CRM states is newer than the opt-out can be. */
-function outweighs(facts: Facts, channel: string): boolean {
-  const { desired, by } = facts.states;
-  return isNewer(statedAt(desired, channel), seenNow(facts, channel), by);
-}
-
-/** What is known of somebody under a former address: what was recorded, and what is shown since. */
-function pastOf(
-  row: RecordedRow,
-  rows: readonly ObservedRow[],
-  all: readonly string[],
-): RecordedContact {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
-  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
-  const channels = { ...recorded.channels };
-  for (const channel of all) {
-    const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
-    const is = seen(channels[channel], strictestOf(shown, channel), sight);
-    if (is) channels[channel] = is;
-  }
-  return { ...recorded, contacts: [...recorded.contacts, ...shown], channels };
+/** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */
+function newerWill(facts: Facts, channel: string): number | undefined {
+  const { states, rules } = facts;
+  if (rules.policy.resubscribe === 'never') return undefined;
+  const at = statedAt(states.desired, channel);
+  return at !== null && isNewer(at, seenNow(facts, channel), states.by) ? at : undefined;
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
@@ -145,10 +131,12 @@ function wishesOf({ desired, certified }: States, channels: readonly string[]): 
 }
 
 /** The person's contacts as they are seen, or as they were when nothing was read. */
-function contactsOf(states: States, recorded: RecordedContact | undefined): ObservedContact[] {
-  if (states.observed.length > 0 || states.sight === 'listed') {
-    return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
-  }
+function contactsOf(
+  seenNow: ObservedContact[],
+  states: States,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  if (seenNow.length > 0 || states.sight === 'listed') return seenNow;
   return recorded && states.recorded?.id !== undefined ? recorded.contacts : [];
 }
 
@@ -169,9 +157,10 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
 
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * and who left under a former address stays out under the new one.
+ * and who left under a former address stays out under the new one. So does whom the ledger names.
  */
-function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts): Verdict {
+function guarded(verdict: Verdict, channel: string, facts: Facts): Verdict {
+  const { recorded, former, states, rules, seen } = facts;
   if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
   const leftThis = ({ contacts, channels }: RecordedContact): boolean => {
     const membership = channels[channel];
@@ -180,7 +169,11 @@ function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts)
   };
   if (former.some(leftThis)) return { row: beyond.formerAddress, do: 'conflict' };
   const vanished = verdict.do === 'create' && recorded;
-  return vanished && leftThis(recorded) ? { row: beyond.leftBefore, do: 'conflict' } : verdict;
+  if (vanished && leftThis(recorded)) return { row: beyond.leftBefore, do: 'conflict' };
+  const standing = states.entries.filter((entry) => !isOver(entry, seen));
+  const asked = { op: verdict.do, part: channel, newer: newerWill(facts, channel) };
+  const row = forbids(standing, asked, rules.policy);
+  return row === undefined ? verdict : { row, do: 'conflict' };
 }
 
 /**
@@ -188,8 +181,9 @@ function guarded(verdict: Verdict, channel: string, { recorded, former }: Facts)
  * whoever is brought in is looked at under former addresses, where nothing was listed just now; and
  * as they were, where an opt-out is outweighed.
  */
-function markEnrolments(decision: Decision, { states, desired, recorded, shown }: Facts): void {
-  const forbids = [...desired.values()].includes('opt_out');
+function markEnrolments(decision: Decision, facts: Facts): void {
+  const { states, desired, recorded, shown } = facts;
+  const isForbidden = [...desired.values()].includes('opt_out');
   const former = states.former.flatMap(({ row: { key, id, shown }, seen: [now] }) =>
     id === undefined ? [] : [{ key, id, shown: now?.fingerprint ?? shown }],
   );
@@ -197,7 +191,8 @@ function markEnrolments(decision: Decision, { states, desired, recorded, shown }
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const isOut = recorded?.channels[change.part]?.made !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
-    return { ...change, body: canonicalJson({ forbids, former, changed }) };
+    const newer = newerWill(facts, change.part);
+    return { ...change, body: canonicalJson({ forbids: isForbidden, former, changed, newer }) };
   };
   decision.changes = decision.changes.map(mark);
 }
