@@ -1,6 +1,7 @@
 /**
  * From a configuration to a mirror that can run: the one place where everything is put together.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { contactKind } from '../kind/contact/contact.ts';
@@ -14,13 +15,15 @@ import { Invalid } from '../model/errors.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
-import { ledgerName } from '../sync/remember.ts';
+import { ledgerName } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
 const pageSizes = [100, 83];
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** The platform of a configuration, over the network. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
@@ -87,7 +90,7 @@ function hold(
     bind(snapshot, config, writes);
     const named = snapshot.meta.get(ledgerName);
     const ledger = writes
-      ? openLedger(config.ledger, { named, acceptLost: acceptLostLedger })
+      ? openLedger(config.ledger, { named, acceptLost: acceptLostLedger, randomHex })
       : lookIntoLedger(config.ledger, named);
     return { lease, ledger };
   } catch (error) {

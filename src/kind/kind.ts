@@ -165,9 +165,9 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * all that holds now of its key, or of the key it is `about`; undefined: the platform was not asked. unsent: certainly nothing happened.
- * held: we kept it ourselves. unknown: something may have happened. stopped: nothing more of that
- * scope may be sent, 'run' for a refused key.
+ * all that holds now of its key, or of the key it is `about`; undefined: the platform was not
+ * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
+ * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
  */
 export type Outcome =
   | Acked

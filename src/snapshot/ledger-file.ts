@@ -1,20 +1,26 @@
 /**
  * How a ledger is found, made and refused. Its id stands in the snapshot; its key in a file of its
- * own. Whoever writes makes key, ledger and then the snapshot's note of it, in this order, so that a
- * crash between them leaves a ledger that the next start takes over.
+ * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
+ * so that a crash between them leaves a ledger that the next start takes over.
  */
-import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, renameSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
 import { ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
-import { keyedHash, makeKey, newKey, readKey } from './ledger-key.ts';
-import { patienceMs, waiterFor, type Wait } from './patience.ts';
+import { keyedHash, readKey, writeKey } from './ledger-key.ts';
+import { patienceMs, waiterFor } from './patience.ts';
 
 export interface LedgerPlace {
   path: string;
   /** The file of its key; made at first use. */
   keyFile: string;
+}
+
+export interface Opening {
+  named: string | undefined;
+  acceptLost: boolean;
+  /** So many bytes that nobody can guess, as hexadecimal digits. */
+  randomHex(bytes: number): string;
 }
 
 const version = 1;
@@ -25,10 +31,7 @@ const version = 1;
  * is taken over. Throws Invalid where what the snapshot names is not there, or its key is not. With
  * `acceptLost` what cannot be used is set aside then, and a new one made. Throws Busy.
  */
-export function openLedger(
-  place: LedgerPlace,
-  { named, acceptLost }: { named: string | undefined; acceptLost: boolean },
-): Ledger {
+export function openLedger(place: LedgerPlace, { named, acceptLost, randomHex }: Opening): Ledger {
   const found = find(place);
   const fault = faultOf(place, found, named);
   const isLost = fault !== undefined && !found.isSound;
@@ -42,7 +45,9 @@ export function openLedger(
     for (const end of ['-wal', '-shm', '']) setAside(place.path, end);
     if (found.key === undefined) setAside(place.keyFile, '');
   }
-  return make(place, found.key ?? makeKey(place.keyFile));
+  const key = found.key ?? randomHex(32);
+  if (found.key === undefined) writeKey(place.keyFile, key);
+  return make(place.path, { key, id: randomHex(8) });
 }
 
 /** The same for looking: makes nothing; where there is none yet, an empty one stands in. */
@@ -59,10 +64,9 @@ export function lookIntoLedger(place: LedgerPlace, named: string | undefined): L
 /** Leaves nothing behind. */
 export function ledgerInMemory(): Ledger {
   const db = new Database(':memory:');
-  return ledgerIn(
-    db,
-    begin(db, newKey(), (work) => work()),
-  );
+  const made = { id: '', key: '00' };
+  begin(db, made);
+  return ledgerIn(db, { ...made, patiently: (work) => work() });
 }
 
 /** What is there. `isSound`: the ledger and its key belong together. */
@@ -147,13 +151,16 @@ function settle(db: Database.Database): void {
   db.pragma('foreign_keys = ON');
 }
 
-function make({ path }: LedgerPlace, key: string): Ledger {
+function make(path: string, made: { id: string; key: string }): Ledger {
   const db = new Database(path, { timeout: patienceMs });
   try {
     chmodSync(path, 0o600);
     const patiently = waiterFor(db, path, 'ledger');
-    patiently(() => settle(db));
-    return ledgerIn(db, begin(db, key, patiently));
+    patiently(() => {
+      settle(db);
+      begin(db, made);
+    });
+    return ledgerIn(db, { ...made, patiently });
   } catch (error) {
     db.close();
     throw error;
@@ -161,8 +168,7 @@ function make({ path }: LedgerPlace, key: string): Ledger {
 }
 
 /** Gives an empty database its tables and its id, and the proof of its key. */
-function begin(db: Database.Database, key: string, patiently: Wait) {
-  const id = randomBytes(8).toString('hex');
+function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
   const work = db.transaction(() => {
     db.exec(ledgerTables);
     const set = db.prepare('insert into meta (name, value) values (?, ?)');
@@ -170,8 +176,7 @@ function begin(db: Database.Database, key: string, patiently: Wait) {
     set.run('proof', proofOf(key, id));
     db.pragma(`user_version = ${version}`);
   });
-  patiently(() => work.exclusive());
-  return { id, key, patiently };
+  work.exclusive();
 }
 
 function proofOf(key: string, id: string): string {

@@ -9,7 +9,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 
 /** The key in `file`; undefined when there is no file, or no key in it. */
 export function readKey(file: string): string | undefined {
@@ -18,14 +18,8 @@ export function readKey(file: string): string | undefined {
   return /^[0-9a-f]{64}$/.test(text) ? text : undefined;
 }
 
-/** A key of its own for whoever leaves nothing behind. */
-export function newKey(): string {
-  return randomBytes(32).toString('hex');
-}
-
-/** Makes the file (0600): whole, or not at all. */
-export function makeKey(file: string): string {
-  const key = newKey();
+/** Writes a new key to the file (0600): whole, or not at all. */
+export function writeKey(file: string, key: string): void {
   const part = `${file}.part`;
   rmSync(part, { force: true });
   const opened = openSync(part, 'wx', 0o600);
@@ -36,7 +30,6 @@ export function makeKey(file: string): string {
     closeSync(opened);
   }
   renameSync(part, file);
-  return key;
 }
 
 /** What stands for a text in the ledger; `what` keeps an id from ever equalling an address. */

@@ -10,7 +10,7 @@ export const patienceMs = 5_000;
 /**
  * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
  * changes are under way: were each to wait as long again, the end of the run would take minutes. So
- * nothing more is waited for until something succeeds again. `what` the file at `path` is, in a word.
+ * nothing more is waited for until something succeeds again. `what`: what the file at `path` is.
  */
 export function waiterFor(db: Database.Database, path: string, what: string): Wait {
   let isPatient = true;

@@ -7,7 +7,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import type { Mirror, Run, RunOptions } from './mirror.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
-import { bindLedger } from './remember.ts';
+import { bindLedger } from './ledger.ts';
 import { createTally } from './tally.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {

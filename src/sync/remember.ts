@@ -3,16 +3,11 @@ import type { Kind } from '../kind/kind.ts';
 import type { Change } from '../model/change.ts';
 import type { News, Who } from '../model/ledger.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
-import type { Mirror, Run } from './mirror.ts';
+import type { Run } from './mirror.ts';
 
 export const nothing: News = { adds: [], ends: [] };
 
-/** Under which the snapshot keeps the id of its ledger. */
-export const ledgerName = 'ledger';
-
-const pageOfRows = 500;
-
-/** A record by its name, and by every id that the source gives it now or gave it while it was ours. */
+/** A record by its name, and by every id the source gives it now, or gave it while it was ours. */
 export function whoOf({ snapshot }: Pick<Run, 'snapshot'>, { name }: Kind, key: Key): Who {
   const { staging, recorded } = snapshot;
   const now = staging.desired(name, key).map(({ id }) => id);
@@ -46,36 +41,5 @@ export function learnOf(
   const news = kind.ledger.learn(change, after, run.ledger.concerning(who));
   if (news.adds.length + news.ends.length > 0) {
     run.ledger.write([{ ...who, ...news }], run.clock.now());
-  }
-}
-
-/**
- * Has the snapshot know its ledger. One that it does not know yet first takes in all that is
- * recorded: either of them may be new.
- */
-export function bindLedger(mirror: Mirror): void {
-  const { meta, transaction } = mirror.snapshot;
-  if (meta.get(ledgerName) === mirror.ledger.id) return;
-  fill(mirror);
-  transaction(() => meta.set(ledgerName, mirror.ledger.id));
-}
-
-function fill({ parts, snapshot, ledger, clock }: Mirror): void {
-  for (const { kind } of parts) {
-    for (let after: Key | undefined = ''; after !== undefined && kind.ledger;) {
-      const rows = snapshot.recorded.next(kind.name, after, pageOfRows);
-      const { memories } = kind.ledger;
-      const remarks = rows.map((row) => ({
-        key: row.key,
-        ids: snapshot.recorded.originsOf(kind.name, row.key),
-        adds: memories(row),
-        ends: [],
-      }));
-      ledger.write(
-        remarks.filter(({ adds }) => adds.length > 0),
-        clock.now(),
-      );
-      after = rows.at(-1)?.key;
-    }
   }
 }
