@@ -51,6 +51,21 @@ export interface Kind {
     ack: Acked & { at: number },
   ): RecordedRow | undefined;
   readonly ledger?: Remembering;
+  /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
+  erase?(what: { key: Key; recorded: RecordedRow | undefined }, leave: Leave): Promise<Erased>;
+}
+
+/** How long something may take: `signal` ends the waiting, `abort` what is under way. */
+export interface Leave {
+  signal: AbortSignal;
+  abort: AbortSignal;
+}
+
+/** How many records of the platform there were, and what was done. */
+export interface Erased {
+  found: number;
+  optedOut: number;
+  deleted: number;
 }
 
 /** What a kind tells the ledger, and is told by it. */

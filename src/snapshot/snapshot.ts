@@ -18,6 +18,7 @@ import { outcomesIn, type Outcomes } from './outcomes.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { parkingIn, type Parking } from './parking.ts';
 import { problemsIn, type Problems } from './problems.ts';
+import { purgeIn, type Purge } from './purge.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
@@ -34,6 +35,7 @@ export interface Snapshot {
   outcomes: Outcomes;
   staging: Staging;
   remarks: Remarks;
+  purge: Purge;
   narrowing: Narrowing;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
@@ -112,6 +114,7 @@ function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
     outcomes: outcomesIn(db),
     staging: stagingIn(db),
     remarks: remarksIn(db),
+    purge: purgeIn(db),
     narrowing: narrowingIn(db),
     stage: (work) => patiently(() => db.transaction(work).deferred()),
     transaction: (work) => patiently(() => db.transaction(work).immediate()),

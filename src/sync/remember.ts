@@ -3,12 +3,12 @@ import type { Kind } from '../kind/kind.ts';
 import type { Change } from '../model/change.ts';
 import type { News, Who } from '../model/ledger.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
-import type { Run } from './mirror.ts';
+import type { Mirror, Run } from './mirror.ts';
 
 export const nothing: News = { adds: [], ends: [] };
 
 /** A record by its name, and by every id the source gives it now, or gave it while it was ours. */
-export function whoOf({ snapshot }: Pick<Run, 'snapshot'>, { name }: Kind, key: Key): Who {
+export function whoOf({ snapshot }: Pick<Mirror, 'snapshot'>, { name }: Kind, key: Key): Who {
   const { staging, recorded } = snapshot;
   const now = staging.desired(name, key).map(({ id }) => id);
   const ids = new Set([...now, ...recorded.originsOf(name, key)]);

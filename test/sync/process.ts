@@ -69,7 +69,7 @@ export function createStage(options: StageOptions = {}): Stage {
     mirrorOf({
       send,
       snapshot: whole.snapshot,
-      ledger: kept.ledger,
+      ledger: whole.ledger,
       clock,
       random,
       policy: options.policy ?? {},

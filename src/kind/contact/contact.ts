@@ -15,6 +15,7 @@ import {
 } from '../kind.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
 import { acknowledge } from './acknowledge.ts';
+import { erase } from './erase.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
@@ -50,6 +51,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     send: (change, passage) => settled(() => send(access, change, passage)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
+    erase: async (what, leave) => erase(platform, what, leave),
     ledger: {
       memories: memoriesOf,
       learn: newsOfChange,
