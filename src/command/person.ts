@@ -8,9 +8,9 @@ import { loadConfig } from '../config/load.ts';
 import { email } from '../platform/request.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Mirror } from '../sync/mirror.ts';
+import { shortHash } from '../sync/name.ts';
 import { assemble } from './assemble.ts';
 import { lookOptions, print, type LookFlags, type Told } from './look.ts';
-import { namesOf } from './names.ts';
 import { writingOptions } from './pass.ts';
 import type { Shell } from './shell.ts';
 
@@ -47,7 +47,7 @@ export async function withPerson(
     const kind = mirror.parts.find((part) => part.kind.name === 'contact')?.kind;
     if (!kind) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
     const key = keyOf(command.args[0] ?? '', mirror.snapshot);
-    const hash = namesOf(mirror.snapshot, false)({ kind: 'contact', key });
+    const hash = shortHash(mirror.snapshot.meta, key);
     const told = await act({ mirror, kind, key, hash });
     print(told, flags, shell);
     return told.failed ? 1 : 0;
@@ -61,10 +61,9 @@ function keyOf(word: string, snapshot: Snapshot): Key {
   const address = contactKey(word);
   if (email.safeParse(address).success) return address;
   const hash = address.startsWith('#') ? address : `#${address}`;
-  const names = namesOf(snapshot, false);
   const key = snapshot.purge
     .keys('contact')
-    .find((one) => names({ kind: 'contact', key: one }) === hash);
+    .find((one) => one.includes('@') && shortHash(snapshot.meta, one) === hash);
   if (key !== undefined) return key;
   throw new Invalid(
     `"${word}" names nobody this mirror knows → give the address, or a hash as runs and status show it`,

@@ -4,6 +4,7 @@ import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Listing } from './observe.ts';
 import type { Run } from './mirror.ts';
+import { shortHash } from './name.ts';
 import { nothing, whoOf } from './remember.ts';
 import type { Parked } from '../snapshot/problems.ts';
 import type { Tally } from './tally.ts';
@@ -76,8 +77,11 @@ function decideOne(
   const { staging } = run.snapshot;
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
-  staging.forgetNoticed(kind.name, key);
-  for (const problem of decision.problems) tally.notice(problem);
+  const name = nameOf(run, states);
+  staging.forgetNoticed(kind.name, name);
+  for (const problem of decision.problems) {
+    tally.notice(name === key ? problem : { ...problem, key: name });
+  }
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
   if (decision.note && news) staging.addNoted(decision.note);
   const { adds, ends } = decision.news ?? nothing;
@@ -90,6 +94,12 @@ function decideOne(
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
     staging.addPlanned(change);
   }
+}
+
+/** Of whom it was asked to forget not even a problem holds the address. */
+function nameOf({ snapshot }: Run, { key, entries, recorded }: States): Key {
+  const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
+  return isErased ? shortHash(snapshot.meta, key) : key;
 }
 
 /**

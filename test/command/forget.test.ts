@@ -47,7 +47,7 @@ describe('forget', () => {
         optedOut: 3,
         deleted: 2,
         verified: true,
-        purged: { recorded: 1, origins: 1, problems: 0, changes: 2 },
+        purged: { recorded: 1, origins: 1, problems: 0, changes: 3 },
         entry: { ledger: expect.any(String), seq: 1, since: json.at },
         reason: null,
       },
@@ -77,6 +77,8 @@ describe('forget', () => {
     expect(world.writes()).toEqual([]);
     expect(world.shown(ann)).toBeUndefined();
     expect(world.shown(elsewhere)).toBeUndefined();
+    // What is told of her names nobody.
+    expect(bytesOf(world)).not.toMatch(/ann@/);
   });
 
   test('again: nothing is left to do, and it counts from the first time', async () => {
@@ -97,17 +99,18 @@ describe('forget', () => {
 
   test('by the hash that runs show', async () => {
     const world = await synced();
-    const [{ run }] = (await world.call('runs', '--json')).json.runs;
-    const { changes } = (await world.call('runs', run, '--json')).json;
-    expect(changes).toBeDefined();
-    const { json } = await world.call('forget', ann, '--json');
-    expect(await world.call('forget', json.person)).toMatchObject({ code: 2 });
-    await world.call('sync');
-    expect((await world.call('forget', json.person.slice(1), '--json')).json).toMatchObject({
-      person: json.person,
-      purged: { problems: 2 },
+    world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+    world.people([{ email: ann, news: 'no' }]);
+    const [{ key }] = (await world.call('sync', '--json')).json.problems;
+    expect(key).toMatch(/^#/);
+    const { code, json } = await world.call('forget', key.slice(1), '--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: { person: key, found: 1, optedOut: 0, deleted: 1, purged: { problems: 1 } },
     });
     expect(bytesOf(world)).not.toContain(ann);
+    // Now nobody knows any more whom it means.
+    expect(await world.call('forget', key)).toMatchObject({ code: 2 });
   });
 
   test('a platform that cannot be reached: the entry stays, and it can be run again', async () => {
