@@ -190,7 +190,7 @@ describe('status', () => {
   test('of an older version: brought up to date, but not under who writes it', async () => {
     const world = await mirrored();
     await world.call('sync');
-    edit(world, `${olderProblems} pragma user_version = 1`);
+    edit(world, `${olderProblems} drop index origin_by_key; pragma user_version = 1`);
     const lease = takeLease(world.path);
     const beside = await world.call('status');
     expect(beside).toMatchObject({ code: 75, err: expect.stringContaining('older version') });
