@@ -76,6 +76,16 @@ const commands: readonly Entry[] = [
     load: () => import('./command/retry.ts'),
   },
   {
+    name: 'forget',
+    summary: 'erase one person: off the platform, out of the snapshot, and never brought back',
+    load: () => import('./command/forget.ts'),
+  },
+  {
+    name: 'allow',
+    summary: 'take an erasure back, and whatever else the ledger holds against one person',
+    load: () => import('./command/allow.ts'),
+  },
+  {
     name: 'pause',
     summary: 'no more runs until `resume`; one that is under way goes on to its end',
     load: () => import('./command/pause.ts'),

@@ -1,16 +1,20 @@
 /**
  * From a configuration to a mirror that can run: the one place where everything is put together.
  */
+import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
 import { isDamage, setAside } from '../snapshot/damage.ts';
+import type { Ledger } from '../snapshot/ledger.ts';
+import { lookIntoLedger, openLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
+import { ledgerName } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
@@ -18,31 +22,42 @@ import { systemClock } from '../http/time.ts';
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
 const pageSizes = [100, 83];
 
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
 /** The platform of a configuration, over the network. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   return createPlatform({ url, apiKey, timeoutMs, reserve, signal: shell.abort });
 }
 
+export interface Access {
+  /** Takes the lease, and makes snapshot and ledger when there are none. */
+  writes: boolean;
+  /** Gives up what a ledger knew that is not there, or cannot be used. */
+  acceptLostLedger?: boolean;
+}
+
 /**
- * `writes`: takes the lease, and makes the snapshot when there is none; else neither: the snapshot
- * is only looked into, and without one an empty one in memory stands in. One that is damaged is set
- * aside where it `writes`, and said at once; else it is Invalid. Close it when done, and say what
- * went wrong: what turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
+ * Without `writes` nothing is made: the snapshot is only looked into, and where there is none, or
+ * no ledger yet, an empty one in memory stands in. A snapshot that is damaged is set aside where it
+ * `writes`, and said at once; else it is Invalid. Close it when done, and say what went wrong: what
+ * turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
  */
 export function assemble(
   config: Config,
   shell: Shell,
-  { writes }: { writes: boolean },
+  access: Access,
 ): { mirror: Mirror; platform: Platform; close(failure?: unknown): Promise<void> } {
-  const { snapshot, lease, notes } = writes ? hold(config) : lookOn(config);
+  const { snapshot, ledger, lease, notes } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
+  sayLost(snapshot, ledger, shell);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
     snapshot,
     account: accountOf(config, platform),
+    ledger,
     notes,
     clock: systemClock,
     random: Math.random,
@@ -55,6 +70,7 @@ export function assemble(
     mirror,
     platform,
     close: async (failure) => {
+      ledger.close();
       snapshot.close();
       if (lease && isDamage(failure)) {
         const aside = setAside(config.snapshot, systemClock.now());
@@ -68,29 +84,51 @@ export function assemble(
 
 interface Opened {
   snapshot: Snapshot;
+  ledger: Ledger;
   lease?: Lease;
   notes: string[];
 }
 
 /** Everything that may be in the way of a run is asked here; what was opened is closed then. */
-function hold(config: Config): Opened {
+function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
   const lease = takeLease(config.snapshot);
+  let snapshot: Snapshot | undefined;
   try {
     const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
-    const { snapshot, aside } = openForRun(config.snapshot, { at: systemClock.now(), admit });
+    const opened = openForRun(config.snapshot, { at: systemClock.now(), admit });
+    ({ snapshot } = opened);
     snapshot.fence();
     const anew =
       'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
+    const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
-    return { snapshot, lease, notes };
+    const named = snapshot.meta.get(ledgerName);
+    const ledger = openLedger(config.ledger, { named, acceptLost: acceptLostLedger, randomHex });
+    return { snapshot, ledger, lease, notes };
   } catch (error) {
+    snapshot?.close();
     lease.release();
     throw error;
   }
 }
 
-function lookOn({ snapshot: path }: Config): Opened {
-  return { snapshot: lookInto(path) ?? openSnapshot(path, { inMemory: true }), notes: [] };
+function lookOn({ snapshot: path, ledger }: Config): Opened {
+  const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
+  try {
+    return { snapshot, ledger: lookIntoLedger(ledger, snapshot.meta.get(ledgerName)), notes: [] };
+  } catch (error) {
+    snapshot.close();
+    throw error;
+  }
+}
+
+function sayLost({ meta }: Snapshot, { id }: Ledger, shell: Shell): void {
+  const named = meta.get(ledgerName);
+  if (named === undefined || named === id) return;
+  shell.note(
+    'crm-mirror: the ledger of this snapshot is given up, and another takes its place: of people ' +
+      'who left it knows what the snapshot and the platform still show, and nothing more',
+  );
 }
 
 function sayAside(path: string, aside: string): string {

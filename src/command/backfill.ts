@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { pass, passOptions, type PassFlags } from './pass.ts';
+import { pass, passOptions, writingOptions, type PassFlags } from './pass.ts';
 import type { Shell } from './shell.ts';
 
 export function options(command: Command): void {
-  passOptions(command).addHelpText(
+  writingOptions(passOptions(command)).addHelpText(
     'after',
     '\nStop it whenever you like: what was done is recorded, and the next call goes on from there.',
   );

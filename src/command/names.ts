@@ -1,6 +1,6 @@
-import { createHmac } from 'node:crypto';
 import type { Problem } from '../model/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { shortHash } from '../sync/name.ts';
 
 /** How a record is named to people: an address only where that is wanted. */
 export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
@@ -10,9 +10,8 @@ export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
  * with the snapshot. A plan before the first run has a snapshot, and so names, of its own.
  */
 export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
-  const secret = snapshot.meta.get('name-key') ?? '';
   return ({ kind, key }) => {
     if (addresses || kind !== 'contact' || !key.includes('@')) return key;
-    return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
+    return shortHash(snapshot.meta, key);
   };
 }

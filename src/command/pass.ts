@@ -24,6 +24,7 @@ export interface PassFlags {
   addresses?: true;
   strict?: true;
   only?: string | undefined;
+  acceptLostLedger?: true;
 }
 
 export function passOptions(command: Command): Command {
@@ -37,6 +38,14 @@ export function runOptions(command: Command): Command {
     .option('--json', 'print one JSON document')
     .option('--addresses', 'name people by their address also where stdout is no terminal')
     .option('--strict', 'exit 4 while any record is rejected or invalid, known ones too');
+}
+
+/** Of every command that writes on the platform. */
+export function writingOptions(command: Command): Command {
+  return command.option(
+    '--accept-lost-ledger',
+    'begin a new ledger where the old one, or its key, is lost: it forgets who left',
+  );
 }
 
 export interface Pass {
@@ -76,7 +85,8 @@ interface Call {
 async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<number> {
   const only = onlyOf(flags.only);
   const log = createLog(shell, config.mirror);
-  const { mirror, close } = assemble(config, shell, wanted);
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
   let failure: unknown;
   try {
     const { stop, abort } = shell;

@@ -1,17 +1,15 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import { Invalid } from '../model/errors.ts';
 import { isLeased } from '../snapshot/lease.ts';
 import { lookOptions, print, type LookFlags } from './look.ts';
 import { movePaused, sayPaused, type Paused } from './paused.ts';
+import { reasonOf } from './reason.ts';
 import type { Shell } from './shell.ts';
 import { instant } from './words.ts';
 
 interface Flags extends LookFlags {
   reason?: string;
 }
-
-const reasonAtMost = 200;
 
 export function options(command: Command): void {
   lookOptions(command)
@@ -43,15 +41,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const head = `${mirror} is ${sayPaused(paused)}`;
   print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
   return 0;
-}
-
-/** It goes into logs: one line, and nobody's address. */
-function reasonOf(text: string | undefined): string | undefined {
-  const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
-  if (reason === undefined) return undefined;
-  if (/\S@\S/.test(reason)) {
-    throw new Invalid('--reason: an address is in it, and it goes into logs → leave it out');
-  }
-  if (reason.length <= reasonAtMost) return reason;
-  throw new Invalid(`--reason: ${reason.length} characters → at most ${reasonAtMost}`);
 }

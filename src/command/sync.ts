@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
-import { pass, passOptions, type PassFlags } from './pass.ts';
+import { pass, passOptions, writingOptions, type PassFlags } from './pass.ts';
 import type { Shell } from './shell.ts';
 
 interface Flags extends PassFlags {
@@ -9,7 +9,7 @@ interface Flags extends PassFlags {
 }
 
 export function options(command: Command): void {
-  passOptions(command)
+  writingOptions(passOptions(command))
     .option('--full', 'list the platform and compare everything (the default)')
     .option('--fast', 'compare the CRM with what is recorded, list nothing');
 }

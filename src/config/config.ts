@@ -14,6 +14,8 @@ export interface Config {
   readonly mirror: string;
   /** File of the snapshot. */
   readonly snapshot: string;
+  /** Files of the ledger and of its key. */
+  readonly ledger: { readonly path: string; readonly keyFile: string };
   readonly platform: PlatformConfig;
   /** At least one of contacts and templates is there. */
   readonly contacts?: ContactsConfig | undefined;
@@ -70,12 +72,17 @@ interface Surroundings {
 
 /** The configuration that a valid file stands for. */
 export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
-  const { mirror, platform, contacts, templates, policy } = valid;
+  const { mirror, platform, contacts, templates, policy, ledgerKeyFile } = valid;
   const { url, apiKeyFile, timeoutMs, reserve } = platform;
+  const snapshot = absolute(valid.snapshot);
   return freeze({
     file,
     mirror,
-    snapshot: absolute(valid.snapshot),
+    snapshot,
+    ledger: {
+      path: `${snapshot}-ledger`,
+      keyFile: ledgerKeyFile === undefined ? `${snapshot}-ledger-key` : absolute(ledgerKeyFile),
+    },
     platform: {
       url,
       apiKey,

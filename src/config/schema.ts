@@ -235,7 +235,9 @@ export const fileSchema = z
       .regex(/^[a-z0-9-]{1,40}$/, 'is no mirror name → use 1 to 40 of a-z, 0-9 and -')
       .describe('Name of the mirror, 1 to 40 of a-z, 0-9 and -'),
     snapshot: text('File of the snapshot; relative paths are relative to this file'),
-    ledgerKeyFile: text('File that holds the key of the ledger').optional(),
+    ledgerKeyFile: text(
+      'File of the key of the ledger, made at first use; without it beside the snapshot',
+    ).optional(),
     platform,
     contacts: contacts.optional(),
     templates: templates.optional(),

@@ -34,7 +34,6 @@ export const unsupported: readonly Unsupported[] = [
   row('schedule', { what: 'a schedule is', mend: 'remove the block' }),
   row('redis', { what: 'sharing lease and budget through Redis is' }),
   row('server', { what: 'a server is', mend: 'remove the block' }),
-  row('ledgerKeyFile', { what: 'a key file for the ledger is' }),
 ];
 
 function row(path: string, rest: Omit<Unsupported, 'path'>): Unsupported {

@@ -15,8 +15,10 @@
  *   reading, never by sending again; it throws what that reading throws.
  * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
  *   gone.
+ * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
  */
 import type { Change, Op } from '../model/change.ts';
+import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 
@@ -58,6 +60,32 @@ export interface Kind {
     change: Change,
     ack: Acked & { at: number },
   ): RecordedRow | undefined;
+  readonly ledger?: Remembering;
+  /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
+  erase?(what: { key: Key; recorded: RecordedRow | undefined }, leave: Leave): Promise<Erased>;
+}
+
+/** How long something may take: `signal` ends the waiting, `abort` what is under way. */
+export interface Leave {
+  signal: AbortSignal;
+  abort: AbortSignal;
+}
+
+/** How many records of the platform there were, and what was done. */
+export interface Erased {
+  found: number;
+  optedOut: number;
+  deleted: number;
+}
+
+/** What a kind tells the ledger, and is told by it. */
+export interface Remembering {
+  /** What must be remembered, by what is recorded. */
+  memories(row: RecordedRow): Memory[];
+  /** What an acknowledged change, and the row that follows from it, change in the ledger. */
+  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): News;
+  /** Whether the ledger forbids this change. */
+  forbids(change: Change, entries: readonly Entry[]): boolean;
 }
 
 /** The parts of the platform that a kind's records can be in, as contacts are in channels. */
@@ -112,6 +140,8 @@ export interface States {
    * any more, and only of what the platform showed in this run.
    */
   successors: readonly { desired: readonly DesiredRow[]; recorded: RecordedRow | undefined }[];
+  /** What the ledger remembers of the record, under this name or the ids of its source. */
+  entries: readonly Entry[];
   /** Every platform record of this key. */
   observed: readonly ObservedRow[];
   /**
@@ -133,6 +163,8 @@ export interface Decision {
   changes: Change[];
   /** What is known already, before anything is sent. */
   note: RecordedRow | undefined;
+  /** What the ledger learns of it. */
+  news?: News;
   adopts: boolean;
   /** Recorded rows to drop. */
   forgets: Key[];
@@ -187,13 +219,13 @@ export interface Acked {
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is
- * all that holds now of its key, or of the key it is `about`. unsent: certainly nothing happened.
- * held: we kept it ourselves. unknown: something may have happened. stopped: nothing more of that
- * scope may be sent, 'run' for a refused key.
+ * all that holds now of its key, or of the key it is `about`; undefined: the platform was not
+ * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
+ * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
  */
 export type Outcome =
   | Acked
-  | { is: 'stale'; observed: ObservedRow[]; why: string; about?: Key }
+  | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }
   | { is: 'unsent'; why: string }
   | { is: 'held'; why: string }

@@ -109,7 +109,8 @@ export const stagingTables = `
   ) without rowid;
   create temp table forgotten (
     kind text not null, key text not null, primary key (kind, key)
-  ) without rowid;`;
+  ) without rowid;
+  create temp table remarked (seq integer primary key, body text not null);`;
 
 /** Every table of staging, for clearing. */
 export const stagingNames = [
@@ -122,4 +123,5 @@ export const stagingNames = [
   'noted',
   'noticed',
   'forgotten',
+  'remarked',
 ] as const;

@@ -8,6 +8,10 @@ export interface Recorded {
   ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
   /** Other keys that this run's reading has for the ids which once stood under this one. */
   successors(kind: KindName, key: Key): Key[];
+  /** Every id of the source that a record stood under while it was ours. */
+  originsOf(kind: KindName, key: Key): string[];
+  /** The rows after the key `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): RecordedRow[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
@@ -51,6 +55,12 @@ export function recordedIn(db: Database): Recorded {
     `select r.* from origin o join recorded r on r.kind = o.kind and r.key = o.key
      where o.kind = ? and o.id = ? and o.key <> ?`,
   );
+  const origins = db.prepare<[string, string], { id: string }>(
+    'select id from origin where kind = ? and key = ?',
+  );
+  const next = db.prepare<[string, string, number], StoredRecord>(
+    'select * from recorded where kind = ? and key > ? order by key limit ?',
+  );
   const adoptOrigins = db.prepare(
     `insert or ignore into origin (kind, id, key)
      select d.kind, d.id, d.key from temp.desired d
@@ -77,6 +87,9 @@ export function recordedIn(db: Database): Recorded {
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofOrigins: (kind, ids, notKey) =>
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
+    originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
+    next: (kind, after, most) =>
+      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
     adoptOrigins: (kind) => void adoptOrigins.run(kind),
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
     put: (row) => void put.run(toStored(row)),

@@ -18,9 +18,12 @@ import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
 import { outcomesIn, type Outcomes } from './outcomes.ts';
+import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { parkingIn, type Parking } from './parking.ts';
 import { problemsIn, type Problems } from './problems.ts';
+import { purgeIn, type Purge } from './purge.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
+import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
@@ -35,6 +38,8 @@ export interface Snapshot {
   outcomes: Outcomes;
   memory: Memory;
   staging: Staging;
+  remarks: Remarks;
+  purge: Purge;
   narrowing: Narrowing;
   /**
    * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
@@ -56,8 +61,6 @@ export interface Snapshot {
   backUp(file: string, copy: { at: number; signal: AbortSignal }): Promise<void>;
   close(): void;
 }
-
-const patienceMs = 5_000;
 
 /**
  * Opens the snapshot at `path`, making it (0600) and its folder when they do not exist. `inMemory`
@@ -95,7 +98,7 @@ interface Opening {
 
 function open(path: string, { inMemory, checkedAt, admit }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openFile(path);
-  const patiently = waiterFor(db, path);
+  const patiently = waiterFor(db, path, 'snapshot');
   try {
     return patiently(() => {
       db.pragma('journal_mode = WAL');
@@ -134,7 +137,7 @@ export function lookInto(path: string): Snapshot | undefined {
 
 function lookAt(path: string): Snapshot | undefined {
   const db = new Database(path, { readonly: true, timeout: patienceMs });
-  const patiently = waiterFor(db, path);
+  const patiently = waiterFor(db, path, 'snapshot');
   try {
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) return patiently(() => snapshotOf(db, { path, patiently }));
@@ -153,8 +156,6 @@ function renewed(path: string): Snapshot {
     `${path}: an older version of crm-mirror is writing this snapshot → look again when it has ended`,
   );
 }
-
-type Wait = <T>(work: () => T) => T;
 
 function snapshotOf(
   db: Database.Database,
@@ -178,40 +179,14 @@ function snapshotOf(
     outcomes: outcomesIn(db),
     memory: memoryIn(db),
     staging: stagingIn(db),
+    remarks: remarksIn(db),
+    purge: purgeIn(db),
     narrowing: narrowingIn(db),
     fence: () => patiently(() => db.transaction(fence.raise).immediate()),
     stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
     transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),
     backUp: async (file, copy) => backUp(db, file, copy),
     close: () => db.close(),
-  };
-}
-
-/**
- * SQLite waits by itself, and says so by a code when it did in vain. In the middle of a run many
- * changes are under way: were each to wait as long again, the end of the run would take minutes. So
- * nothing more is waited for until something succeeds again.
- */
-function waiterFor(db: Database.Database, path: string): Wait {
-  let isPatient = true;
-  const setPatience = (patient: boolean): void => {
-    if (patient === isPatient) return;
-    db.pragma(`busy_timeout = ${patient ? patienceMs : 0}`);
-    isPatient = patient;
-  };
-  return (work) => {
-    try {
-      const done = work();
-      setPatience(true);
-      return done;
-    } catch (error) {
-      const code = error instanceof Database.SqliteError ? error.code : '';
-      if (!code.startsWith('SQLITE_BUSY')) throw error;
-      setPatience(false);
-      throw new Busy(
-        `${path}: another process has locked this snapshot → run again when it has let go`,
-      );
-    }
   };
 }
 

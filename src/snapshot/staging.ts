@@ -276,7 +276,7 @@ function decidedIn(db: Database): DecidedPart {
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
     addForgotten: (kind, key) => void forget.run(kind, key),
     clearDecisions: () => {
-      for (const name of ['planned', 'noted', 'forgotten']) {
+      for (const name of ['planned', 'noted', 'forgotten', 'remarked']) {
         db.exec(`delete from temp.${name}`);
       }
     },

@@ -5,12 +5,13 @@
 import type { LimitFunction } from 'p-limit';
 import type { JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
-import type { Key } from '../model/record.ts';
+import type { Key, ObservedRow } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
 import { decideAgain, longestDelayMs, wishOf, type Knowledge } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
+import { isForbidden, keepBefore, learnOf } from './remember.ts';
 import type { Tally } from './tally.ts';
 
 export interface Applying {
@@ -149,6 +150,7 @@ async function tryOnce(
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   let isOld = false;
+  let isBarred = false;
   const outcome = await kind.send(change, {
     signal: stop,
     abort: run.abort,
@@ -156,11 +158,18 @@ async function tryOnce(
       if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
       isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
       if (isOld) throw new Held('what is known of it has become too old');
+      if (change.op === 'delete') keepBefore(run, kind, change);
       const { journal, transaction } = run.snapshot;
-      transaction(() => journal.move(change.seq, 'sent', { at: run.clock.now() }));
+      transaction(() => {
+        isBarred = isForbidden(run, kind, change);
+        if (isBarred) throw new Held('the ledger forbids it');
+        journal.move(change.seq, 'sent', { at: run.clock.now() });
+      });
     },
   });
-  return outcome.is === 'held' && isOld ? 'too old' : outcome;
+  if (outcome.is !== 'held') return outcome;
+  if (isBarred) return { is: 'stale', observed: undefined, why: outcome.why };
+  return isOld ? 'too old' : outcome;
 }
 
 /** When this run was last shown the record. Earlier runs had clocks of their own. */
@@ -193,7 +202,7 @@ export function settle(applying: Applying, change: JournaledChange, outcome: Out
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
-      relearn(applying, outcome.about ?? change.key, outcome.observed);
+      if (outcome.observed) relearn(applying, outcome.about ?? change.key, outcome.observed);
       run.snapshot.narrowing.add(kind.name, change.key);
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
@@ -216,6 +225,7 @@ function acknowledge(
   const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
+  learnOf(run, kind, { change, after: row });
   if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
@@ -277,11 +287,7 @@ function reject(
 }
 
 /** What was read just now replaces what was listed, and the record is decided upon again. */
-function relearn(
-  { run, kind }: Applying,
-  key: Key,
-  observed: Extract<Outcome, { is: 'stale' }>['observed'],
-): void {
+function relearn({ run, kind }: Applying, key: Key, observed: readonly ObservedRow[]): void {
   const { staging, narrowing } = run.snapshot;
   staging.forgetObserved(kind.name, key);
   for (const row of observed) staging.addObserved(row, key);

@@ -4,6 +4,8 @@ import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Listing } from './observe.ts';
 import type { Run } from './mirror.ts';
+import { shortHash } from './name.ts';
+import { nothing, whoOf } from './remember.ts';
 import type { Parked } from '../snapshot/problems.ts';
 import type { Tally } from './tally.ts';
 
@@ -48,8 +50,12 @@ export function decide({ run, kind, known, tally }: Deciding): void {
   }
 }
 
-/** What was decided becomes the journal's plan, and what is known already is recorded. */
-export function commit({ snapshot, clock, id }: Run): void {
+/**
+ * What was decided becomes the journal's plan, and what is known already is recorded: in the ledger
+ * first, so that nobody who left is ever known to the snapshot alone.
+ */
+export function commit({ snapshot, ledger, clock, id }: Run): void {
+  ledger.write(snapshot.remarks.all(), clock.now());
   snapshot.transaction(() => {
     snapshot.staging.adoptForgotten();
     snapshot.staging.adoptNoted();
@@ -73,16 +79,29 @@ function decideOne(
   const { staging } = run.snapshot;
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
-  staging.forgetNoticed(kind.name, key);
-  for (const problem of decision.problems) tally.notice(problem);
+  const name = nameOf(run, states);
+  staging.forgetNoticed(kind.name, name);
+  for (const problem of decision.problems) {
+    tally.notice(name === key ? problem : { ...problem, key: name });
+  }
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
   if (decision.note && news) staging.addNoted(decision.note);
+  const { adds, ends } = decision.news ?? nothing;
+  if (adds.length + ends.length > 0) {
+    run.snapshot.remarks.add({ ...whoOf(run, kind, key), adds, ends });
+  }
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
   const { changes } = decision;
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
     if (!run.quarantined || change.op === 'opt_out') staging.addPlanned(change);
   }
+}
+
+/** Of whom it was asked to forget not even a problem holds the address. */
+function nameOf({ snapshot }: Run, { key, entries, recorded }: States): Key {
+  const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
+  return isErased ? shortHash(snapshot.meta, key) : key;
 }
 
 /**
@@ -124,6 +143,7 @@ export function statesOf(
       seen: staging.observed(kind.name, row.key),
     })),
     successors: observed.length > 0 || looked ? successorsOf(run, kind, { key, known }) : [],
+    entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,

@@ -4,6 +4,7 @@ import type { Key } from '../model/record.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Platform } from '../platform/client.ts';
 import type { RequestCounts } from '../plan/summary.ts';
+import type { Ledger } from '../snapshot/ledger.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
 
@@ -13,6 +14,7 @@ export interface Mirror {
   parts: readonly MirrorPart[];
   snapshot: Snapshot;
   account: Account;
+  ledger: Ledger;
   /** What is to be said of how it was put together, one line each. */
   notes: readonly string[];
   clock: Clock;

@@ -8,6 +8,7 @@ import type { Course } from './course.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
+import { bindLedger } from './ledger.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
 
@@ -29,6 +30,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.staging.clear();
   snapshot.narrowing.clear();
   if (options.writes) {
+    bindLedger(run);
     snapshot.transaction(() => {
       for (const { kind } of parts) {
         snapshot.journal.doubt(kind.name);

@@ -16,6 +16,10 @@ describe('a valid file', () => {
       file: join(folder, 'mirror.yaml'),
       mirror: 'acme',
       snapshot: join(folder, 'acme.sqlite'),
+      ledger: {
+        path: join(folder, 'acme.sqlite-ledger'),
+        keyFile: join(folder, 'acme.sqlite-ledger-key'),
+      },
       platform: { url: 'https://api.example.com', apiKey: 'k', timeoutMs: 10_000, reserve: 0.1 },
       templates: { source: { type: 'directory', path: join(folder, 't') } },
       policy: {
@@ -27,6 +31,14 @@ describe('a valid file', () => {
         absentTemplates: 'keep',
       },
       keepMs: 90 * 24 * 3600 * 1000,
+    });
+  });
+
+  it('the key of the ledger may lie elsewhere', () => {
+    const { ledger } = load(minimal('ledgerKeyFile: secrets/ledger'));
+    expect(ledger).toEqual({
+      path: join(folder, 'acme.sqlite-ledger'),
+      keyFile: join(folder, 'secrets/ledger'),
     });
   });
 

@@ -54,12 +54,6 @@ const rows: Record<string, [content: string, line: string][]> = {
   server: [
     [minimal('server: { port: 1, token: ${NONE:-} }'), `6:1  server  a server is ~  ${block}`],
   ],
-  ledgerKeyFile: [
-    [
-      minimal('ledgerKeyFile: k'),
-      '6:1  ledgerKeyFile  a key file for the ledger is ~  → remove it',
-    ],
-  ],
 };
 
 describe('what this version does not do', () => {
@@ -83,7 +77,6 @@ describe('what this version does not do', () => {
       'schedule: ~',
       'redis: ${REDIS_URL:-}',
       'server: null',
-      'ledgerKeyFile:',
     ];
     expect(mistakes(minimal(harmless.join('\n')))).toBeUndefined();
     expect(mistakes(contacts('  include:\n  webhook:'))).toBeUndefined();

@@ -41,7 +41,7 @@ describe('before a creation', () => {
     const ids = [seed({ email: ' ANN@example.com' }), seed({ email: ANN, status: 'blocked' })];
     const outcome = await look(change('create'));
     expect(outcome).toMatchObject({ is: 'stale' });
-    const observed = outcome?.is === 'stale' ? outcome.observed : [];
+    const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
     expect(observed.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
   test('a search that is more than a page long is read to its end', async () => {
@@ -97,7 +97,7 @@ describe('before an opt_in of somebody known', () => {
     const twin = seed({ email: ' ANN@example.com', channels: { ch_product: 'opt_out' } });
     const outcome = await lookBlindly(optIn, known());
     expect(outcome).toMatchObject({ is: 'stale' });
-    const observed = outcome?.is === 'stale' ? outcome.observed : [];
+    const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
     expect(observed.map(({ id }) => id).toSorted()).toEqual(['con_1', twin].toSorted());
   });
   test('fresh knowledge needs no look', async () => {

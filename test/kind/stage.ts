@@ -129,6 +129,7 @@ export function states(known: Partial<States>): States {
     recorded: undefined,
     former: [],
     successors: [],
+    entries: [],
     observed: [],
     sight: 'listed',
     certified: true,

@@ -3,6 +3,7 @@
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
 import type { Clock } from '../../src/model/clock.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 
 export interface Life {
@@ -87,6 +88,24 @@ export function snapshotOf(life: Life, snapshot: Snapshot): Snapshot {
       const done = snapshot.transaction(work);
       life.touch();
       return done;
+    },
+  };
+}
+
+/** Every word to the ledger is one too, before it is written and after. */
+export function ledgerOf(life: Life, ledger: Ledger): Ledger {
+  return {
+    ...ledger,
+    concerning(who) {
+      if (life.dead) life.touch();
+      return ledger.concerning(who);
+    },
+    write(remarks, at) {
+      const all = [...remarks];
+      if (all.length === 0) return;
+      life.touch();
+      ledger.write(all, at);
+      life.touch();
     },
   };
 }

@@ -3,16 +3,19 @@ import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
+import { openLedger } from '../../src/snapshot/ledger-file.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openForRun, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
+import { ledgerName } from '../../src/sync/ledger.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import { Wrong, type Outing } from './checkers.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs } from './faults.ts';
 import { killing } from './files.ts';
-import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
+import { clockOf, createLife, ledgerOf, snapshotOf, type Life } from './life.ts';
 import type { Memories } from './memory.ts';
 import type { RunStep } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
@@ -81,11 +84,12 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     dry,
     found: (error) => find(ground, error),
   });
-  const { snapshot, lease } = open(ground);
+  const kept = open(ground);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
     send: wire.send,
-    snapshot: snapshotOf(life, snapshot),
+    snapshot: snapshotOf(life, kept.snapshot),
+    ledger: ledgerOf(life, kept.ledger),
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random,
     apiKey: world.keys[step.key],
@@ -104,7 +108,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   life.end();
-  close(ground, { snapshot, lease, killed: life.dead });
+  close(ground, { ...kept, killed: life.dead });
   const summary = typeof ending === 'string' ? undefined : ending;
   return {
     summary,
@@ -129,22 +133,35 @@ function find({ found }: Ground, error: unknown): void {
   found.push(error instanceof Error ? error : new Error(String(error)));
 }
 
+/** What a process holds open. */
+interface Kept {
+  snapshot: Snapshot;
+  ledger: Ledger;
+  lease: Lease;
+}
+
 /** As a command that writes does it. */
-function open({ path, world }: Ground): { snapshot: Snapshot; lease: Lease } {
+function open({ path, world }: Ground): Kept {
   const lease = takeLease(path);
   const at = world.clock.now();
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
   if (aside !== undefined) throw new Wrong(`${aside} was set aside, and is whole`);
   snapshot.fence();
-  return { snapshot, lease };
+  const named = snapshot.meta.get(ledgerName);
+  const place = { path: ledgerPath(path), keyFile: `${path}-ledger-key` };
+  const randomHex = (bytes: number) => '7f'.repeat(bytes);
+  return { snapshot, lease, ledger: openLedger(place, { named, acceptLost: false, randomHex }) };
 }
+
+const ledgerPath = (path: string): string => `${path}-ledger`;
 
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
   try {
-    const { snapshot, lease } = open(ground);
+    const { snapshot, ledger, lease } = open(ground);
     lease.release();
+    ledger.close();
     snapshot.close();
     ground.found.push(new Wrong('a second process got the lease'));
   } catch (error) {
@@ -154,10 +171,15 @@ function startRival(ground: Ground): void {
 
 function close(
   { path }: Ground,
-  { snapshot, lease, killed }: { snapshot: Snapshot; lease: Lease; killed: boolean },
+  { snapshot, ledger, lease, killed }: Kept & { killed: boolean },
 ): void {
-  if (killed) killing(path, snapshot.close);
-  else snapshot.close();
+  if (killed) {
+    killing(path, snapshot.close);
+    killing(ledgerPath(path), ledger.close);
+  } else {
+    snapshot.close();
+    ledger.close();
+  }
   lease.release();
 }
 

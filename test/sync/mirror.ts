@@ -5,6 +5,7 @@ import { templateKind } from '../../src/kind/template/template.ts';
 import type { Clock, Random } from '../../src/model/clock.ts';
 import type { Send } from '../../src/model/exchange.ts';
 import { createPlatform } from '../../src/platform/client.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
@@ -23,6 +24,7 @@ export interface Policy {
 export interface Parts {
   send: Send;
   snapshot: Snapshot;
+  ledger: Ledger;
   clock: Clock;
   random: Random;
   apiKey?: string;
@@ -33,7 +35,7 @@ export interface Parts {
 }
 
 export function mirrorOf(parts: Parts): Mirror {
-  const { send, snapshot, clock, random, policy, apiKey = 'key' } = parts;
+  const { send, snapshot, ledger, clock, random, policy, apiKey = 'key' } = parts;
   const { pageSizes = [100, 83] } = parts;
   const gate = createGate({ clock, random });
   const platform = createPlatform({ send, gate, clock, random, apiKey });
@@ -64,6 +66,7 @@ export function mirrorOf(parts: Parts): Mirror {
     ],
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
+    ledger,
     notes: [],
     clock,
     random,

@@ -246,10 +246,21 @@ describe('a run that failed', () => {
     world.csv('id,email\n');
     world.server.delayMs = 5;
     const { platform, parts, gate, close } = world.connect();
-    const { clock, snapshot } = world;
+    const { clock, snapshot, ledger } = world;
     const never = new AbortController().signal;
     const account = { url: world.server.url, apiKey: 'key', platform };
-    const mirror = { name: 'world', parts, snapshot, account, notes: [], clock, keepMs: 1e10 };
+    const { random } = Math;
+    const mirror = {
+      name: 'world',
+      parts,
+      snapshot,
+      account,
+      ledger,
+      notes: [],
+      clock,
+      random,
+      keepMs: 1e10,
+    };
     const failed = run(
       {
         ...mirror,

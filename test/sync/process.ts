@@ -7,6 +7,8 @@ import {
 import { seeded } from '../../src/emulator/random.ts';
 import type { Send } from '../../src/model/exchange.ts';
 import type { Summary } from '../../src/plan/summary.ts';
+import { ledgerInMemory } from '../../src/snapshot/ledger-file.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
@@ -19,6 +21,7 @@ export interface Stage {
   clock: VirtualClock;
   emulator: Emulator;
   snapshot: Snapshot;
+  ledger: Ledger;
   /** The CRM: edit these between runs. */
   people: Record<string, unknown>[];
   templates: Record<string, unknown>[];
@@ -26,6 +29,8 @@ export interface Stage {
   sync(options?: Partial<RunOptions>): Promise<Summary>;
   /** Requests since the last call that were to change something. */
   writes(): ReturnType<Emulator['world']['requests']>;
+  /** What was recorded is gone; the ledger is not. */
+  loseSnapshot(): void;
   close(): void;
 }
 
@@ -50,7 +55,7 @@ export function createStage(options: StageOptions = {}): Stage {
     limits: options.limits ?? ['*=1000000/1'],
     ...options.platform,
   });
-  const snapshot = openSnapshot('', { inMemory: true });
+  const kept = { snapshot: openSnapshot('', { inMemory: true }), ledger: ledgerInMemory() };
   const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
   const stage: Pick<Stage, 'people' | 'templates' | 'certificate'> = {
@@ -63,7 +68,8 @@ export function createStage(options: StageOptions = {}): Stage {
   const mirror = (): Mirror =>
     mirrorOf({
       send,
-      snapshot,
+      snapshot: whole.snapshot,
+      ledger: whole.ledger,
       clock,
       random,
       policy: options.policy ?? {},
@@ -71,10 +77,9 @@ export function createStage(options: StageOptions = {}): Stage {
       templates: sourceOf(() => stage.templates, stage),
     });
 
-  return Object.assign(stage, {
+  const whole: Stage = Object.assign(stage, kept, {
     clock,
     emulator,
-    snapshot,
     sync: async (overrides: Partial<RunOptions> = {}) => {
       await clock.advance(1_000);
       return clock.run(
@@ -95,8 +100,16 @@ export function createStage(options: StageOptions = {}): Stage {
       asked = requests.length;
       return fresh.filter(({ method }) => method !== 'GET');
     },
-    close: () => snapshot.close(),
+    loseSnapshot: () => {
+      whole.snapshot.close();
+      whole.snapshot = openSnapshot('', { inMemory: true });
+    },
+    close: () => {
+      whole.snapshot.close();
+      whole.ledger.close();
+    },
   });
+  return whole;
 }
 
 function sourceOf(

@@ -22,6 +22,8 @@ import { templateKind } from '../../src/kind/template/template.ts';
 import type { Clock } from '../../src/model/clock.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { createPlatform, type Platform } from '../../src/platform/client.ts';
+import { openLedger } from '../../src/snapshot/ledger-file.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { csvSource } from '../../src/source/csv/csv.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
@@ -88,6 +90,7 @@ export interface World {
   clock: ReturnType<typeof quickClock>;
   snapshot: Snapshot;
   snapshotPath: string;
+  ledger: Ledger;
   /** Writes the CRM's export; five seconds old, so that nobody waits for it to be finished. */
   people(rows: readonly Person[]): void;
   csv(text: string): void;
@@ -130,6 +133,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
   onTestFinished(() => snapshot.close());
+  const ledger = openLedger(
+    { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
+    { named: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
+  );
+  onTestFinished(() => ledger.close());
   const csvPath = join(folder, 'people.csv');
   const templatesPath = join(folder, 'templates');
   mkdirSync(templatesPath);
@@ -176,6 +184,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     clock,
     snapshot,
     snapshotPath,
+    ledger,
     csv,
     connect,
     people: (rows) => csv(csvOf(rows)),
@@ -186,7 +195,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const { platform, parts, gate, close } = connect(apiKey);
       const account = { url: server.url, apiKey, platform };
       const never = new AbortController().signal;
-      const mirror = { name: 'world', parts, snapshot, clock, random, timeoutMs, keepMs: 1e10 };
+      const base = { name: 'world', parts, snapshot, ledger, clock, random };
+      const mirror = { ...base, timeoutMs, keepMs: 1e10 };
       const pageSizes = [100, 83];
       try {
         return await run(

@@ -5,12 +5,17 @@ import type { Fault } from '../../model/record.ts';
  * Beyond the rows of the table. formerAddress: the opt-out stands under a former address of the
  * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
  * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
+ * remembered: she left, as the ledger knows. erased: she was forgotten on demand. vanishedBefore:
+ * she was ours and vanished, as the ledger knows.
  */
 export const beyond = {
   formerAddress: 19,
   leftBefore: 20,
   replacedChannel: 21,
   movedAway: 22,
+  remembered: 23,
+  erased: 24,
+  vanishedBefore: 25,
 } as const;
 
 export function severalContacts(count: number, channel: string): Fault {
@@ -30,6 +35,7 @@ export function conflictOf(row: number, channel: string): Fault {
         fix: asTheyWish,
       };
     case 11:
+    case beyond.vanishedBefore:
       return {
         reason: `${channel}: the contact vanished on the platform`,
         fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
@@ -48,6 +54,16 @@ export function conflictOf(row: number, channel: string): Fault {
       return {
         reason: `${channel}: the person left the channel that this one replaces`,
         fix: asTheyWish,
+      };
+    case beyond.remembered:
+      return {
+        reason: `${channel}: the person left before, under a contact that is no longer the same`,
+        fix: asTheyWish,
+      };
+    case beyond.erased:
+      return {
+        reason: `${channel}: the person was erased by \`forget\`, and is not brought back`,
+        fix: 'remove the person from the CRM; `allow` takes the erasure back',
       };
     case 14:
     case 18:

@@ -16,8 +16,10 @@ import {
 } from '../kind.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
 import { acknowledge } from './acknowledge.ts';
+import { erase } from './erase.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, phase, type PersonRules } from './person.ts';
+import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { contactKey, observe } from './observe.ts';
 import { partsOf } from './parts.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
@@ -55,6 +57,15 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
     send: (change, passage) => settled(() => send(access, change, passage)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
+    erase: async (what, leave) => erase(platform, what, leave),
+    ledger: {
+      memories: memoriesOf,
+      learn: newsOfChange,
+      forbids({ op, part, body }, entries) {
+        const { newer } = enrolmentBody.parse(JSON.parse(body));
+        return forbids(entries, { op, part, newer }, policy) !== undefined;
+      },
+    },
   };
 }
 

@@ -4,6 +4,8 @@ import type { Contact } from '../../platform/answer.ts';
 import type { Subscription } from '../../platform/request.ts';
 import type { ObservedContact } from './record.ts';
 
+type Cause = NonNullable<ObservedContact['causes']>[number];
+
 /** The key of a contact: one spelling of an address for both sides. */
 export function contactKey(email: string): string {
   return email.trim().toLowerCase();
@@ -25,11 +27,12 @@ type Shown = Pick<
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
   const mine = contact.channels.filter((channel) => channels.has(channel.id));
+  const causes = causesOf(contact);
+  const left = causes.length > 0;
   const seen: ObservedContact = {
     id: contact.id,
-    left:
-      contact.status !== 'subscribed' || Boolean(contact.suppressionReason || contact.suppressedAt),
-    bounced: isBounce(contact) || undefined,
+    left,
+    ...(left && { causes }),
     channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   return {
@@ -42,10 +45,18 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   };
 }
 
-/** Nothing but a bounce: the status is as it was, and nobody complained. */
-function isBounce({ status, suppressionReason }: Shown): boolean {
-  const reason = suppressionReason ?? '';
-  return status === 'subscribed' && /bounce/i.test(reason) && !/complain|spam|unsub/i.test(reason);
+/** How somebody left all mail; what has no name of its own here is taken for the stricter. */
+function causesOf({ status, suppressionReason, suppressedAt }: Shown): Cause[] {
+  const left: Cause = status === 'blocked' ? 'blocked' : 'unsubscribed';
+  return [
+    ...(status === 'subscribed' ? [] : [left]),
+    ...(suppressionReason || suppressedAt ? [suppressionOf(suppressionReason ?? '')] : []),
+  ];
+}
+
+function suppressionOf(reason: string): Cause {
+  if (/complain|spam/i.test(reason)) return 'complaint';
+  return /bounce/i.test(reason) && !/unsub/i.test(reason) ? 'bounce' : 'suppressed';
 }
 
 /** Of what matters: that a contact was changed in any other way is no reason to decide anew. */

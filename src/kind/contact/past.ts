@@ -44,7 +44,7 @@ export function guarded(
   const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
   const leftAll = ({ contacts }: RecordedContact): boolean => contacts.some(({ left }) => left);
   const isGone = ({ contacts }: RecordedContact): boolean =>
-    contacts.some(({ left, bounced }) => left && !bounced);
+    contacts.some((contact) => contact.left && !isBounce(contact));
   const isOut = (past: RecordedContact): boolean =>
     isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
   if (former.some(isOut)) return refuse(beyond.formerAddress);
@@ -52,6 +52,11 @@ export function guarded(
   const vanished = verdict.do === 'create' && recorded;
   const left = vanished && (isTheirs(recorded.channels[channel]) || leftAll(recorded));
   return left ? refuse(beyond.leftBefore) : verdict;
+}
+
+/** Out of all mail, and only since mail to this address bounced: that is the address's, not hers. */
+function isBounce({ causes = [] }: ObservedContact): boolean {
+  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
 function isTheirs(membership: Membership | undefined): boolean {

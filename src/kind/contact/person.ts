@@ -25,6 +25,7 @@ import { leftSince } from './left.ts';
 import { hasMoved } from './moved.ts';
 import { fingerprintOf } from './observe.ts';
 import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
+import { forbids, isOver, newsOfSight } from './remember.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -59,6 +60,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined;
   }
+  decision.news = newsOfSight(decision.note, facts.seen, states.entries);
   return decision;
 }
 
@@ -71,9 +73,11 @@ export interface Facts {
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
-  /** Her contacts on the platform, as they are shown or were last. */
+  /** Her contacts on the platform, as they were read just now. */
+  seen: ObservedContact[];
+  /** The same, or as they were last when nothing was read. */
   shown: ObservedContact[];
-  /** The same, without what nobody ever said: an opt-out that the creation left by default. */
+  /** These, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
   /** What is recorded of her by what is seen now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
@@ -81,7 +85,8 @@ export interface Facts {
 
 export function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const shown = contactsOf(states, recorded);
+  const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+  const shown = contactsOf(seen, states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
   const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
   const desired = wishesOf(states, rules.channels);
@@ -90,6 +95,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     states,
     rules,
     recorded,
+    seen,
     shown,
     contacts,
     former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules)),
@@ -129,12 +135,12 @@ export function judge(facts: Facts, channel: string): { asked: ChannelStates; ve
     desired: desired.get(channel) ?? null,
     recorded: recorded?.channels[channel],
     observed: strictestOf(contacts, channel),
-    newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
+    newer: newerWill(facts, channel) !== undefined,
   };
   const decided = decideChannel(asked, person, rules.policy);
   const verdict = states.lost.has(channel)
     ? withoutConclusion(decided)
-    : guarded(decided, channel, { ...facts, replaces: rules.replaces });
+    : remembered(guarded(decided, channel, { ...facts, replaces: rules.replaces }), channel, facts);
   const moved = verdict.do === 'nothing' && person.owned && hasMoved(states, channel);
   return { asked, verdict: moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict };
 }
@@ -145,10 +151,21 @@ function withoutConclusion(verdict: Verdict): Verdict {
   return isBold ? { ...verdict, do: 'nothing' } : verdict;
 }
 
-/** Whether what the CRM states is newer than the opt-out can be. */
-function outweighs(facts: Facts, channel: string): boolean {
-  const { desired, by } = facts.states;
-  return isNewer(statedAt(desired, channel), facts.now.channels[channel], by);
+/** Whom the ledger names is not brought in. */
+function remembered(verdict: Verdict, channel: string, facts: Facts): Verdict {
+  const { states, rules, seen } = facts;
+  const standing = states.entries.filter((entry) => !isOver(entry, seen));
+  const asked = { op: verdict.do, part: channel, newer: newerWill(facts, channel) };
+  const row = forbids(standing, asked, rules.policy);
+  return row === undefined ? verdict : { row, do: 'conflict' };
+}
+
+/** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */
+function newerWill(facts: Facts, channel: string): number | undefined {
+  const { states, rules, now } = facts;
+  if (rules.policy.resubscribe === 'never') return undefined;
+  const at = statedAt(states.desired, channel);
+  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
@@ -158,10 +175,12 @@ function wishesOf({ desired, certified }: States, channels: readonly string[]): 
 }
 
 /** The person's contacts as they are seen, or as they were when nothing was read. */
-function contactsOf(states: States, recorded: RecordedContact | undefined): ObservedContact[] {
-  if (states.observed.length > 0 || states.sight === 'listed') {
-    return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
-  }
+function contactsOf(
+  seenNow: ObservedContact[],
+  states: States,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  if (seenNow.length > 0 || states.sight === 'listed') return seenNow;
   return recorded && states.recorded?.id !== undefined ? recorded.contacts : [];
 }
 
@@ -185,8 +204,9 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
  * whoever is brought in is looked at under former addresses, where nothing was listed just now; and
  * as they were, where an opt-out is outweighed.
  */
-function markEnrolments(decision: Decision, { states, desired, recorded, shown }: Facts): void {
-  const forbids = [...desired.values()].includes('opt_out');
+function markEnrolments(decision: Decision, facts: Facts): void {
+  const { states, desired, recorded, shown } = facts;
+  const isForbidden = [...desired.values()].includes('opt_out');
   const former = states.former
     .filter(({ row }) => row.id !== undefined)
     .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
@@ -194,7 +214,8 @@ function markEnrolments(decision: Decision, { states, desired, recorded, shown }
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const isOut = recorded?.channels[change.part]?.made !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
-    return { ...change, body: canonicalJson({ forbids, former, changed }) };
+    const newer = newerWill(facts, change.part);
+    return { ...change, body: canonicalJson({ forbids: isForbidden, former, changed, newer }) };
   };
   decision.changes = decision.changes.map(mark);
 }

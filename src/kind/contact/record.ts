@@ -22,8 +22,10 @@ export const observedBody = z.object({
   id: z.string(),
   /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
   left: z.boolean(),
-  /** Left, and only since mail to this address bounced: that is the address's, not hers. */
-  bounced: z.boolean().optional(),
+  /** Of whoever left: how. Records of before this was told apart do not say. */
+  causes: z
+    .array(z.enum(['unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed']))
+    .optional(),
   channels: z.record(z.string(), subscription),
   /**
    * When the contact last changed, in the platform's own words. Never compared with our time:
@@ -64,8 +66,9 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
- * channel. changed: of an opt_in that outweighs an opt-out, how the contact was. former: her
- * contacts under former addresses, as they were shown last: fingerprints, sorted.
+ * channel. changed and newer: of an opt_in that outweighs an opt-out, how the contact was, and when
+ * that will was stated. former: her contacts under former addresses, as they were shown last:
+ * fingerprints, sorted.
  */
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
@@ -76,6 +79,7 @@ export const enrolmentBody = z.object({
   moved: z.boolean().default(false),
   /** Where it outweighs an opt-out: how the contact must still be. */
   changed: z.string().optional(),
+  newer: z.number().optional(),
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
 });
 

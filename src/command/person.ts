@@ -1,0 +1,71 @@
+/** What forget and allow share: one person, named on the command line. */
+import type { Command } from 'commander';
+import { Invalid } from '../model/errors.ts';
+import type { Key } from '../model/record.ts';
+import type { Kind } from '../kind/kind.ts';
+import { contactKey } from '../kind/contact/observe.ts';
+import { loadConfig } from '../config/load.ts';
+import { email } from '../platform/request.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Mirror } from '../sync/mirror.ts';
+import { shortHash } from '../sync/name.ts';
+import { assemble } from './assemble.ts';
+import { lookOptions, print, type LookFlags, type Told } from './look.ts';
+import { writingOptions } from './pass.ts';
+import type { Shell } from './shell.ts';
+
+export interface PersonFlags extends LookFlags {
+  acceptLostLedger?: true;
+}
+
+export function personOptions(command: Command): Command {
+  return writingOptions(lookOptions(command)).argument(
+    '<person>',
+    'an address, or a hash as runs and status show it (#9cc428f416d4)',
+  );
+}
+
+export interface Named {
+  mirror: Mirror;
+  kind: Kind;
+  key: Key;
+  /** How the person is named where no address may stand. */
+  hash: string;
+}
+
+/** Works on one person of the mirror, holding the lease; answers the exit code. */
+export async function withPerson(
+  command: Command,
+  shell: Shell,
+  act: (named: Named) => Promise<Told & { failed: boolean }>,
+): Promise<number> {
+  const flags = command.opts<PersonFlags>();
+  const config = loadConfig(flags.config, shell.env);
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
+  try {
+    const kind = mirror.parts.find((part) => part.kind.name === 'contact')?.kind;
+    if (!kind) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
+    const key = keyOf(command.args[0] ?? '', mirror.snapshot);
+    const hash = shortHash(mirror.snapshot.meta, key);
+    const told = await act({ mirror, kind, key, hash });
+    print(told, flags, shell);
+    return told.failed ? 1 : 0;
+  } finally {
+    await close();
+  }
+}
+
+/** A hash may come without its #, which begins a comment in most shells. */
+function keyOf(word: string, snapshot: Snapshot): Key {
+  const address = contactKey(word);
+  if (email.safeParse(address).success) return address;
+  const hash = address.startsWith('#') ? address : `#${address}`;
+  const key = snapshot.purge
+    .keys('contact')
+    .find((one) => one.includes('@') && shortHash(snapshot.meta, one) === hash);
+  if (key !== undefined) return key;
+  throw new Invalid(
+    `"${word}" names nobody this mirror knows → give the address, or a hash as runs and status show it`,
+  );
+}
