@@ -48,6 +48,7 @@ export function assemble(
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
+    guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
     requests: platform.requests,
   };
   return {
@@ -91,10 +92,12 @@ function bind(snapshot: Snapshot, { snapshot: file, platform }: Config, writes: 
   );
 }
 
-export function partsOf({ contacts, templates, policy }: Config, platform: Platform): MirrorPart[] {
+export function partsOf(config: Config, platform: Platform): MirrorPart[] {
+  const { contacts, templates, policy, guards } = config;
   const parts: MirrorPart[] = [];
   if (contacts) {
-    const kind = contactKind({ fields: contacts, policy, platform: platform.contacts });
+    const absence = { ...guards, deletes: policy.deletes };
+    const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
     parts.push({ kind, source: csvSource(contacts.source, { clock: systemClock }) });
   }
   if (templates) {

@@ -37,6 +37,8 @@ export function passOptions(command: Command): Command {
 export interface Pass {
   mode: RunOptions['mode'];
   writes: boolean;
+  firstLoad?: boolean;
+  approve?: string | undefined;
   /** What more to say when the run has ended, before the snapshot is closed. */
   ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
 }
@@ -81,6 +83,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
     if (!flags.json) for (const reason of summary.reasons) shell.note(`crm-mirror: ${reason}`);
+    if (!flags.json) for (const line of heldLines(summary)) shell.note(`crm-mirror: ${line}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } finally {
@@ -114,6 +117,12 @@ function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
     default:
       return flags.strict && summary.known > 0 ? 4 : 0;
   }
+}
+
+/** What a guard holds is no failure, and somebody has to look at it. */
+function heldLines({ problems }: Summary): string[] {
+  const held = problems.filter((problem) => problem.class === 'held');
+  return held.map(({ reason, fix }) => `${reason} → ${fix}`);
 }
 
 function named(summary: Summary, names: Names): Summary['problems'] {

@@ -6,6 +6,7 @@ import type { RefusedOptOut } from '../snapshot/parking.ts';
 import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
+import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
 import type { Names } from './names.ts';
 import { pausedOf } from './paused.ts';
@@ -35,8 +36,20 @@ export interface Standing {
   paused: { since: string; reason: string } | null;
   /** Put back from a backup of that time, and no full run since. */
   restored: { backupOf: string } | null;
+  /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
+  held: ToldHeld[];
+  /** What may pass; in force until the first full run that ends well, or until then. */
+  approvals: { plan: string; at: string; until: string }[];
   lease: { held: boolean };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldHeld {
+  plan: string;
+  since: string;
+  delete: number;
+  opt_in: number;
+  changes: { key: string; op: string; part: string }[];
 }
 
 interface ToldOptOut {
@@ -69,6 +82,8 @@ export function standingOf(seen: Seen): Standing {
     open: { unknown: 0, sent: 0, since: null },
     paused: null,
     restored: null,
+    held: [],
+    approvals: [],
     lease: { held: leased },
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
@@ -84,6 +99,8 @@ export function standingOf(seen: Seen): Standing {
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    held: heldOf(snapshot, names),
+    approvals: approvalsOf(snapshot, now),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -160,6 +177,25 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
     since: oldest(people),
     people: people.map(told),
   };
+}
+
+function heldOf({ held }: Snapshot, names: Names): ToldHeld[] {
+  return held.current().map(({ plan, since, held: counts }) => ({
+    plan,
+    since: instant(since),
+    ...counts,
+    changes: held
+      .changes(plan, peopleShown)
+      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
+  }));
+}
+
+function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {
+  return held.approvals(now - weekMs).map(({ plan, at }) => ({
+    plan,
+    at: instant(at),
+    until: instant(at + weekMs),
+  }));
 }
 
 function openOf({ outcomes }: Snapshot): Standing['open'] {

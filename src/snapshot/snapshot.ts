@@ -9,8 +9,11 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
+import { absencesIn, type Absences } from './absence.ts';
 import { backUp } from './backup.ts';
 import { changesIn, type Journal } from './journal.ts';
+import { guardingIn, type Guarding } from './guarding.ts';
+import { heldIn, type HeldPlans } from './held.ts';
 import { isLeased } from './lease.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
@@ -32,6 +35,9 @@ export interface Snapshot {
   outcomes: Outcomes;
   staging: Staging;
   narrowing: Narrowing;
+  absences: Absences;
+  guarding: Guarding;
+  held: HeldPlans;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
   /**
@@ -113,6 +119,9 @@ function snapshotOf(db: Database.Database, patiently: Wait): Snapshot {
     outcomes: outcomesIn(db),
     staging: stagingIn(db),
     narrowing: narrowingIn(db),
+    absences: absencesIn(db),
+    guarding: guardingIn(db),
+    held: heldIn(db),
     stage: (work) => patiently(() => db.transaction(work).deferred()),
     transaction: (work) => patiently(() => db.transaction(work).immediate()),
     backUp: async (file, copy) => backUp(db, file, copy),

@@ -3,7 +3,7 @@
  * state moves in the same transaction as `acked`.
  */
 import type { LimitFunction } from 'p-limit';
-import type { JournaledChange } from '../model/change.ts';
+import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind, Known, Outcome } from '../kind/kind.ts';
@@ -21,6 +21,8 @@ export interface Applying {
   tally: Tally;
   /** What is looked at again goes through here, one after the other. */
   again: LimitFunction;
+  /** Puts what was decided before the guards. */
+  sift(): void;
   /** How many changes the plan holds. */
   planned: number;
 }
@@ -75,15 +77,19 @@ async function sendAll(
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
-  const { run, kind, brake } = applying;
+  const { run, kind, brake, known } = applying;
   for (const [at, planned] of changes.entries()) {
-    const stays = urgent && planned.op === 'opt_out';
+    const stays = urgent && isStatedOptOut(planned);
     if ((run.stop.aborted && !stays) || brake.stopped()) return false;
     if (brake.holds(kind, planned)) continue;
     const change = aimed(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
       drop(run, [change], 'its creation did not come to pass');
+      continue;
+    }
+    if (change.op === 'delete' && !(await known.still())) {
+      drop(run, [change], 'the source has changed since it was read');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);

@@ -1,5 +1,5 @@
 /** Brings the candidates of one kind before its truth table, and stages what comes of them. */
-import type { Change } from '../model/change.ts';
+import { isStatedOptOut, type Change } from '../model/change.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Listing } from './observe.ts';
@@ -13,6 +13,12 @@ export interface Knowledge {
   certified: boolean;
   /** Undefined in a fast run: nothing was listed. */
   listing: Listing | undefined;
+  /** The name of what was read of the source. */
+  reading: string;
+  /** Whether the source is still that. */
+  still(): Promise<boolean>;
+  /** Whether it counts for how long somebody has not been named (README, people who left). */
+  absenceCounts: boolean;
 }
 
 interface Deciding {
@@ -46,9 +52,13 @@ export function decide({ run, kind, known, tally }: Deciding): void {
   }
 }
 
-/** What was decided becomes the journal's plan, and what is known already is recorded. */
-export function commit({ snapshot, clock, id }: Run): void {
+/**
+ * What was decided becomes the journal's plan, and what is known already is recorded; with `more`
+ * in the same transaction.
+ */
+export function commit({ snapshot, clock, id }: Run, more?: () => void): void {
   snapshot.transaction(() => {
+    more?.();
     snapshot.staging.adoptForgotten();
     snapshot.staging.adoptNoted();
     snapshot.journal.adopt(id, clock.now());
@@ -57,9 +67,13 @@ export function commit({ snapshot, clock, id }: Run): void {
 }
 
 /** Decides one record at once, by what is recorded of it now. */
-export function decideAgain({ run, kind, known, tally }: Deciding, key: Key): void {
+export function decideAgain(
+  { run, kind, known, tally, sift }: Deciding & { sift(): void },
+  key: Key,
+): void {
   run.snapshot.staging.assume(kind.name, key);
   run.snapshot.stage(() => decideOne(run, kind, { key, known, tally }));
+  sift();
   commit(run);
 }
 
@@ -72,6 +86,7 @@ function decideOne(
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
   staging.forgetNoticed(kind.name, key);
+  run.snapshot.guarding.forget(kind.name, key);
   for (const problem of decision.problems) tally.notice(problem);
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
   if (decision.note && news) staging.addNoted(decision.note);
@@ -93,12 +108,12 @@ function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge })
   const isOpen = ({ part }: Change) =>
     open.some((change) => change.op === 'opt_out' && change.part === part);
   for (const change of kind.decide(statesOf(run, kind, at)).changes) {
-    if (change.op === 'opt_out' && !isOpen(change)) staging.addPlanned(change);
+    if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
   }
 }
 
 function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowledge }): States {
-  const { staging, recorded } = run.snapshot;
+  const { staging, recorded, absences } = run.snapshot;
   const observed = staging.observed(kind.name, key);
   const looked = staging.lookedAt(kind.name, key);
   const listed = known.listing?.complete;
@@ -119,6 +134,8 @@ function statesOf(run: Run, kind: Kind, { key, known }: { key: Key; known: Knowl
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
+    absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
+    mayDelete: known.listing?.complete === true && !run.firstLoad,
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
   };

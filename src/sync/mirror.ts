@@ -1,5 +1,6 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
+import type { Guards } from '../plan/guard.ts';
 import type { RequestCounts } from '../plan/summary.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
@@ -19,6 +20,7 @@ export interface Mirror {
   pageSizes: readonly number[];
   /** Runs and changes older than this are dropped. */
   keepMs: number;
+  guards: Guards;
   requests(): RequestCounts;
 }
 
@@ -34,6 +36,10 @@ export interface RunOptions {
   writes: boolean;
   /** Undefined: every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
+  /** Deletes nobody, and no guard holds whom it brings in. */
+  firstLoad?: boolean | undefined;
+  /** The plan under which something was held that may pass now, or this run's own. */
+  approve?: string | undefined;
   /** Aborted: take nothing new, finish what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: give up what is in flight. */

@@ -9,9 +9,12 @@ import pLimit from 'p-limit';
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
+import { countAbsences } from './absence.ts';
 import { apply, type Applying } from './apply.ts';
 import type { Course } from './course.ts';
 import { commit, decide, type Knowledge } from './decide.ts';
+import { keepHeld } from './approval.ts';
+import { guard } from './guard.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
@@ -33,11 +36,13 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     if (options.writes) await eachPart(course, recover);
     await readAll(course);
     await listAll(course);
+    await countAbsences(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; ; round += 1) {
       plan(course);
+      guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      commit(course.run);
+      commit(course.run, () => keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
       await eachPart(course, apply);
       await eachPart(course, recover);
@@ -64,7 +69,13 @@ async function readAll(course: Course): Promise<void> {
     if (!certificate.complete && part.kind.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
     }
-    known.set(part.kind, { certified: certificate.complete, listing: undefined });
+    known.set(part.kind, {
+      certified: certificate.complete,
+      listing: undefined,
+      reading: certificate.reading,
+      still: () => part.source.still(certificate.reading),
+      absenceCounts: false,
+    });
   }
 }
 
@@ -80,7 +91,7 @@ async function listAll(course: Course): Promise<void> {
     try {
       const listing = await observe(run, kind);
       if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
-      known.set(kind, { certified: knowledgeOf(course, kind).certified, listing });
+      known.set(kind, { ...knowledgeOf(course, kind), listing });
     } catch (error) {
       if (!brake.refuses(error)) drop(course, part, error);
     }
@@ -102,8 +113,9 @@ function isRefusedKey(error: unknown): boolean {
 
 function narrow({ run, known }: Course, kind: Kind): void {
   const { narrowing } = run.snapshot;
-  if (known.get(kind)?.listing) narrowing.full(kind.name, kind.decidesAbsent);
-  else narrowing.fast(kind.name, kind.decidesAbsent);
+  const { full, fast } = kind.decidesAbsent;
+  if (known.get(kind)?.listing) narrowing.full(kind.name, full);
+  else narrowing.fast(kind.name, fast);
 }
 
 function plan(course: Course): void {
@@ -118,7 +130,7 @@ function plan(course: Course): void {
 /** After the last round, what is still not in line is left to the next run, and said. */
 function isLeftOver({ run, reasons }: Course, round: number): boolean {
   if (round <= rounds) return false;
-  const left = run.snapshot.staging.countPlanned();
+  const left = run.snapshot.guarding.countPassing();
   if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
   return true;
 }
@@ -132,7 +144,16 @@ async function eachPart(
     const counts = Object.values(course.plan?.changes[kind.name] ?? {});
     const planned = counts.reduce((sum, n) => sum + n, 0);
     const known = knowledgeOf(course, kind);
-    return step({ run, kind, brake, tally, planned, known, again: pLimit(1) });
+    return step({
+      run,
+      kind,
+      brake,
+      tally,
+      planned,
+      known,
+      again: pLimit(1),
+      sift: () => guard(course),
+    });
   });
 }
 
@@ -143,5 +164,6 @@ function again({ run, parts, brake }: Course): boolean {
 }
 
 function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
-  return known.get(kind) ?? { certified: false, listing: undefined };
+  const nothing = { certified: false, listing: undefined, reading: '', absenceCounts: false };
+  return known.get(kind) ?? { ...nothing, still: () => Promise.resolve(false) };
 }

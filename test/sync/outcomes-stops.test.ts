@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/sync/run.ts';
+import { limits } from './mirror.ts';
 import type { Arrival } from './server.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -249,8 +250,9 @@ describe('a run that failed', () => {
     const { clock, snapshot } = world;
     const never = new AbortController().signal;
     const mirror = { name: 'world', parts, snapshot, clock, random: Math.random, keepMs: 1e10 };
+    const guards = limits;
     const failed = run(
-      { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
+      { ...mirror, guards, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
       {
         mode: 'full',
         writes: true,

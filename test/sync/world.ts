@@ -16,6 +16,7 @@ import { createSend } from '../../src/http/send.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
 import type { Clock } from '../../src/model/clock.ts';
+import type { Guards } from '../../src/plan/guard.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { createPlatform, type Platform } from '../../src/platform/client.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
@@ -23,6 +24,7 @@ import { csvSource } from '../../src/source/csv/csv.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
 import type { MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
+import { limits, patience } from './mirror.ts';
 import { servePlatform, type Arrival, type Server } from './server.ts';
 
 const KEY = 'key_live_world';
@@ -61,10 +63,13 @@ export interface WorldOptions {
   channels?: ChannelId[];
   kinds?: ('contact' | 'template')[];
   policy?: {
+    absent?: 'keep' | 'opt_out';
+    deletes?: 'off' | 'created' | 'owned';
     missing?: 'respect' | 'recreate';
     templates?: 'keep' | 'overwrite';
     absentTemplates?: 'keep' | 'archive';
   };
+  guards?: Partial<Guards>;
   timeoutMs?: number;
 }
 
@@ -135,13 +140,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       channels: channels.map((id) => ({ id, subscription: columns[id] })),
     };
     const {
+      absent = 'keep',
+      deletes = 'off',
       missing = 'respect',
       templates = 'keep',
       absentTemplates = 'keep',
     } = options.policy ?? {};
     const contact = contactKind({
       fields,
-      policy: { absent: 'keep', resubscribe: 'never', missing },
+      policy: { absent, resubscribe: 'never', missing },
+      absence: { ...patience, deletes },
       platform: platform.contacts,
     });
     const template = templateKind({
@@ -170,7 +178,17 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     async sync(overrides = {}) {
       const { parts, gate, close } = connect();
       const never = new AbortController().signal;
-      const mirror = { name: 'world', parts, snapshot, clock, random, timeoutMs, keepMs: 1e10 };
+      const guards = { ...limits, ...options.guards };
+      const mirror = {
+        name: 'world',
+        parts,
+        snapshot,
+        clock,
+        random,
+        timeoutMs,
+        keepMs: 1e10,
+        guards,
+      };
       const pageSizes = [100, 83];
       try {
         return await run(
@@ -241,6 +259,9 @@ interface Lines {
   snapshot?: string;
   /** Options of contacts, instead of those of the world or besides them. */
   contacts?: Record<string, unknown>;
+  /** Blocks of their own. */
+  policy?: Record<string, unknown>;
+  guards?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -273,6 +294,8 @@ function writeConfig({
     platform: { url, apiKey: key, timeoutMs, reserve: 0 },
     ...(kinds.includes('contact') && { contacts }),
     ...(kinds.includes('template') && { templates }),
+    ...(lines.policy && { policy: lines.policy }),
+    ...(lines.guards && { guards: lines.guards }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

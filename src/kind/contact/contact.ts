@@ -14,27 +14,32 @@ import {
   type Recovery,
 } from '../kind.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
+import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
+import { phase } from './act.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
-import { decidePerson, phase, type PersonRules } from './person.ts';
-import { contactKey, observe } from './observe.ts';
-import { enrolmentBody, enrolment, observedBody } from './record.ts';
+import { decidePerson, type PersonRules } from './person.ts';
+import { contactKey, fingerprintOf, observe } from './observe.ts';
+import { enrolmentBody, enrolment, observedBody, recordedBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
   policy: PersonRules['policy'];
+  absence: AbsenceRules;
   platform: Platform['contacts'];
 }
 
-export function contactKind({ fields, policy, platform }: ContactOptions): Kind {
+export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
   const channels = fields.channels.map((channel) => channel.id);
   const access: Access = { platform, channels: new Set(channels) };
+  const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
     fields: fieldNames(fields),
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
-    decidesAbsent: false,
+    decidesAbsent: { full: actsOnAbsence, fast: false },
+    countsAbsence: true,
     keyedById: false,
     desire: (value, place) => desireContact(fields, value, place),
     list: async (query, signal) => {
@@ -42,7 +47,7 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       return { rows, total: page.total, date: page.date };
     },
-    decide: (states) => decidePerson(states, { channels, policy }),
+    decide: (states) => decidePerson(states, { channels, policy, absence }),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
@@ -71,13 +76,21 @@ async function look(access: Access, change: Change, known: Known): Promise<Outco
   const target = change.target ?? known.recorded?.id;
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
-  const same = now?.fingerprint === known.recorded?.shown;
+  const same = now?.fingerprint === shownBefore(change, known);
   if (now && same && isUnchanged(now, change)) {
     const rows = known.partial ? await search(access, change.key, known.signal) : [now];
     if (rows.length !== 1) return stale(rows, 'several contacts of this address');
     return lookBack(access, change, known);
   }
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
+}
+
+/** What was seen last; of several contacts of one address each has been seen for itself. */
+function shownBefore({ op, target }: Change, { recorded }: Known): string | undefined {
+  if (op !== 'delete' || !recorded) return recorded?.shown;
+  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  const before = contacts.find(({ id }) => id === target);
+  return before && fingerprintOf(before);
 }
 
 /** What outweighs an opt-out was decided by when that can have been made: nothing may move. */
