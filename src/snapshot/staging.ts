@@ -42,7 +42,7 @@ export interface Staging {
   sightedAt(kind: KindName, key: Key): number | undefined;
   addPlanned(change: Change): void;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
-  planned(): IterableIterator<Change>;
+  planned(): IterableIterator<Change & { held: boolean }>;
   addNoted(row: RecordedRow): void;
   /** Takes what was noted, and what is forgotten, into `recorded`. */
   adoptNoted(): void;
@@ -239,8 +239,8 @@ function decidedIn(db: Database): DecidedPart {
     `insert into temp.planned (kind, key, op, part, target, body, phase, guard)
      values (@kind, @key, @op, @part, @target, @body, @phase, @guard)`,
   );
-  const planned = db.prepare<[], StoredChange>(
-    `select kind, key, op, part, target, body, phase, guard from temp.planned
+  const planned = db.prepare<[], StoredChange & { held: number }>(
+    `select kind, key, op, part, target, body, phase, guard, held from temp.planned
      order by phase, kind, key, seq`,
   );
   const note = db.prepare(
@@ -264,8 +264,9 @@ function decidedIn(db: Database): DecidedPart {
     addPlanned: (change) =>
       void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
     *planned() {
-      for (const { target, guard, ...row } of planned.iterate()) {
-        yield { ...row, target: target ?? undefined, guard: guard ?? undefined };
+      for (const { target, guard, held, ...row } of planned.iterate()) {
+        const change = { ...row, target: target ?? undefined, guard: guard ?? undefined };
+        yield { ...change, held: held === 1 };
       }
     },
     addNoted: (row) => void note.run(toStored(row)),

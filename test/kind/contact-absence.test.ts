@@ -91,6 +91,10 @@ describe('policy.absent: opt_out', () => {
 describe('policy.deletes', () => {
   const adopted = { ...there, recorded: { ...there.recorded, ownership: 'adopted' as const } };
   const remove = ['delete  → con_1'];
+  const out = [shown({ news: 'opt_out' })];
+  const outByUs = { recorded: remembered({ news: 'us' }), observed: out };
+  const notIn = { recorded: remembered({}), observed: [shown()] };
+  const other = [shown({ id: 'con_9', news: 'opt_in' })];
 
   // prettier-ignore
   test.each<[string, Partial<States>, string[]]>([
@@ -102,9 +106,9 @@ describe('policy.deletes', () => {
     ['without a certificate',                { ...there, desired: [flagged()], certified: false }, []],
     ['foreign',                              { observed: there.observed, absence: long }, []],
     ['not on the platform',                  { recorded: there.recorded, absence: long }, []],
-    ['only another contact is left of her',  { ...there, observed: [shown({ id: 'con_9', news: 'opt_in' })], absence: long }, []],
-    ['not subscribed, nothing known of why', { ...there, recorded: remembered({}), observed: [shown()], absence: long }, remove],
-    ['opted out by us',                      { ...there, recorded: remembered({ news: 'us' }), observed: [shown({ news: 'opt_out' })], absence: long }, remove],
+    ['only another contact is left of her',  { ...there, observed: other, absence: long }, []],
+    ['not subscribed, nothing known of why', { ...notIn, absence: long }, remove],
+    ['opted out by us',                      { ...outByUs, absence: long }, remove],
   ])('created: %s', (_, known, sent) => {
     expect(steps(deletes.decide(states(known)))).toEqual(sent);
   });
