@@ -19,7 +19,10 @@ export interface Problems {
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
-  /** Forgets what is parked of records that the source, read wholly, no longer names. */
+  /**
+   * Forgets what was parked of records that the source, read wholly, no longer names; what was
+   * refused about them for that very absence stays.
+   */
   dropUnnamed(kind: KindName): void;
 }
 
@@ -69,7 +72,7 @@ export function problemsIn(db: Database): Problems {
   );
   const forget = db.prepare(`delete from problem where kind = ? and run <> ? and desired is null`);
   const dropUnnamed = db.prepare(
-    `delete from problem where kind = ? and desired is not null and not exists (
+    `delete from problem where kind = ? and desired <> '' and not exists (
        select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
   );
   const drop = db.prepare(

@@ -48,7 +48,7 @@ const table: [what: string, asked: Asked, by: Held['by'] | undefined][] = [
   ['as many in a row as a page has',             { fresh: 100, ids: row(100) },                    'block'],
   ['… at the end, beside others',                { fresh: 210, of: 5000, ids: row(3, 7, 200) },    'block'],
   ['… followed by others',                       { fresh: 260, of: 5000, ids: row(250, 10) },      'block'],
-  ['one less',                                   { fresh: 99, ids: row(99) },                      undefined],
+  ['one less', { fresh: 99, ids: row(99) },                      undefined],
   ['as many, and not in a row',                  { fresh: 100, ids: row(60, 40) },                 undefined],
   ['a row, and people who come in',              { fresh: 100, ids: row(100), guard: 'opt_in' },   undefined],
 ];

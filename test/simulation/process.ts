@@ -8,6 +8,7 @@ import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
+import { absenceOf, type Absences } from './absence.ts';
 import { Wrong, type Outing } from './checkers.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs } from './faults.ts';
@@ -22,6 +23,7 @@ import type { World } from './world.ts';
 export interface Ground {
   world: World;
   memories: Memories;
+  absences: Absences;
   unanswered: Unanswered;
   /** Enrolments that left and had no usable answer. */
   unheard: Set<string>;
@@ -80,6 +82,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     found: (error) => find(ground, error),
   });
   const { snapshot, lease } = open(path);
+  const leaving = absenceOf(world.story);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
     send: wire.send,
@@ -87,7 +90,8 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random,
     apiKey: world.keys[step.key],
-    policy: world.story,
+    ...leaving,
+    policy: { ...world.story, ...leaving.policy },
     contacts: sourceOf(life, step, outing.people),
     templates: sourceOf(life, step, outing.templates),
     pageSizes,
@@ -153,7 +157,7 @@ function close(
   lease.release();
 }
 
-function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
+function outingOf({ world, last, aheadMs }: Ground, { reading, mode }: RunStep): Outing {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),
@@ -162,6 +166,8 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
   const certified = reading !== 'cut short, and it shows';
   return {
     startedAt: world.clock.monotonic(),
+    ourStart: world.clock.now() + aheadMs,
+    left: new Set(),
     mode,
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },

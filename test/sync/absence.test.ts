@@ -118,6 +118,16 @@ describe('policy.absent: opt_out', () => {
   });
 });
 
+test('an opt-out for absence that the platform refuses is parked, not sent in every run', async () => {
+  const world = await mirrored({ policy: { absent: 'opt_out' } });
+  await leave(world, [bob, eve]);
+  world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+  for (const status of ['rejected', 'rejected', 'rejected']) {
+    expect((await world.sync()).status).toBe(status);
+  }
+  expect(sent(world)).toEqual(['POST opt_out']);
+});
+
 describe('policy.deletes', () => {
   test.each([
     ['created', [bob.email], [ann.email]],
