@@ -76,13 +76,13 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'one reading makes nobody absent',
-    within: 300,
+    within: 60,
     breaks: (mirror) =>
       withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
   },
   {
     rule: 'guards hold what befalls too many',
-    within: 300,
+    within: 60,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
       return { ...mirror, guards: { delete: none, opt_in: none } };
