@@ -86,6 +86,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/allow.ts'),
   },
   {
+    name: 'approve',
+    summary: 'let the next runs do what a guard held under a plan',
+    load: () => import('./command/approve.ts'),
+  },
+  {
     name: 'pause',
     summary: 'no more runs until `resume`; one that is under way goes on to its end',
     load: () => import('./command/pause.ts'),

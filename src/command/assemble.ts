@@ -3,6 +3,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import type { AbsenceRules } from '../kind/contact/absence.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
@@ -64,6 +65,7 @@ export function assemble(
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
+    guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
     requests: platform.requests,
   };
   return {
@@ -140,10 +142,17 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
   return { url, apiKey, platform };
 }
 
-export function partsOf({ contacts, templates, policy }: Config, platform: Platform): MirrorPart[] {
+/** When somebody who left the CRM is due, and for what. */
+export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
+  return { ...guards, deletes: policy.deletes };
+}
+
+export function partsOf(config: Config, platform: Platform): MirrorPart[] {
+  const { contacts, templates, policy } = config;
   const parts: MirrorPart[] = [];
   if (contacts) {
-    const kind = contactKind({ fields: contacts, policy, platform: platform.contacts });
+    const absence = absenceRulesOf(config);
+    const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
     parts.push({ kind, source: csvSource(contacts.source, { clock: systemClock }) });
   }
   if (templates) {

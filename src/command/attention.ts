@@ -1,4 +1,5 @@
 /** What of a mirror's standing somebody should see to, the gravest first; pure. */
+import type { GuardClass } from '../model/change.ts';
 import type { ToldRun } from './history.ts';
 import type { Standing } from './standing.ts';
 import { counted, span } from './words.ts';
@@ -7,6 +8,7 @@ import { counted, span } from './words.ts';
 export interface Attention {
   code:
     | 'opt_outs_refused'
+    | 'held'
     | 'no_snapshot'
     | 'never_proven'
     | 'run_failed'
@@ -23,6 +25,7 @@ export function attentionOf(standing: Standing): Attention[] {
   if (!standing.snapshot.exists) return [noSnapshot(standing)];
   return [
     ...optOuts(standing),
+    ...held(standing),
     ...unproven(standing),
     ...lastRuns(standing).flatMap((run) => ended(run, standing)),
     ...unanswered(standing),
@@ -51,6 +54,25 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
       fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
     },
   ];
+}
+
+function held({ held: plans, approvals, at }: Standing): Attention[] {
+  return plans
+    .filter(({ plan }) => !approvals.some((approval) => approval.plan === plan))
+    .map(({ plan, since, ...counts }) => ({
+      code: 'held',
+      text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,
+      fix: `look at \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\``,
+    }));
+}
+
+/** 12 people to be deleted or opted out for absence, 3 people to be opted in */
+export function heldWords({ delete: leaving, opt_in: coming }: Record<GuardClass, number>): string {
+  const people = (n: number) => (n === 1 ? '1 person' : `${n.toLocaleString('en')} people`);
+  return [
+    ...(leaving > 0 ? [`${people(leaving)} to be deleted or opted out for absence`] : []),
+    ...(coming > 0 ? [`${people(coming)} to be created or opted in`] : []),
+  ].join(', ');
 }
 
 function unproven({ proven, lastRuns }: Standing): Attention[] {

@@ -9,7 +9,14 @@ export function options(command: Command): void {
   );
 }
 
-/** A full run. What an earlier one did is recorded, so that calling it again goes on from there. */
+/**
+ * A full run that deletes nobody, and whose creations no guard holds. What an earlier one did is
+ * recorded, so that calling it again goes on from there.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  return pass(command.opts<PassFlags>(), shell, { mode: 'full', writes: true });
+  return pass(command.opts<PassFlags>(), shell, {
+    mode: 'full',
+    writes: true,
+    firstLoad: true,
+  });
 }

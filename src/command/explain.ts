@@ -5,7 +5,7 @@ import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
 import type { Contact } from '../platform/answer.ts';
 import type { Platform } from '../platform/platform.ts';
 import { examine, type Examined } from '../sync/examine.ts';
-import { assemble } from './assemble.ts';
+import { absenceRulesOf, assemble } from './assemble.ts';
 import { explainedOf } from './explained.ts';
 import { explainedLines } from './explained-lines.ts';
 import { namingOptions, print, type LookFlags } from './look.ts';
@@ -46,7 +46,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const addresses = flags.addresses ?? shell.terminal;
     const document = explainedOf({
       mirror: config.mirror,
-      rules: rulesOf(contacts, config.policy),
+      rules: rulesOf(contacts, config.policy, absenceRulesOf(config)),
       found,
       details: await detailsOf(found, platform.contacts, shell.stop),
       snapshot: mirror.snapshot,

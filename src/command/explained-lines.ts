@@ -11,6 +11,7 @@ export function explainedLines(document: ExplainedPerson): string[] {
     ...section('CRM', crmLines(document)),
     ...section('Snapshot', snapshotLines(document)),
     ...section('Platform', platformLines(document)),
+    ...section('Ledger', ledgerLines(document)),
     ...(document.channels ?? []).flatMap((channel) =>
       section(`Channel ${channel.channel}`, channelLines(channel)),
     ),
@@ -28,7 +29,7 @@ function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): stri
   if (known) return `${person} in ${mirror}`;
   const places = [
     ...(crm.read ? ['the CRM'] : []),
-    'the snapshot',
+    'the snapshot and the ledger',
     ...(platform.read ? ['the platform'] : []),
   ];
   const others = crm.read && platform.read ? '' : ' Not every place could be asked.';
@@ -37,10 +38,10 @@ function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): stri
 
 function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
-  const records = crm.records.map(({ place, id, gone, wants, consentAt, invalid }) => {
+  const records = crm.records.map(({ place, id, presence, wants, consentAt, invalid }) => {
     const wishes = Object.entries(wants).map(([channel, wish]) => `${channel} ${wish ?? '–'}`);
     const about = [
-      ...(gone ? ['deleted, or out of scope'] : []),
+      ...presenceWords[presence],
       wishes.join(', '),
       ...(consentAt === null ? [] : [`stated ${consentAt}`]),
       ...(invalid ? [`INVALID: ${invalid.reason} → ${invalid.fix}`] : []),
@@ -53,10 +54,24 @@ function crmLines({ crm }: ExplainedPerson): string[] {
   return [...(records.length > 0 ? records : ['does not name this person']), ...certificate];
 }
 
+const presenceWords = {
+  present: [],
+  flagged: ['deleted there'],
+  outside: ['out of scope'],
+};
+
+function ledgerLines({ ledger }: ExplainedPerson): string[] {
+  return ledger.map(({ channel, cause, through, after, until }) => {
+    const where = channel === '*' ? 'all mail' : channel;
+    const how = through === 'id' ? ', by the CRM id' : '';
+    return `${cause} of ${where}, ${timeWords({ after, until })}${how}`;
+  });
+}
+
 function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   if (!snapshot) return ['nothing is recorded: not ours'];
-  const { ownership, id, seenAt, crmIds, channels, former } = snapshot;
-  const whose = ownership === 'created' ? 'created by us' : 'adopted';
+  const { ownership, id, seenAt, crmIds, channels, former, absence } = snapshot;
+  const whose = { created: 'created by us', adopted: 'adopted', noted: 'not ours' }[ownership];
   const where = id === null ? 'vanished from the platform' : `contact ${id}`;
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
   const since = snapshot.left ? ` (${timeWords(snapshot.left)})` : '';
@@ -64,6 +79,9 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
+    ...(absence
+      ? [`not in the CRM in ${absence.readings} readings, ${absence.first} to ${absence.last}`]
+      : []),
     ...(former.length > 0 ? [`known before as ${former.join(', ')}`] : []),
   ];
 }

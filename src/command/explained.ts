@@ -9,6 +9,7 @@ import {
   type ObservedContact,
 } from '../kind/contact/record.ts';
 import type { Change } from '../model/change.ts';
+import type { Absence } from '../model/record.ts';
 import type { Contact } from '../platform/answer.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Examined } from '../sync/examine.ts';
@@ -38,15 +39,17 @@ export function explainedOf(explaining: Explaining) {
   const crm = crmOf(explaining);
   const platform = platformOf(explaining);
   const history = historyOf(explaining);
+  const ledger = ledgerOf(explaining);
+  const counts = [crm.records, platform.contacts, history, ledger].map(({ length }) => length);
   return {
     mirror,
     person: names({ kind, key }),
     /** Whether any place that was read knows this person. */
-    known:
-      recorded !== undefined || crm.records.length + platform.contacts.length + history.length > 0,
+    known: recorded !== undefined || counts.some((n) => n > 0),
     crm,
     snapshot: snapshotOf(explaining),
     platform,
+    ledger,
     /** null: the CRM could not be read, so nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
@@ -64,13 +67,12 @@ function crmOf({ found: { source, states }, names }: Explaining) {
     certified: source.complete,
     why: source.complete ? null : `${source.why} → ${source.fix}`,
     records: states.desired.map(({ place, id, body, invalid }) => {
-      const { gone, channels, consentAt } = desiredBody.parse(JSON.parse(body));
+      const { presence, channels, consentAt } = desiredBody.parse(JSON.parse(body));
       return {
         place,
         id: names({ kind, key: id }),
         invalid: invalid ?? null,
-        /** Deleted there, or out of scope. */
-        gone,
+        presence,
         wants: channels,
         consentAt: timeOf(consentAt),
       };
@@ -90,6 +92,8 @@ function snapshotOf({ found, snapshot, names }: Explaining) {
     // A CRM may use the address as an id.
     crmIds: snapshot.memory.origins(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
+    /** For how long full runs have not found the person in the CRM; null: the last one has. */
+    absence: absenceOf(snapshot.absences.get(kind, key)),
     /** When the person left all mail, where that is known. */
     left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
@@ -101,6 +105,19 @@ function snapshotOf({ found, snapshot, names }: Explaining) {
     /** Under which addresses the same CRM record, or contact, was known before. */
     former: former.map(({ row }) => names(row)),
   };
+}
+
+function absenceOf(absence: Absence | undefined) {
+  if (!absence) return null;
+  const { readings, firstAt, lastAt } = absence;
+  return { readings, first: instant(firstAt), last: instant(lastAt) };
+}
+
+/** What the ledger remembers; '*' is every channel. */
+function ledgerOf({ found }: Explaining) {
+  return found.states.entries.map(({ part, cause, through, after, by }) => {
+    return { channel: part, cause, through, after: timeOf(after), until: timeOf(by) };
+  });
 }
 
 /** Who made an opt-out, and when: after the one, by the other; null: not known. */

@@ -56,6 +56,8 @@ export interface Pass {
   begins?(mirror: Mirror): void;
   /** As a run's; `mirror` is the one that runs. */
   agrees?(plan: Plan, mirror: Mirror): void;
+  firstLoad?: boolean;
+  approve?: string | undefined;
   /** What more to say when the run has ended, before the snapshot is closed. */
   ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
 }
@@ -112,7 +114,8 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
         shell.print(line);
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
-    if (!flags.json) for (const reason of unsaid) shell.note(`crm-mirror: ${reason}`);
+    const lines = [...unsaid, ...heldLines(summary)];
+    if (!flags.json) for (const line of lines) shell.note(`crm-mirror: ${line}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } catch (error) {
@@ -154,6 +157,12 @@ function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
     default:
       return flags.strict && summary.known > 0 ? 4 : 0;
   }
+}
+
+/** What a guard holds is no failure, and somebody has to look at it. */
+function heldLines({ problems }: Summary): string[] {
+  const held = problems.filter((problem) => problem.class === 'held');
+  return held.map(({ reason, fix }) => `${reason} → ${fix}`);
 }
 
 function named(summary: Summary, names: Names): Summary['problems'] {

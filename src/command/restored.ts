@@ -18,6 +18,6 @@ export function copiedAt(meta: Meta): number | undefined {
 export function settleRestored({ meta, transaction }: Snapshot, summary: Summary): void {
   const { mode, only, status, certificate } = summary;
   const sawAll = mode === 'full' && only === null && certificate.platform === true;
-  const isWell = status === 'done' || status === 'rejected';
+  const isWell = status === 'done' || status === 'rejected' || status === 'held';
   if (sawAll && isWell && copiedAt(meta) !== undefined) transaction(() => meta.drop(name));
 }

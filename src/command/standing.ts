@@ -7,6 +7,7 @@ import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
+import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
 import type { Names } from './names.ts';
 import { pausedOf } from './paused.ts';
@@ -38,8 +39,20 @@ export interface Standing {
   quarantine: { since: string; until: string } | null;
   /** Put back from a backup of that time, and no full run since. */
   restored: { backupOf: string } | null;
+  /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
+  held: ToldHeld[];
+  /** What may pass; in force until the first full run that ends well, or until then. */
+  approvals: { plan: string; at: string; until: string }[];
   lease: { held: boolean };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldHeld {
+  plan: string;
+  since: string;
+  delete: number;
+  opt_in: number;
+  changes: { key: string; op: string; part: string }[];
 }
 
 interface ToldOptOut {
@@ -73,6 +86,8 @@ export function standingOf(seen: Seen): Standing {
     paused: null,
     quarantine: null,
     restored: null,
+    held: [],
+    approvals: [],
     lease: { held: leased },
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
@@ -92,6 +107,8 @@ export function standingOf(seen: Seen): Standing {
     quarantine: quarantine
       ? { since: instant(quarantine.since), until: instant(quarantine.until) }
       : null,
+    held: heldOf(snapshot, names),
+    approvals: approvalsOf(snapshot, now),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -168,6 +185,25 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
     since: oldest(people),
     people: people.map(told),
   };
+}
+
+function heldOf({ held }: Snapshot, names: Names): ToldHeld[] {
+  return held.current().map(({ plan, since, held: counts }) => ({
+    plan,
+    since: instant(since),
+    ...counts,
+    changes: held
+      .changes(plan, peopleShown)
+      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
+  }));
+}
+
+function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {
+  return held.approvals(now - weekMs).map(({ plan, at }) => ({
+    plan,
+    at: instant(at),
+    until: instant(at + weekMs),
+  }));
 }
 
 function openOf({ outcomes }: Snapshot): Standing['open'] {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { table } from '../plan/render.ts';
-import { attentionOf, type Attention } from './attention.ts';
+import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
 import { look, namingOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
@@ -36,6 +36,7 @@ function headOf(standing: Standing, attention: readonly Attention[]): string[] {
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${text} → ${fix}`,
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
+      ...(code === 'held' ? heldOf(standing) : []),
     ]),
   ];
 }
@@ -52,6 +53,23 @@ function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
 }
 
+function heldOf({ held }: Standing): string[] {
+  return held.flatMap((plan) => {
+    const lines = plan.changes.map(
+      ({ key, op, part }) => `    ${plan.plan}: ${op} ${key}${part === '' ? '' : ` in ${part}`}`,
+    );
+    const more = plan.delete + plan.opt_in - new Set(plan.changes.map(({ key }) => key)).size;
+    return more > 0 ? [...lines, `    … and ${more} more people`] : lines;
+  });
+}
+
+function approvedWords({ approvals }: Standing): string {
+  if (approvals.length === 0) return 'nothing';
+  return approvals
+    .map(({ plan, until }) => `${plan}, until the next full run has ended well or ${until}`)
+    .join('; ');
+}
+
 function rowsOf(standing: Standing): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, lease, snapshot } = standing;
@@ -66,6 +84,8 @@ function rowsOf(standing: Standing): string[][] {
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
+    ['held', standing.held.map(heldWords).join('; ') || 'nobody'],
+    ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
     ['snapshot', snapshotWords(snapshot)],
   ];

@@ -6,17 +6,26 @@ import type { Shell } from './shell.ts';
 interface Flags extends PassFlags {
   full?: true;
   fast?: true;
+  approve?: string;
 }
 
 export function options(command: Command): void {
   writingOptions(passOptions(command))
     .option('--full', 'list the platform and compare everything (the default)')
-    .option('--fast', 'compare the CRM with what is recorded, list nothing');
+    .option('--fast', 'compare the CRM with what is recorded, list nothing')
+    .option(
+      '--approve <hash>',
+      'let pass what was held under this plan, or what this run would hold',
+    );
 }
 
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  return pass(flags, shell, { mode: modeOf(flags), writes: true });
+  return pass(flags, shell, {
+    mode: modeOf(flags),
+    writes: true,
+    approve: flags.approve?.trim().toLowerCase(),
+  });
 }
 
 /** Full, unless it is to be fast. */

@@ -21,6 +21,7 @@ export interface Config {
   readonly contacts?: ContactsConfig | undefined;
   readonly templates?: TemplatesConfig | undefined;
   readonly policy: Readonly<File['policy']>;
+  readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
 }
@@ -35,6 +36,16 @@ interface PlatformConfig {
   readonly timeoutMs: number;
   /** Share of each route's budget that is left to other programs, 0 to 0.9. */
   readonly reserve: number;
+}
+
+/** Shares are in percent, 0 to 100. */
+interface GuardsConfig {
+  readonly deletes: { readonly percent: number; readonly floor: number };
+  readonly optIns: { readonly percent: number; readonly floor: number };
+  /** Readings of the CRM in which a person must be missing … */
+  readonly absentReadings: number;
+  /** … and the least time between the first and the last of them. */
+  readonly absentForMs: number;
 }
 
 /** Fields are columns or dotted paths of a CRM record. */
@@ -72,7 +83,7 @@ interface Surroundings {
 
 /** The configuration that a valid file stands for. */
 export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
-  const { mirror, platform, contacts, templates, policy, ledgerKeyFile } = valid;
+  const { mirror, platform, contacts, templates, policy, guards, ledgerKeyFile } = valid;
   const { url, apiKeyFile, timeoutMs, reserve } = platform;
   const snapshot = absolute(valid.snapshot);
   return freeze({
@@ -93,6 +104,12 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     contacts: contacts && settleContacts(contacts, absolute),
     templates: templates && { source: placed(templates.source, absolute) },
     policy,
+    guards: {
+      deletes: guards.deletes,
+      optIns: guards.optIns,
+      absentReadings: guards.absentReadings,
+      absentForMs: milliseconds(guards.absentFor),
+    },
     keepMs: milliseconds(valid.keep),
   });
 }

@@ -242,7 +242,7 @@ export const fileSchema = z
     contacts: contacts.optional(),
     templates: templates.optional(),
     policy: policy.prefault({}),
-    guards: guards.optional(),
+    guards: guards.prefault({}),
     keep: duration('Runs and changes older than this are dropped from the snapshot').default('90d'),
     schedule: schedule.optional(),
     redis: text('Address of the Redis that processes share').optional(),

@@ -17,8 +17,6 @@ interface Unsupported {
 }
 
 export const unsupported: readonly Unsupported[] = [
-  row('policy.deletes', { harmless: 'off', what: 'deleting people is' }),
-  row('policy.absent', { harmless: 'keep', what: 'opting out people who left the CRM is' }),
   row('contacts.webhook', { what: 'receiving events is' }),
   row('contacts.source.type', {
     refused: (type) => type === 'ndjson' || type === 'http',
@@ -30,7 +28,6 @@ export const unsupported: readonly Unsupported[] = [
     what: 'this source is',
     mend: 'use directory',
   }),
-  row('guards', { what: 'guards are', mend: 'remove the block' }),
   row('schedule', { what: 'a schedule is', mend: 'remove the block' }),
   row('redis', { what: 'sharing lease and budget through Redis is' }),
   row('server', { what: 'a server is', mend: 'remove the block' }),

@@ -20,7 +20,14 @@
 import type { Change, Op } from '../model/change.ts';
 import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
-import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
+import type {
+  Absence,
+  DesiredRow,
+  Key,
+  KindName,
+  ObservedRow,
+  RecordedRow,
+} from '../model/record.ts';
 
 export interface Kind {
   readonly name: KindName;
@@ -35,8 +42,12 @@ export interface Kind {
    * own.
    */
   readonly keyedById: boolean;
-  /** Whether recorded records that the source no longer names are decided upon one by one. */
-  readonly decidesAbsent: boolean;
+  /**
+   * In which runs recorded records that the source no longer names are decided upon one by one.
+   */
+  readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
+  /** Whether it matters for how long a record has not been named. */
+  readonly countsAbsence: boolean;
   /** Undefined where records are in no parts. */
   readonly parts?: Parts;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
@@ -151,6 +162,10 @@ export interface States {
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
+  /** For how long the source has not named it; undefined where that counts for nothing. */
+  absence: Absence | undefined;
+  /** Whether this run may delete: it has listed the platform wholly, and is no first load. */
+  mayDelete: boolean;
   /** When the platform began to show this, by our clock; what is true now may be younger. */
   at: number;
   /** When it had ended; what it shows was so by then. */

@@ -6,6 +6,12 @@ import type { Key, KindName } from './record.ts';
  */
 export type Op = 'create' | 'complete' | 'opt_in' | 'opt_out' | 'update' | 'archive' | 'delete';
 
+/**
+ * Which guard counts a change. delete: what befalls people for their absence, deletes and opt-outs.
+ * opt_in: what brings people in, creations too.
+ */
+export type GuardClass = 'delete' | 'opt_in';
+
 /** One request the plan wants to send, about one record. */
 export interface Change {
   kind: KindName;
@@ -19,6 +25,13 @@ export interface Change {
   body: string;
   /** Changes of a lower phase are sent first. */
   phase: number;
+  /** None: it is never held. */
+  guard?: GuardClass | undefined;
+}
+
+/** An opt-out on the CRM's word: it goes first, and nothing holds it up. */
+export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boolean {
+  return op === 'opt_out' && guard === undefined;
 }
 
 /**

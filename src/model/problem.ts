@@ -2,9 +2,9 @@ import type { Key, KindName } from './record.ts';
 
 /**
  * invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides
- * disagree and people come first.
+ * disagree and people come first. held: a guard withholds a class of changes, which its key names.
  */
-export type ProblemClass = 'invalid' | 'rejected' | 'conflict';
+export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
 
 /** Something about one record that a person should know: one line each, no address in them. */
 export interface Problem {

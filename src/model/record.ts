@@ -9,8 +9,17 @@ export type KindName = 'contact' | 'template';
  */
 export type Key = string;
 
-/** How a record came to be ours; a foreign record is not recorded at all. */
-export type Ownership = 'created' | 'adopted';
+/**
+ * How a record came to be recorded. created, adopted: it is ours. noted: it is not, and stands here
+ * only so that what the source has it say outlives the run; any other foreign one is not recorded.
+ */
+export type Ownership = 'created' | 'adopted' | 'noted';
+
+/**
+ * How a source names a record. flagged: it says itself that the record is gone. outside: out of
+ * scope, as if it were not named. An invalid record is present, whatever it says.
+ */
+export type Presence = 'present' | 'flagged' | 'outside';
 
 /** One record of the source, in the canonical form of its kind, as it is staged. */
 export interface DesiredRow {
@@ -31,7 +40,16 @@ export interface DesiredRow {
    * Whether it asks for something to exist that may not: without it an absent record needs no look.
    */
   wants: boolean;
+  presence: Presence;
   invalid: Fault | undefined;
+}
+
+/** In how many readings of the source, all of them whole, a record of ours was not named. */
+export interface Absence {
+  readings: number;
+  /** When the first and the last of them were made; milliseconds since the epoch. */
+  firstAt: number;
+  lastAt: number;
 }
 
 /** Why something is not right and how to mend it; one line each, free of personal data. */

@@ -11,13 +11,14 @@ export interface Plan {
   changes: Record<KindName, Counts>;
 }
 
-/** Reads the changes once, in their order. */
+/** Reads the changes once, in their order; whether a guard holds them makes no difference. */
 export function planOf(changes: Iterable<Change>): Plan {
   const hash = createHash('sha256');
   const counts: Record<KindName, Counts> = { contact: {}, template: {} };
-  for (const change of changes) {
-    hash.update(`${canonicalJson(change)}\n`);
-    counts[change.kind][change.op] = (counts[change.kind][change.op] ?? 0) + 1;
+  for (const { kind, key, op, part, target, body, phase, guard } of changes) {
+    const named = { kind, key, op, part, target, body, phase, guard };
+    hash.update(`${canonicalJson(named)}\n`);
+    counts[kind][op] = (counts[kind][op] ?? 0) + 1;
   }
   return { hash: hash.digest('hex').slice(0, 16), changes: counts };
 }

@@ -28,11 +28,17 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
       ['templates', ...rowOf(templates, writes)],
     ]),
     '',
+    ...heldLine(contacts.held),
     `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
     ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
   ];
   return [...lines, ...renderProblems(summary)];
+}
+
+function heldLine({ delete: leaving, opt_in: coming }: Summary['contacts']['held']): string[] {
+  if (leaving + coming === 0) return [];
+  return [`held, in people: ${leaving} deletes and opt-outs for absence, ${coming} opt-ins`];
 }
 
 function outcomeOf({ status, mode, ms }: Summary): string {
@@ -67,7 +73,7 @@ function renderProblems({ problems, known }: Summary): string[] {
 
 /** The first changes of a plan, one line each. */
 export function renderChanges(
-  changes: Iterable<Change>,
+  changes: Iterable<Change & { held: boolean }>,
   nameOf: (change: Change) => string,
 ): string[] {
   const lines: string[] = [];
@@ -76,7 +82,8 @@ export function renderChanges(
     count += 1;
     if (count > shownChanges) continue;
     const part = change.part === '' ? '' : ` in ${change.part}`;
-    lines.push(`  ${change.op} ${change.kind} ${nameOf(change)}${part}`);
+    const held = change.held ? ' (held)' : '';
+    lines.push(`  ${change.op} ${change.kind} ${nameOf(change)}${part}${held}`);
   }
   if (count === 0) return [];
   const more = count > shownChanges ? [`  … and ${count - shownChanges} more`] : [];

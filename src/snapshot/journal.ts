@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import type { ChangeState, JournaledChange } from '../model/change.ts';
+import type { ChangeState, GuardClass, JournaledChange } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 
 /**
@@ -49,18 +49,20 @@ export interface Tally {
   n: number;
 }
 
-interface StoredChange extends Omit<JournaledChange, 'target' | 'sentAt'> {
+interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentAt'> {
   target: string | null;
+  guard: GuardClass | null;
   sent_at: number | null;
 }
 
-const columns = 'seq, run, kind, key, op, part, target, body, phase, state, sent_at';
+const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
 
 export function changesIn(db: Database): Journal {
   const adopt = db.prepare(
-    `insert into change (run, kind, key, op, part, target, body, phase, state, planned_at)
-     select @run, kind, key, op, part, target, body, phase, 'planned', @at
-     from temp.planned order by phase, kind, key, seq`,
+    `insert into change
+       (run, kind, key, op, part, target, body, phase, guard, approved, state, planned_at)
+     select @run, kind, key, op, part, target, body, phase, guard, approved, 'planned', @at
+     from temp.planned where held = 0 order by phase, kind, key, seq`,
   );
   const keys = db.prepare<PlanPart & { after: Key; count: number }, { key: Key }>(
     `select distinct key from change indexed by change_by_run
@@ -111,6 +113,11 @@ export function changesIn(db: Database): Journal {
   };
 }
 
-function fromStored({ target, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
-  return { ...row, target: target ?? undefined, sentAt: sentAt ?? undefined };
+function fromStored({ target, guard, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
+  return {
+    ...row,
+    target: target ?? undefined,
+    guard: guard ?? undefined,
+    sentAt: sentAt ?? undefined,
+  };
 }

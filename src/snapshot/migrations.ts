@@ -61,6 +61,36 @@ export const migrations: readonly string[] = [
 
   // Who has another address by now is asked for by the old one.
   'create index origin_by_key on origin (kind, key);',
+  // Who left the CRM, what guards withheld, and what was approved of it.
+  `create table absence (
+     kind text not null, key text not null,
+     first_at integer not null, last_at integer not null,
+     readings integer not null, reading text not null,
+     primary key (kind, key)
+   ) without rowid;
+
+   alter table change add column guard text;
+   alter table change add column approved text;
+   create index change_by_guard on change (guard, sent_at) where guard is not null;
+
+   create table held (
+     batch text not null, kind text not null, key text not null,
+     op text not null, part text not null, target text not null, guard text not null,
+     primary key (batch, kind, key, op, part, target)
+   ) without rowid;
+   create table held_plan (
+     plan text primary key, batch text not null,
+     mode text not null, at integer not null, current integer not null
+   ) without rowid;
+   create table approval (
+     plan text primary key, at integer not null, ended_at integer
+   ) without rowid;
+
+   insert into meta
+     select 'loaded', id from run
+     where mode = 'full' and status in ('done', 'rejected')
+       and coalesce(summary ->> '$.only', '') <> 'templates'
+     order by started_at limit 1;`,
 ];
 
 /**
@@ -71,7 +101,7 @@ export const stagingTables = `
   create temp table desired (
     kind text not null, id text not null, key text, alias text not null, place text not null,
     body text not null, fingerprint text not null, wants integer not null,
-    reason text, fix text, again integer not null default 0
+    presence text not null, reason text, fix text, again integer not null default 0
   );
   create index temp.desired_by_key on desired (kind, key);
   create index temp.desired_by_id on desired (kind, id);
@@ -94,8 +124,19 @@ export const stagingTables = `
   create temp table planned (
     seq integer primary key,
     kind text not null, key text not null, op text not null, part text not null,
-    target text, body text not null, phase integer not null
+    target text, body text not null, phase integer not null,
+    guard text, approved text, held integer not null default 0
   );
+  create index temp.planned_by_guard on planned (guard, key) where guard is not null;
+  create temp table withheld (
+    kind text not null, key text not null, op text not null, part text not null,
+    target text, body text not null, phase integer not null, guard text not null
+  );
+  create index temp.withheld_by_key on withheld (kind, key);
+  create temp table passed (
+    guard text not null, kind text not null, key text not null, approved text,
+    primary key (guard, kind, key)
+  ) without rowid;
   create temp table noted (
     kind text not null, key text not null,
     id text, ownership text not null, body text not null,
@@ -120,6 +161,8 @@ export const stagingNames = [
   'sighted',
   'candidate',
   'planned',
+  'withheld',
+  'passed',
   'noted',
   'noticed',
   'forgotten',

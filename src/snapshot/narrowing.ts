@@ -6,7 +6,10 @@ import type { Key, KindName } from '../model/record.ts';
  * only the few that differ from what is recorded and settled reach the planner.
  */
 export interface Narrowing {
-  /** After the platform was listed. `absent`: recorded records without a desired one count too. */
+  /**
+   * After the platform was listed. `absent`: recorded records count too that the source no longer
+   * names, or only as gone or out of scope.
+   */
   full(kind: KindName, absent: boolean): void;
   /** What is recorded stands in for the platform. */
   fast(kind: KindName, absent: boolean): void;
@@ -53,7 +56,8 @@ export function narrowingIn(db: Database): Narrowing {
      select @kind, r.key from recorded r
        left join (${shown}) o on o.key = r.key
      where r.kind = @kind and (@absent or r.shown is not o.fingerprint or o.n > 1)
-       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
+         and (not @absent or d.presence = 'present' or d.reason is not null))
      ${moved}
      ${parked}`,
   );

@@ -21,8 +21,9 @@ export interface Problems {
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
   /**
-   * Forgets what is parked of records that the source, read wholly, no longer names; an opt-out is
-   * forgotten only when it is decided that it is wanted no more.
+   * Forgets what is parked of records that the source, read wholly, no longer names; what was
+   * refused about them for that very absence stays, and an opt-out is forgotten only when it is
+   * decided that it is wanted no more.
    */
   dropUnnamed(kind: KindName): void;
 }
@@ -75,7 +76,7 @@ export function problemsIn(db: Database): Problems {
     where kind = @kind and run <> @run and desired is null and key = coalesce(@only, key)`);
   const dropUnnamed = db.prepare(
     `delete from problem
-     where kind = ? and desired is not null and retry_at is null and not exists (
+     where kind = ? and desired <> '' and retry_at is null and not exists (
        select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
   );
   const drop = db.prepare(

@@ -9,10 +9,13 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
+import { absencesIn, type Absences } from './absence.ts';
 import { backUp } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
 import { fenceIn } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
+import { guardingIn, type Guarding } from './guarding.ts';
+import { heldIn, type HeldPlans } from './held.ts';
 import { isLeased } from './lease.ts';
 import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
@@ -46,6 +49,9 @@ export interface Snapshot {
    * For who has taken the lease, and once.
    */
   fence(): void;
+  absences: Absences;
+  guarding: Guarding;
+  held: HeldPlans;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
   /**
@@ -182,6 +188,9 @@ function snapshotOf(
     remarks: remarksIn(db),
     purge: purgeIn(db),
     narrowing: narrowingIn(db),
+    absences: absencesIn(db),
+    guarding: guardingIn(db),
+    held: heldIn(db),
     fence: () => patiently(() => db.transaction(fence.raise).immediate()),
     stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
     transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),

@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import type { Change } from '../model/change.ts';
+import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import { stagingNames } from './migrations.ts';
@@ -44,9 +44,8 @@ export interface Staging {
   addSighted(kind: KindName, key: Key, at: number): void;
   sightedAt(kind: KindName, key: Key): number | undefined;
   addPlanned(change: Change): void;
-  countPlanned(): number;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
-  planned(): IterableIterator<Change>;
+  planned(): IterableIterator<Change & { held: boolean }>;
   addNoted(row: RecordedRow): void;
   /** Takes what was noted, and what is forgotten, into `recorded`. */
   adoptNoted(): void;
@@ -89,10 +88,14 @@ type DesiredPart = Pick<
   'addDesired' | 'invalidateSharedIds' | 'nameByOrigin' | 'desired' | 'countDesired' | 'invalid'
 >;
 
+const desiredColumns =
+  'kind, id, key, alias, place, body, fingerprint, wants, presence, reason, fix';
+
 function desiredIn(db: Database): DesiredPart {
   const add = db.prepare<StoredDesired>(
-    `insert into temp.desired (kind, id, key, alias, place, body, fingerprint, wants, reason, fix)
-     values (@kind, @id, @key, @alias, @place, @body, @fingerprint, @wants, @reason, @fix)`,
+    `insert into temp.desired (${desiredColumns})
+     values (@kind, @id, @key, @alias, @place, @body, @fingerprint, @wants, @presence,
+       @reason, @fix)`,
   );
   const invalidate = db.prepare(
     `update temp.desired set reason = @reason, fix = @fix
@@ -101,10 +104,9 @@ function desiredIn(db: Database): DesiredPart {
        group by id having count(distinct coalesce(key, '')) > 1)`,
   );
   const named = db.prepare(
-    `insert into temp.desired
-       (kind, id, key, alias, place, body, fingerprint, wants, reason, fix, again)
-     select d.kind, d.id, o.key, o.key, min(d.place), d.body, d.fingerprint, 0, d.reason, d.fix,
-       d.key is not null
+    `insert into temp.desired (${desiredColumns}, again)
+     select d.kind, d.id, o.key, o.key, min(d.place), d.body, d.fingerprint, 0, d.presence,
+       d.reason, d.fix, d.key is not null
      from temp.desired d join origin o on o.kind = d.kind and o.id = d.id
      where d.kind = ? and d.reason is not null and d.id <> '' and d.key is not o.key
        and (d.key is null or not exists (
@@ -233,16 +235,20 @@ function observedIn(db: Database): ObservedPart {
   };
 }
 
+interface StoredChange extends Omit<Change, 'target' | 'guard'> {
+  target: string | null;
+  guard: GuardClass | null;
+}
+
 type DecidedPart = Omit<Staging, keyof DesiredPart | keyof ObservedPart | 'clear'>;
 
 function decidedIn(db: Database): DecidedPart {
   const plan = db.prepare(
-    `insert into temp.planned (kind, key, op, part, target, body, phase)
-     values (@kind, @key, @op, @part, @target, @body, @phase)`,
+    `insert into temp.planned (kind, key, op, part, target, body, phase, guard)
+     values (@kind, @key, @op, @part, @target, @body, @phase, @guard)`,
   );
-  const countPlanned = db.prepare<[], { n: number }>('select count(*) n from temp.planned');
-  const planned = db.prepare<[], Omit<Change, 'target'> & { target: string | null }>(
-    `select kind, key, op, part, target, body, phase from temp.planned
+  const planned = db.prepare<[], StoredChange & { held: number }>(
+    `select kind, key, op, part, target, body, phase, guard, held from temp.planned
      order by phase, kind, key, seq`,
   );
   const note = db.prepare(
@@ -263,10 +269,13 @@ function decidedIn(db: Database): DecidedPart {
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
   return {
-    countPlanned: () => countPlanned.get()?.n ?? 0,
-    addPlanned: (change) => void plan.run({ ...change, target: change.target ?? null }),
+    addPlanned: (change) =>
+      void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
     *planned() {
-      for (const row of planned.iterate()) yield { ...row, target: row.target ?? undefined };
+      for (const { target, guard, held, ...row } of planned.iterate()) {
+        const change = { ...row, target: target ?? undefined, guard: guard ?? undefined };
+        yield { ...change, held: held === 1 };
+      }
     },
     addNoted: (row) => void note.run(toStored(row)),
     adoptNoted: () => void adopt.run(),

@@ -2,34 +2,19 @@
  * Sends what is planned, journaled: `sent` is on disk before the request leaves, and the recorded
  * state moves in the same transaction as `acked`.
  */
-import type { LimitFunction } from 'p-limit';
-import type { JournaledChange } from '../model/change.ts';
+import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
-import type { Key, ObservedRow } from '../model/record.ts';
-import type { Kind, Known, Outcome } from '../kind/kind.ts';
-import type { Brake } from './brake.ts';
-import { decideAgain, longestDelayMs, wishOf, type Knowledge } from './decide.ts';
+import type { Key } from '../model/record.ts';
+import type { Outcome } from '../kind/kind.ts';
+import { isFresh, knownOf, type Applying } from './applying.ts';
+import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
-import { isForbidden, keepBefore, learnOf } from './remember.ts';
-import type { Tally } from './tally.ts';
-
-export interface Applying {
-  run: Run;
-  kind: Kind;
-  known: Knowledge;
-  brake: Brake;
-  tally: Tally;
-  /** What is looked at again goes through here, one after the other. */
-  again: LimitFunction;
-  /** How many changes the plan holds. */
-  planned: number;
-}
+import { isForbidden, keepBefore } from './remember.ts';
+import { settle } from './settle.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
-/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
-const freshMs = 15 * 60_000;
 
 export async function apply(applying: Applying): Promise<void> {
   for (const phase of applying.kind.phases) {
@@ -76,15 +61,19 @@ async function sendAll(
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
-  const { run, kind, brake } = applying;
+  const { run, kind, brake, known } = applying;
   for (const [at, planned] of changes.entries()) {
-    const stays = urgent && planned.op === 'opt_out';
+    const stays = urgent && isStatedOptOut(planned);
     if ((run.stop.aborted && !stays) || brake.stopped()) return false;
     if (brake.holds(kind, planned)) continue;
     const change = aimed(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
       drop(run, [change], 'its creation did not come to pass');
+      continue;
+    }
+    if (change.op === 'delete' && !(await known.still())) {
+      drop(run, [change], 'the source has changed since it was read');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
@@ -170,127 +159,4 @@ async function tryOnce(
   if (outcome.is !== 'held') return outcome;
   if (isBarred) return { is: 'stale', observed: undefined, why: outcome.why };
   return isOld ? 'too old' : outcome;
-}
-
-/** When this run was last shown the record. Earlier runs had clocks of their own. */
-function knownOf({ run, kind, known }: Applying, change: JournaledChange): Known & { at: number } {
-  const { recorded, staging } = run.snapshot;
-  const listed = known.listing?.complete ? known.listing.at : 0;
-  const looked = staging.lookedAt(kind.name, change.key);
-  const alone = typeof looked === 'number' ? looked : 0;
-  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
-  const at = Math.max(listed, alone, sighted);
-  const before = recorded.get(kind.name, change.key);
-  const partial = known.listing?.complete === false && alone === 0;
-  return { recorded: before, fresh: isFresh(run, at), partial, at, signal: run.abort };
-}
-
-/** Seen in this run, and not too long ago. */
-export function isFresh(run: Run, at: number): boolean {
-  return at >= run.startedAt && run.clock.now() - at < freshMs;
-}
-
-/**
- * What an outcome means for the journal, the recorded state, the problems and the rest of the run.
- */
-export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
-  const { run, kind } = applying;
-  const { journal } = run.snapshot;
-  const at = run.clock.now();
-  run.snapshot.transaction(() => {
-    if (outcome.is === 'acked') acknowledge(applying, change, outcome);
-    else if (outcome.is === 'rejected') reject(applying, change, outcome);
-    else if (outcome.is === 'stale') {
-      journal.move(change.seq, 'stale', { at, reason: outcome.why });
-      if (outcome.observed) relearn(applying, outcome.about ?? change.key, outcome.observed);
-      run.snapshot.narrowing.add(kind.name, change.key);
-    } else if (outcome.is === 'unknown') {
-      journal.move(change.seq, 'unknown', { at, reason: outcome.why });
-    } else journal.move(change.seq, 'planned', { at });
-  });
-  applying.tally.settled(kind, change, outcome);
-  const done = applying.tally.settledCount(kind.name);
-  const of = Math.max(done, applying.planned);
-  run.progress({ stage: 'applying', kind: kind.name, done, of });
-}
-
-function acknowledge(
-  applying: Applying,
-  change: JournaledChange,
-  outcome: Extract<Outcome, { is: 'acked' }>,
-): void {
-  const { run, kind } = applying;
-  const { journal, recorded, problems } = run.snapshot;
-  const at = run.clock.now();
-  const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
-  if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
-  else journal.move(change.seq, 'acked', { at });
-  learnOf(run, kind, { change, after: row });
-  if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
-  if (row) recorded.put(row);
-  else recorded.drop(kind.name, change.key);
-  problems.drop(change);
-  if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
-}
-
-/**
- * What the record was called before may have waited for this. What was listed of it is recorded by
- * now, with all that was done since; but not while the outcome of something is open.
- */
-function reconsiderFormer({ run, kind, known }: Applying, key: Key): void {
-  if (!known.listing) return;
-  const { staging, recorded, narrowing, journal } = run.snapshot;
-  const ids = staging.desired(kind.name, key).map(({ id }) => id);
-  const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
-  const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
-  for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = staging.lookedAt(kind.name, old) === undefined;
-    if (isListed && staging.observed(kind.name, old).length === 0) continue;
-    if (isListed) staging.assume(kind.name, old);
-    narrowing.add(kind.name, old);
-  }
-}
-
-/**
- * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
- */
-function reject(
-  applying: Applying,
-  change: JournaledChange,
-  outcome: Extract<Outcome, { is: 'rejected' }>,
-): void {
-  const { run, kind } = applying;
-  const { journal, problems, staging } = run.snapshot;
-  const at = run.clock.now();
-  const { reason, fix } = outcome;
-  const problem = {
-    kind: kind.name,
-    key: change.key,
-    class: 'rejected' as const,
-    part: change.part,
-    target: change.target,
-  };
-  const before = problems.get(problem);
-  const attempts = (before?.attempts ?? 0) + 1;
-  const delay = Math.min(longestDelayMs, 3_600_000 * 2 ** (attempts - 1));
-  journal.move(change.seq, 'rejected', { at, reason, fix });
-  problems.put({
-    ...problem,
-    reason,
-    fix,
-    attempts,
-    retryAt: change.op === 'opt_out' ? at + delay : undefined,
-    desired: wishOf(staging.desired(kind.name, change.key)),
-    since: before?.since ?? at,
-    run: run.id,
-  });
-}
-
-/** What was read just now replaces what was listed, and the record is decided upon again. */
-function relearn({ run, kind }: Applying, key: Key, observed: readonly ObservedRow[]): void {
-  const { staging, narrowing } = run.snapshot;
-  staging.forgetObserved(kind.name, key);
-  for (const row of observed) staging.addObserved(row, key);
-  staging.addLooked(kind.name, key, run.clock.now());
-  narrowing.add(kind.name, key);
 }

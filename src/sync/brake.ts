@@ -8,7 +8,7 @@
  *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
  *   5 requests in a row without a usable answer               → the run stops
  */
-import type { Change } from '../model/change.ts';
+import { isStatedOptOut, type Change } from '../model/change.ts';
 import { Rejected } from '../model/errors.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
@@ -59,7 +59,7 @@ export function createBrake(): Brake {
       stops.has('run') ||
       stops.has(kind.route(change.op)) ||
       (change.part !== '' && stops.has(partOf(kind, change))) ||
-      (stops.has('most') && change.op !== 'opt_out'),
+      (stops.has('most') && !isStatedOptOut(change)),
     blinds: (kind, { op }) => op !== 'opt_out' && stops.has(kind.lookRoute(op)),
     note(kind, change, outcome) {
       if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);

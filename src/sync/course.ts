@@ -1,8 +1,11 @@
 import type { Kind } from '../kind/kind.ts';
+import type { GuardClass } from '../model/change.ts';
 import type { Expected } from '../model/errors.ts';
+import type { Held } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { Approval } from '../snapshot/held.ts';
 import type { Brake } from './brake.ts';
-import type { Knowledge } from './decide.ts';
+import type { Knowledge } from './states.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import type { Tally } from './tally.ts';
 
@@ -20,4 +23,12 @@ export interface Course {
   notes: string[];
   plan: Plan | undefined;
   failure: Expected | undefined;
+  /** In force when the run began. */
+  approvals: Approval[];
+  /** Classes that a guard holds, from the first time on. */
+  held: Map<GuardClass, Held>;
+  /** How many people a class is about, once that was counted. */
+  population: Partial<Record<GuardClass, number>>;
+  /** How often the guards were asked. */
+  rounds: number;
 }

@@ -1,23 +1,13 @@
 /** Brings the candidates of one kind before its truth table, and stages what comes of them. */
-import type { Change } from '../model/change.ts';
+import { isStatedOptOut, type Change } from '../model/change.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
-import type { Listing } from './observe.ts';
 import type { Run } from './mirror.ts';
 import { shortHash } from './name.ts';
 import { nothing, whoOf } from './remember.ts';
+import { statesOf, type Knowledge } from './states.ts';
 import type { Parked } from '../snapshot/problems.ts';
 import type { Tally } from './tally.ts';
-
-/** What is known of one kind in this run. */
-export interface Knowledge {
-  /** Whether the reading of the source was certified. */
-  certified: boolean;
-  /** Undefined in a fast run: nothing was listed. */
-  listing: Listing | undefined;
-  /** Parts that so many records have lost at once that nothing is concluded from it. */
-  lost: ReadonlySet<string>;
-}
 
 interface Deciding {
   run: Run;
@@ -52,11 +42,13 @@ export function decide({ run, kind, known, tally }: Deciding): void {
 
 /**
  * What was decided becomes the journal's plan, and what is known already is recorded: in the ledger
- * first, so that nobody who left is ever known to the snapshot alone.
+ * first, so that nobody who left is ever known to the snapshot alone. With `more` in the same
+ * transaction.
  */
-export function commit({ snapshot, ledger, clock, id }: Run): void {
+export function commit({ snapshot, ledger, clock, id }: Run, more?: () => void): void {
   ledger.write(snapshot.remarks.all(), clock.now());
   snapshot.transaction(() => {
+    more?.();
     snapshot.staging.adoptForgotten();
     snapshot.staging.adoptNoted();
     snapshot.journal.adopt(id, clock.now());
@@ -65,9 +57,13 @@ export function commit({ snapshot, ledger, clock, id }: Run): void {
 }
 
 /** Decides one record at once, by what is recorded of it now. */
-export function decideAgain({ run, kind, known, tally }: Deciding, key: Key): void {
+export function decideAgain(
+  { run, kind, known, tally, sift }: Deciding & { sift(): void },
+  key: Key,
+): void {
   run.snapshot.staging.assume(kind.name, key);
   run.snapshot.stage(() => decideOne(run, kind, { key, known, tally }));
+  sift();
   commit(run);
 }
 
@@ -81,6 +77,7 @@ function decideOne(
   const decision = kind.decide(states);
   const name = nameOf(run, states);
   staging.forgetNoticed(kind.name, name);
+  run.snapshot.guarding.forget(kind.name, key);
   for (const problem of decision.problems) {
     tally.notice(name === key ? problem : { ...problem, key: name });
   }
@@ -94,7 +91,7 @@ function decideOne(
   if (decision.adopts) tally.adopted(kind.name);
   const { changes } = decision;
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
-    if (!run.quarantined || change.op === 'opt_out') staging.addPlanned(change);
+    if (!run.quarantined || isStatedOptOut(change)) staging.addPlanned(change);
   }
 }
 
@@ -114,56 +111,8 @@ function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge })
   const isOpen = ({ part }: Change) =>
     open.some((change) => change.op === 'opt_out' && change.part === part);
   for (const change of kind.decide(statesOf(run, kind, at)).changes) {
-    if (change.op === 'opt_out' && !isOpen(change)) staging.addPlanned(change);
+    if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
   }
-}
-
-/** What is known of one record, of all that was read and recorded. */
-export function statesOf(
-  run: Run,
-  kind: Kind,
-  { key, known }: { key: Key; known: Knowledge },
-): States {
-  const { staging, recorded } = run.snapshot;
-  const observed = staging.observed(kind.name, key);
-  const looked = staging.lookedAt(kind.name, key);
-  const listed = known.listing?.complete;
-  const first = observed[0];
-  const desired = staging.desired(kind.name, key);
-  const renamed = first && recorded.ofId(kind.name, first.id, key);
-  const replaced = renamed && staging.desired(kind.name, renamed.key).length === 0;
-  const takenOver = renamed && (!kind.keyedById || (replaced && known.certified)) ? [renamed] : [];
-  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  return {
-    key,
-    desired,
-    recorded: recorded.get(kind.name, key),
-    former: [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)].map((row) => ({
-      row,
-      seen: staging.observed(kind.name, row.key),
-    })),
-    successors: observed.length > 0 || looked ? successorsOf(run, kind, { key, known }) : [],
-    entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
-    observed,
-    sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
-    certified: known.certified,
-    at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
-    by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
-    lost: known.lost,
-  };
-}
-
-function successorsOf(
-  { snapshot }: Run,
-  { name }: Kind,
-  { key, known }: { key: Key; known: Knowledge },
-): States['successors'] {
-  const { staging, recorded } = snapshot;
-  if (!known.certified || !known.listing || staging.desired(name, key).length > 0) return [];
-  return recorded.successors(name, key).map((next) => ({
-    desired: staging.desired(name, next),
-    recorded: recorded.get(name, next),
-  }));
 }
 
 /** Names what the source wants of a record: a refused change is tried again when this changes. */

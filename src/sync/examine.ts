@@ -4,11 +4,12 @@ import { Interrupted, isExpected, type Expected } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Decision, States } from '../kind/kind.ts';
 import type { Certificate } from '../source/source.ts';
-import { decide, statesOf, type Knowledge } from './decide.ts';
+import { decide } from './decide.ts';
 import type { Mirror, RunOptions } from './mirror.ts';
 import { read } from './read.ts';
 import { begin } from './record.ts';
 import { lookUp } from './single.ts';
+import { statesOf, unknown, type Knowledge } from './states.ts';
 
 export interface Examined {
   /** How the source was read; or why it was not, and then the decision counts for nothing. */
@@ -40,7 +41,7 @@ export async function examine(
   const { kind } = part;
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
-  const known: Knowledge = { certified, listing: undefined, lost: new Set() };
+  const known: Knowledge = { ...unknown, certified };
   const looked = offline
     ? 'not asked'
     : await attempt(lookUp(run, kind, { key, known }).then(() => undefined));

@@ -1,6 +1,7 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { Key } from '../model/record.ts';
+import type { Guards } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Platform } from '../platform/client.ts';
 import type { RequestCounts } from '../plan/summary.ts';
@@ -27,6 +28,7 @@ export interface Mirror {
   pageSizes: readonly number[];
   /** Runs and changes older than this are dropped. */
   keepMs: number;
+  guards: Guards;
   requests(): RequestCounts;
 }
 
@@ -60,6 +62,10 @@ export interface RunOptions {
    * what it has planned, and plans nothing more.
    */
   agrees?(plan: Plan): void;
+  /** Deletes nobody, and no guard holds whom it brings in. */
+  firstLoad?: boolean | undefined;
+  /** The plan under which something was held that may pass now, or this run's own. */
+  approve?: string | undefined;
   /** Aborted: take nothing new, finish what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: give up what is in flight. */

@@ -48,6 +48,7 @@ function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
     body: '{}',
     fingerprint: '',
     wants: false,
+    presence: 'present',
     invalid: { reason: record.broken, fix: record.fix },
   };
 }

@@ -3,6 +3,9 @@ import { Interrupted } from '../model/errors.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
+import { weekMs } from '../plan/guard.ts';
+import { approvalsOf, settleGuards } from './approval.ts';
+import { countHeld } from './guard.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
@@ -50,6 +53,10 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
       isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
     plan: undefined,
     failure: undefined,
+    approvals: approvalsOf(run),
+    held: new Map(),
+    population: {},
+    rounds: 0,
   };
 }
 
@@ -65,7 +72,9 @@ export function conclude(course: Course): Summary {
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
-    const { runs, journal, problems, recorded } = run.snapshot;
+    const { runs, journal, problems, recorded, held } = run.snapshot;
+    // Guards count what happened in the last seven days.
+    const before = at - Math.max(run.keepMs, weekMs);
     run.snapshot.transaction(() => {
       for (const { kind } of course.parts) {
         problems.adopt(kind.name, run.id, at);
@@ -83,8 +92,10 @@ export function conclude(course: Course): Summary {
         summary: JSON.stringify(kept),
         at,
       });
+      settleGuards(course, summary);
       runs.prune(at - run.keepMs);
-      journal.prune(at - run.keepMs);
+      journal.prune(before);
+      held.prune(before);
     });
   }
   return summary;
@@ -102,7 +113,7 @@ function summaryOf(course: Course): Summary {
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
-    contacts: { ...contact, held: { delete: 0, opt_in: 0 } },
+    contacts: { ...contact, held: countHeld(run.snapshot.guarding) },
     templates: template,
     requests: run.requests(),
     certificate: certificateOf(course),
@@ -154,7 +165,7 @@ function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
   };
 }
 
-/** What this run planned (less what turned out stale), and what of it was acknowledged. */
+/** What this run planned (held or not, less what turned out stale), and what was acknowledged. */
 function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: Counts } {
   const planned: Counts = {};
   const acked: Counts = {};
@@ -162,6 +173,9 @@ function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: C
     if (of !== kind) continue;
     if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
     if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
+  }
+  for (const { op, n } of run.snapshot.guarding.withheldOps(kind)) {
+    planned[op] = (planned[op] ?? 0) + n;
   }
   return { planned, acked };
 }
@@ -187,8 +201,10 @@ function reasonsOf(course: Course): string[] {
 }
 
 function statusOf({ run, tally, failure }: Course, reasons: string[]): Status {
+  const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
+  if (held.delete + held.opt_in > 0) return 'held';
   const { news, optOutsFailed } = tally.counts();
   return news > 0 || optOutsFailed > 0 ? 'rejected' : 'done';
 }

@@ -1,13 +1,15 @@
 /**
  * Finds out what became of changes that were sent and not answered, by reading, never by sending
- * again. A creation may still arrive until one time-out has passed since it was sent. A reading
- * that fails says nothing: the change stays as it is, for the next run.
+ * again. A creation or a delete may still arrive until one time-out has passed since it was sent. A
+ * reading that fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../model/change.ts';
 import type { KindName } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
-import { aimed, isFresh, settle, type Applying } from './apply.ts';
+import { aimed } from './apply.ts';
+import { isFresh, type Applying } from './applying.ts';
+import { settle } from './settle.ts';
 import { onlyKey, type Run } from './mirror.ts';
 
 export async function recover(applying: Applying): Promise<void> {
@@ -48,7 +50,8 @@ async function find(
 
 /** Of what another process has sent only this is known: it was before this run began. */
 async function passTimeout({ run }: Applying, change: JournaledChange): Promise<void> {
-  if (change.op !== 'create' || change.sentAt === undefined) return;
+  const mayArrive = change.op === 'create' || change.op === 'delete';
+  if (!mayArrive || change.sentAt === undefined) return;
   const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
   const wait = sentAt + run.timeoutMs - run.clock.now();
   if (wait > 0) await run.clock.sleep(wait, run.stop);

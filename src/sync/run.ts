@@ -9,11 +9,16 @@ import pLimit from 'p-limit';
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
-import { apply, type Applying } from './apply.ts';
+import { countAbsences } from './absence.ts';
+import { apply } from './apply.ts';
+import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import type { Course } from './course.ts';
-import { commit, decide, type Knowledge } from './decide.ts';
+import { commit, decide } from './decide.ts';
+import { unknown, type Knowledge } from './states.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
+import { keepHeld } from './approval.ts';
+import { guard } from './guard.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
 import { lossOf, lostParts } from './lost.ts';
@@ -25,7 +30,6 @@ import { keysOf, lookUp } from './single.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
-const unknown: Knowledge = { certified: false, listing: undefined, lost: new Set() };
 
 /**
  * Runs once. What can go wrong with people, the source or the platform is said by the summary;
@@ -39,11 +43,13 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     await readAll(course);
     await listAll(course);
     if (options.writes) claim(course);
+    await countAbsences(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; ; round += 1) {
       plan(course);
+      guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      commit(course.run);
+      commit(course.run, () => keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
       await eachPart(course, apply);
       await eachPart(course, recover);
@@ -70,7 +76,12 @@ async function readAll(course: Course): Promise<void> {
     if (!certificate.complete && part.kind.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
     }
-    known.set(part.kind, { ...unknown, certified: certificate.complete });
+    known.set(part.kind, {
+      ...unknown,
+      certified: certificate.complete,
+      reading: certificate.reading,
+      still: () => part.source.still(certificate.reading),
+    });
   }
 }
 
@@ -117,11 +128,12 @@ function narrow(course: Course, kind: Kind): void {
   const { run, known, tally } = course;
   const { narrowing } = run.snapshot;
   const knowledge = knowledgeOf(course, kind);
+  const { full, fast } = kind.decidesAbsent;
   const key = onlyKey(run);
   if (key !== undefined) {
     for (const one of keysOf(run, kind, { key, known: knowledge })) narrowing.add(kind.name, one);
-  } else if (knowledge.listing) narrowing.full(kind.name, kind.decidesAbsent);
-  else narrowing.fast(kind.name, kind.decidesAbsent);
+  } else if (knowledge.listing) narrowing.full(kind.name, full);
+  else narrowing.fast(kind.name, fast);
   const lost = lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
   run.snapshot.stage(() => {
@@ -143,7 +155,7 @@ function plan(course: Course): void {
 /** After the last round, what is still not in line is left to the next run, and said. */
 function isLeftOver({ run, reasons }: Course, round: number): boolean {
   if (round <= (run.agrees ? 1 : mostRounds)) return false;
-  const left = run.snapshot.staging.countPlanned();
+  const left = run.snapshot.guarding.countPassing();
   if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
   return true;
 }
@@ -157,7 +169,16 @@ async function eachPart(
     const counts = Object.values(course.plan?.changes[kind.name] ?? {});
     const planned = counts.reduce((sum, n) => sum + n, 0);
     const known = knowledgeOf(course, kind);
-    return step({ run, kind, brake, tally, planned, known, again: pLimit(1) });
+    return step({
+      run,
+      kind,
+      brake,
+      tally,
+      planned,
+      known,
+      again: pLimit(1),
+      sift: () => guard(course),
+    });
   });
 }
 

@@ -1,8 +1,8 @@
 /** One person, read by themselves: what a single run learns of the platform. */
 import type { Key } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
-import { statesOf, type Knowledge } from './decide.ts';
 import type { Run } from './mirror.ts';
+import { statesOf, type Knowledge } from './states.ts';
 
 /** Whose states are known, by which reading of the source. */
 export interface Single {

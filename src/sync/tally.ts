@@ -12,10 +12,14 @@ export interface Tally {
   notice(problem: Problem): void;
   /** A change the platform refused before, and that is not to be tried again yet. */
   parked(change: Change, known: Fault): void;
+  /** What a guard holds of a class, in place of what was said of that class before. */
+  held(problem: Problem): void;
+  /** Nothing is held after all. */
+  released(): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
   settledCount(kind: KindName): number;
   counts(): TallyCounts;
-  /** At most 100, the gravest first: opt-outs that could not be applied. */
+  /** At most 100, the gravest first: what is held, opt-outs that could not be applied. */
   problems(): ListedProblem[];
 }
 
@@ -33,11 +37,12 @@ const most = 100;
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
-  const ranks: ListedProblem[][] = [[], [], []];
+  // What is held, opt-outs that could not be applied, what is new, what was known.
+  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
   let news = 0;
   let known = 0;
   let optOutsFailed = 0;
-  const list = (rank: 0 | 1 | 2, problem: ListedProblem): void => {
+  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => {
     const listed = ranks[rank] ?? [];
     const again = listed.some((one) => sameProblem(one, problem));
     if (listed.length < most && !again) listed.push(problem);
@@ -54,7 +59,7 @@ export function createTally(snapshot: Snapshot): Tally {
       if (again) return;
       if (!isConflict && isNew) news += 1;
       else if (!isConflict) known += 1;
-      if (isNew || !isConflict) list(isNew ? 1 : 2, { ...problem, isNew });
+      if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
     },
     parked({ op, kind, key, part }, { reason, fix }) {
       known += 1;
@@ -62,7 +67,16 @@ export function createTally(snapshot: Snapshot): Tally {
       if (isOptOut) optOutsFailed += 1;
       const problem = { kind, key, class: 'rejected' as const, part, reason, isNew: false };
       const delays = 'it is tried again with rising delay, at most daily';
-      list(isOptOut ? 0 : 2, { ...problem, fix: isOptOut ? delays : fix });
+      list(isOptOut ? 1 : 3, { ...problem, fix: isOptOut ? delays : fix });
+    },
+    held(problem) {
+      const isNew = snapshot.problems.get(problem) === undefined;
+      snapshot.staging.addNoticed(problem);
+      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
+    },
+    released() {
+      for (const { kind, key } of ranks[0]) snapshot.staging.forgetNoticed(kind, key);
+      ranks[0] = [];
     },
     settled(kind, change, outcome) {
       settled[kind.name] += 1;
@@ -72,7 +86,7 @@ export function createTally(snapshot: Snapshot): Tally {
       const { key, part } = change;
       const { reason, fix } = outcome;
       const problem = { kind: kind.name, key, class: 'rejected' as const, part, reason, fix };
-      list(change.op === 'opt_out' ? 0 : 1, { ...problem, isNew: true });
+      list(change.op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
     counts: () => ({ adopted, news, known, optOutsFailed }),

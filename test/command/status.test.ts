@@ -75,6 +75,8 @@ describe('status', () => {
       paused: null,
       quarantine: null,
       restored: null,
+      held: [],
+      approvals: [],
       lease: { held: false },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
     });
@@ -216,7 +218,11 @@ const olderTables = `drop index origin_by_key;
     desired text, attempts integer not null default 1, retry_at integer,
     since integer not null, run text not null,
     primary key (kind, key, class, part)
-  ) without rowid;`;
+  ) without rowid;
+  drop table absence; drop table held; drop table held_plan; drop table approval;
+  drop index change_by_guard;
+  alter table change drop column guard; alter table change drop column approved;
+  delete from meta where name = 'loaded';`;
 
 function edit({ path }: Mirrored, sql: string): void {
   const db = new Database(path);

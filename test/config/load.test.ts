@@ -30,6 +30,12 @@ describe('a valid file', () => {
         templates: 'keep',
         absentTemplates: 'keep',
       },
+      guards: {
+        deletes: { percent: 10, floor: 10 },
+        optIns: { percent: 20, floor: 100 },
+        absentReadings: 2,
+        absentForMs: 20 * 3600 * 1000,
+      },
       keepMs: 90 * 24 * 3600 * 1000,
     });
   });
@@ -78,6 +84,23 @@ describe('a valid file', () => {
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.platform)).toBe(true);
     expect(Object.isFrozen(config.templates?.source)).toBe(true);
+  });
+
+  it('has guards, and says who left: durations in milliseconds, for good', () => {
+    const { policy, guards } = load(
+      minimal(
+        'policy: { absent: opt_out, deletes: created }\n' +
+          'guards: { deletes: { percent: 2.5, floor: 0 }, absentReadings: 3, absentFor: 90m }',
+      ),
+    );
+    expect(policy).toMatchObject({ absent: 'opt_out', deletes: 'created' });
+    expect(guards).toEqual({
+      deletes: { percent: 2.5, floor: 0 },
+      optIns: { percent: 20, floor: 100 },
+      absentReadings: 3,
+      absentForMs: 90 * 60_000,
+    });
+    expect(() => Object.assign(guards.deletes, { floor: 1 })).toThrow(TypeError);
   });
 
   it('may have empty sections and a byte order mark', () => {

@@ -217,7 +217,7 @@ describe('all mistakes', () => {
     '  channels:',
     '    - { id: 1, subscription: s }',
     '  webhook: { secret: ${SECRET} }',
-    'policy: { deletes: owned }',
+    'policy: { deletes: all }',
   ];
 
   it('come at once, in the order of the file', () => {
@@ -238,8 +238,7 @@ describe('all mistakes', () => {
       'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
       'mirror.yaml:13:3  contacts.webhook  receiving events is not supported by this version' +
         '  → remove it',
-      'mirror.yaml:14:11  policy.deletes  deleting people is not supported by this version' +
-        '  → remove it or set it to off',
+      'mirror.yaml:14:20  policy.deletes  is not known here  → use off or created or owned',
     ]);
   });
 });

@@ -15,17 +15,6 @@ const block = '→ remove the block';
 
 /** Of each row of the table: what asks for it, and the one line it is answered with. */
 const rows: Record<string, [content: string, line: string][]> = {
-  'policy.deletes': ['created', 'owned', 'banana', 'true'].map((value) => [
-    minimal(`policy: { deletes: ${value} }`),
-    '6:11  policy.deletes  deleting people is ~  → remove it or set it to off',
-  ]),
-  'policy.absent': [
-    [
-      minimal('policy: { absent: opt_out }'),
-      '6:11  policy.absent  opting out people who left the CRM is ~' +
-        '  → remove it or set it to keep',
-    ],
-  ],
   'contacts.webhook': [
     [
       contacts('  webhook: { format: standard, secret: ${NONE} }'),
@@ -39,10 +28,6 @@ const rows: Record<string, [content: string, line: string][]> = {
   'templates.source.type': ['ndjson', 'http'].map((type) => [
     templates(type),
     '4:24  templates.source.type  this source is ~  → use directory',
-  ]),
-  guards: ['{}', '{ deletes: { percent: 5 } }', 'off'].map((value) => [
-    minimal(`guards: ${value}`),
-    `6:1  guards  guards are ~  ${block}`,
   ]),
   schedule: [
     [minimal('schedule: { full: "0 3 * * *" }'), `6:1  schedule  a schedule is ~  ${block}`],
@@ -71,13 +56,7 @@ describe('what this version does not do', () => {
   });
 
   it('may be named as long as nothing is asked for', () => {
-    const harmless = [
-      'policy: { deletes: off, absent: keep, resubscribe: never }',
-      'guards:',
-      'schedule: ~',
-      'redis: ${REDIS_URL:-}',
-      'server: null',
-    ];
+    const harmless = ['schedule: ~', 'redis: ${REDIS_URL:-}', 'server: null'];
     expect(mistakes(minimal(harmless.join('\n')))).toBeUndefined();
     expect(mistakes(contacts('  include:\n  webhook:'))).toBeUndefined();
   });

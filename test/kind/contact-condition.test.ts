@@ -34,8 +34,8 @@ function desire({ include, when = gives(true), record }: Stated) {
   };
   const ann = { id: '1', email: 'ann@example.com', product: 'yes', age: '42', leaves: '' };
   const row = desireContact(fields, { ...ann, ...record }, 'line 2');
-  const { gone, channels } = desiredBody.parse(JSON.parse(row.body));
-  return { row, gone, news: channels[NEWS], product: channels[PRODUCT] };
+  const { presence, channels } = desiredBody.parse(JSON.parse(row.body));
+  return { row, presence, news: channels[NEWS], product: channels[PRODUCT] };
 }
 
 const odd = [undefined, 'true', 'yes', '', 1, 1n, 0, {}, [true], Promise.resolve(true)];
@@ -62,8 +62,8 @@ describe('subscription.when', () => {
   });
 
   test('that cannot be evaluated is invalid; opt-outs stand', () => {
-    const { row, gone, news, product } = desire({ when: fails, record: { product: 'no' } });
-    expect([gone, news, product, row.wants]).toEqual([false, null, 'opt_out', false]);
+    const { row, presence, news, product } = desire({ when: fails, record: { product: 'no' } });
+    expect([presence, news, product, row.wants]).toEqual(['present', null, 'opt_out', false]);
     expect(row.invalid).toEqual({
       reason: `subscription.when of "${NEWS}" cannot be evaluated with this value of "age"`,
       fix: 'correct it in the CRM, or have the condition allow for it',
@@ -84,13 +84,13 @@ describe('contacts.include', () => {
     expect(desire({ include: gives(true) })).toEqual(desire({}));
   });
 
-  test('false takes the record out: gone, nothing wanted, its opt-outs kept', () => {
-    const { row, gone, news, product } = desire({
+  test('false takes the record out: nothing wanted, its opt-outs kept', () => {
+    const { row, presence, news, product } = desire({
       include: gives(false),
       record: { product: 'no' },
     });
     expect(row).toMatchObject({ invalid: undefined, wants: false, key: 'ann@example.com' });
-    expect([gone, news, product]).toEqual([true, null, 'opt_out']);
+    expect([presence, news, product]).toEqual(['outside', null, 'opt_out']);
     const wishes = strictest([row], [NEWS, PRODUCT]);
     expect([...wishes.values()]).toEqual(['gone', 'opt_out']);
   });
@@ -109,14 +109,14 @@ describe('contacts.include', () => {
   );
 
   test.each([...odd, null])('%s is invalid, and nobody is gone', (value) => {
-    const { row, gone, news, product } = desire({ include: gives(value) });
-    expect([gone, news, product, row.wants]).toEqual([false, null, null, false]);
+    const { row, presence, news, product } = desire({ include: gives(value) });
+    expect([presence, news, product, row.wants]).toEqual(['present', null, null, false]);
     expect(row.invalid?.reason).toBe('contacts.include gives neither true nor false');
   });
 
   test('that cannot be evaluated is invalid, and nobody is gone; opt-outs stand', () => {
-    const { row, gone, news, product } = desire({ include: fails, when: gives(false) });
-    expect([gone, news, product, row.wants]).toEqual([false, 'opt_out', null, false]);
+    const { row, presence, news, product } = desire({ include: fails, when: gives(false) });
+    expect([presence, news, product, row.wants]).toEqual(['present', 'opt_out', null, false]);
     expect(row.invalid?.reason).toBe(
       'contacts.include cannot be evaluated with this value of "age"',
     );
@@ -157,11 +157,11 @@ describe('whatever a condition comes to', () => {
   test('nothing but true opts in, and nothing but false takes out of scope', () => {
     fc.assert(
       fc.property(verdict, verdict, (scope, wish) => {
-        const { row, gone } = desire({ include: comes(scope), when: comes(wish) });
+        const { row, presence } = desire({ include: comes(scope), when: comes(wish) });
         const wishes = strictest([row], [NEWS, PRODUCT]);
         if (wishes.get(NEWS) === 'opt_in') expect(isTrue(scope) && isTrue(wish)).toBe(true);
         if (wishes.get(PRODUCT) === 'opt_in') expect(isTrue(scope)).toBe(true);
-        expect(gone).toBe(isFalse(scope));
+        expect(presence === 'outside').toBe(isFalse(scope));
         expect(wishes.get(NEWS) === 'opt_out').toBe(isFalse(wish));
       }),
       { numRuns: 2000 },

@@ -109,14 +109,15 @@ describe('leaving', () => {
   test.each(['2026-01-01T00:00:00Z', 'yes', true, 1])('deleted: %j', (value) => {
     const row = wish({ archived: value, newsletter: 'yes' });
     expect(row).toMatchObject({ wants: false, invalid: undefined });
-    expect(desiredBody.parse(JSON.parse(row.body)).gone).toBe(true);
+    expect(desiredBody.parse(JSON.parse(row.body)).presence).toBe('flagged');
+    expect(row.presence).toBe('flagged');
   });
   test.each(['', null, undefined, false, 0, 'no'])('not deleted: %j', (value) => {
-    expect(wanted({ archived: value }).gone).toBe(false);
+    expect(wanted({ archived: value }).presence).toBe('present');
   });
   test('a deleted record still states its opt-outs', () => {
     expect(wanted({ archived: 'yes', newsletter: 'no' })).toMatchObject({
-      gone: true,
+      presence: 'flagged',
       channels: { [NEWS]: 'opt_out' },
     });
   });

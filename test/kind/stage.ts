@@ -3,6 +3,7 @@ import { createEmulator } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
 import { createGate } from '../../src/http/gate.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
+import type { AbsenceRules } from '../../src/kind/contact/absence.ts';
 import type { ConsentPolicy } from '../../src/kind/contact/decide.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
 import type { TemplatePolicy } from '../../src/kind/template/decide.ts';
@@ -31,6 +32,7 @@ export const fields = {
 
 export interface Rules {
   contacts?: Partial<ConsentPolicy>;
+  absence?: Partial<AbsenceRules>;
   templates?: Partial<TemplatePolicy>;
   /** Of a channel, the one it took over from. */
   replaces?: Record<string, string>;
@@ -48,7 +50,7 @@ export interface Fault {
 }
 
 /** An emulator with two channels, both kinds connected to it, and a wire that can be cut. */
-export function open({ contacts, templates, replaces = {} }: Rules = {}) {
+export function open({ contacts, absence, templates, replaces = {} }: Rules = {}) {
   const clock = virtualClock(NOON);
   const random = seeded(1);
   const emulator = createEmulator({
@@ -91,6 +93,7 @@ export function open({ contacts, templates, replaces = {} }: Rules = {}) {
         })),
       },
       policy: { absent: 'keep', missing: 'respect', resubscribe: 'never', ...contacts },
+      absence: { deletes: 'off', absentReadings: 2, absentForMs: 20 * 3_600_000, ...absence },
       platform: platform.contacts,
     }),
     templates: templateKind({
@@ -133,6 +136,8 @@ export function states(known: Partial<States>): States {
     observed: [],
     sight: 'listed',
     certified: true,
+    absence: undefined,
+    mayDelete: true,
     at: LATER,
     by: LATER,
     lost: new Set(),

@@ -74,7 +74,26 @@ export const broken: readonly Broken[] = [
       return { ...mirror, snapshot: { ...mirror.snapshot, journal: forgetful } };
     },
   },
+  {
+    rule: 'one reading makes nobody absent',
+    within: 60,
+    breaks: (mirror) =>
+      withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
+  },
+  {
+    rule: 'guards hold what befalls too many',
+    within: 60,
+    breaks: (mirror) => {
+      const none = { percent: 100, floor: 1000 };
+      return { ...mirror, guards: { delete: none, opt_in: none } };
+    },
+  },
 ];
+
+function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {
+  const absences = { ...mirror.snapshot.absences, ...changed };
+  return { ...mirror, snapshot: { ...mirror.snapshot, absences } };
+}
 
 function ofKinds(mirror: Mirror, breaks: (kind: Kind) => Kind): Mirror {
   const parts = mirror.parts.map((part) => ({ ...part, kind: breaks(part.kind) }));

@@ -14,6 +14,7 @@ import type { Traces } from './files.ts';
 import type { Memories } from './memory.ts';
 import { leftBehind, mayBeOptedOut } from './moved.ts';
 import type { RunStep, Story } from './story.ts';
+import type { Absences } from './absence.ts';
 import type { Asked } from './asked.ts';
 import type { Person, Since, Witness } from './witness.ts';
 
@@ -30,6 +31,10 @@ function wrong(what: string): never {
 export interface Outing {
   /** By the clock that never jumps. */
   startedAt: number;
+  /** By the clock of the mirror. */
+  ourStart: number;
+  /** Whom this run has deleted or opted out since they left the CRM. */
+  left: Set<string>;
   mode: 'full' | 'fast';
   people: Reading;
   templates: Reading;
@@ -57,6 +62,7 @@ export interface Known {
   clock: Pick<VirtualClock, 'now' | 'monotonic'>;
   witness: Witness;
   memories: Memories;
+  absences: Absences;
 }
 
 const quarter = 15 * 60_000;
@@ -66,6 +72,7 @@ const travel = 30_000;
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;
   if (route === 'contacts.enrol') checkEnrolment(arrival, known);
+  else if (route === 'contacts.delete') checkDelete(arrival, known);
   else if (route === 'templates.create') checkCreation(arrival, known);
   else if (route === 'templates.update') checkUpdate(arrival, known);
   else wrong(`${route} was asked for, and nothing allows that`);
@@ -148,9 +155,11 @@ function checkStanding(
 function checkAbsent(what: string, { key, channel, since }: About, known: Known): void {
   const memory = known.memories.of(key);
   const all = known.witness.people().filter((person) => person.key === key);
-  const vanished = all.some(({ gone }) => gone && gone.at < since);
-  if (!memory || !vanished) return;
-  if (known.story.missing === 'respect') wrong(`${what}, and had vanished`);
+  const vanished = all.filter(({ gone }) => gone && gone.at < since);
+  if (!memory || vanished.length === 0) return;
+  // Whom we have deleted ourselves is nobody we know.
+  const byOthers = vanished.some(({ gone }) => gone?.by === 'others');
+  if (known.story.missing === 'respect' && byOthers) wrong(`${what}, and had vanished`);
   if (memory.all || memory.outs.has(channel)) wrong(`${what}, had left it and then vanished`);
 }
 
@@ -194,12 +203,42 @@ function checkOptOut(
     (record) => forbids(record, channel) && isTheirs(record),
   );
   const moved = outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel }, known);
-  if (!wanted && !moved)
-    wrong(`${key} was opted out of ${channel}, and the CRM does not want that`);
+  const what = `${key} was opted out of ${channel}, and the CRM does not want that`;
+  if (!wanted && !moved && known.story.absent === 'keep') wrong(what);
+  if (!wanted && !moved) checkAbsence(what, keys, { outing, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const heard = !known.unheard.has(`${key} ${channel} opt_out`);
   if (done && heard) wrong(`${key} was opted out of ${channel} a second time`);
+}
+
+/** Rows 2 and 3: who left the CRM for long enough, and no more of them than a guard lets pass. */
+function checkAbsence(
+  what: string,
+  keys: readonly string[],
+  { outing, known: { absences, story } }: { outing: Outing; known: Known },
+): void {
+  if (!keys.some((key) => absences.isDue(key, outing))) wrong(`${what}, nor did they leave it`);
+  if (!keys.some(absences.wasNamed)) wrong(`${what}, and never named them`);
+  outing.left.add(keys[0] ?? '');
+  if (outing.left.size > story.floor) wrong(`${what}: more than a guard lets pass`);
+}
+
+function checkDelete(arrival: Arrival, known: Known): void {
+  const { entry, outing } = arrival;
+  const since = horizon(arrival);
+  const id = entry.path.split('/').at(-1);
+  const person = known.witness.people().find((one) => one.id === id);
+  if (!person) return;
+  const { made, left, channels: all } = person;
+  const what = `${person.key} was deleted`;
+  if (known.story.deletes === 'off') wrong(what);
+  if (outing.mode !== 'full') wrong(`${what} in a fast run`);
+  checkAbsence(what, [keyThen(person, since)], { outing, known });
+  if (known.story.deletes === 'created' && made.by !== 'us') wrong(`${what}, and not made by us`);
+  const outs = [...all.values()].filter((state) => state.is === 'opt_out');
+  const theirs = [left, ...outs].some((state) => state?.by === 'others' && state.at < since);
+  if (theirs) wrong(`${what}, and with them the memory that they left`);
 }
 
 function checkCreation(arrival: Arrival, { witness, story, memories }: Known): void {

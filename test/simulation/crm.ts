@@ -29,7 +29,7 @@ export function addressesOf({ records }: Reading): Set<string> {
 }
 
 /** Whether a record allows no opt-in: what it says, or whose id it has, cannot be read. */
-function isUnsound(record: CrmRecord, { records }: Reading): boolean {
+export function isUnsound(record: CrmRecord, { records }: Reading): boolean {
   const shares = (other: CrmRecord) =>
     other['id'] === record['id'] && keyIn(other) !== keyIn(record);
   return keyIn(record) === undefined || isBroken(record) || records.some(shares);

@@ -8,6 +8,7 @@ import type { Delivery } from '../../src/emulator/fault/kinds.ts';
 import { Unavailable } from '../../src/model/errors.ts';
 import type { Answer, Request, Send } from '../../src/model/exchange.ts';
 import type { LoggedRequest } from '../../src/emulator/world.ts';
+import type { Absences } from './absence.ts';
 import { checkArrival, Wrong, type Outing } from './checkers.ts';
 import type { Life } from './life.ts';
 import type { Memories } from './memory.ts';
@@ -27,6 +28,7 @@ export interface Wire {
 export interface WireOptions {
   world: World;
   memories: Memories;
+  absences: Absences;
   unanswered: Unanswered;
   step: RunStep;
   life: Life;
@@ -137,7 +139,7 @@ async function exchange(
 
 /** The platform takes the request, the witness sees what it does, the checkers judge it. */
 function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
-  const { world, memories, outing, life, unheard } = options;
+  const { world, memories, absences, outing, life, unheard } = options;
   const { clock, emulator, witness, story } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
   const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
@@ -150,7 +152,7 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
     if (options.dry) options.found(new Wrong('a plan wrote on the platform'));
     const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
     attempt(
-      () => checkArrival(arrival, { story, clock, witness, memories, unheard }),
+      () => checkArrival(arrival, { story, clock, witness, memories, absences, unheard }),
       options.found,
     );
     const { status, email, channelId } = entry;

@@ -11,6 +11,7 @@ import type { Mirror } from '../../src/sync/mirror.ts';
 import { ledgerName } from '../../src/sync/ledger.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
+import { absenceOf, type Absences } from './absence.ts';
 import { Wrong, type Outing } from './checkers.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs } from './faults.ts';
@@ -25,6 +26,7 @@ import type { World } from './world.ts';
 export interface Ground {
   world: World;
   memories: Memories;
+  absences: Absences;
   unanswered: Unanswered;
   /** Enrolments that left and had no usable answer. */
   unheard: Set<string>;
@@ -85,6 +87,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     found: (error) => find(ground, error),
   });
   const kept = open(ground);
+  const leaving = absenceOf(world.story);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
     send: wire.send,
@@ -93,7 +96,8 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random,
     apiKey: world.keys[step.key],
-    policy: world.story,
+    ...leaving,
+    policy: { ...world.story, ...leaving.policy },
     contacts: sourceOf(life, step, outing.people),
     templates: sourceOf(life, step, outing.templates),
     pageSizes,
@@ -183,7 +187,7 @@ function close(
   lease.release();
 }
 
-function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
+function outingOf({ world, last, aheadMs }: Ground, { reading, mode }: RunStep): Outing {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),
@@ -192,6 +196,8 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
   const certified = reading !== 'cut short, and it shows';
   return {
     startedAt: world.clock.monotonic(),
+    ourStart: world.clock.now() + aheadMs,
+    left: new Set(),
     mode,
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
@@ -220,5 +226,6 @@ function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Read
       if (reading === 'failing') throw new Unavailable('the CRM does not answer', { acted: 'no' });
       return certificate;
     },
+    still: (name) => Promise.resolve(name === certificate.reading),
   };
 }

@@ -177,6 +177,37 @@ const step = fc.oneof(
 );
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
+/** In the end some leave the CRM, and it is read twice, a day apart: that takes more than chance. */
+const farewell = fc.record({
+  who: fc.uniqueArray(fc.nat({ max: 6 }), { minLength: 1, maxLength: 3 }),
+  does: pick(['is removed', 'is removed', 'is flagged as deleted']),
+  /** Somebody else, so that the second reading is another. */
+  other: fc.nat(),
+  run,
+});
+
+/** All that happens in a story. */
+export function stepsOf({ steps, people, farewell: parting }: Story): Step[] {
+  if (!parting) return steps;
+  const { who, does, other, run: last } = parting;
+  const stays = other % people.length;
+  const leaving = [...new Set(who.map((one) => one % people.length))].filter((at) => at !== stays);
+  const act = (one: number, what: (typeof crmActs)[number]): Step => {
+    return { is: 'act', act: { in: 'crm', who: one, does: what } };
+  };
+  return [
+    ...steps,
+    act(stays, 'is new'),
+    ...leaving.flatMap((one) => [act(one, 'is new'), act(one, 'wants the newsletter')]),
+    calm,
+    ...leaving.map((one) => act(one, does)),
+    calm,
+    { is: 'pause', minutes: 1560 },
+    act(stays, 'states a new will'),
+    { ...last, mode: 'full', reading: 'whole' },
+  ];
+}
+
 /** One world and all that happens in it. */
 export const story = fc.record({
   /** Draws identifiers, and everything that is drawn while the story is told. */
@@ -198,6 +229,11 @@ export const story = fc.record({
   ),
   letters: fc.array(letter, { maxLength: 2 }),
   steps: fc.array(step, { minLength: 1, maxLength: 12, size: '+1' }),
+  absent: pick(['keep', 'opt_out']),
+  deletes: pick(['off', 'created', 'owned']),
+  /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
+  floor: pick([10, 10, 0]),
+  farewell: fc.option(farewell, { freq: 2, nil: undefined }),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
 

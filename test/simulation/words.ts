@@ -6,9 +6,10 @@ import type { Act, RunStep, Step, Story } from './story.ts';
 export function beginning(story: Story): string[] {
   const { quirks, algorithm, limit, platformAhead } = story;
   const policy = `missing: ${story.missing}, resubscribe: ${story.resubscribe}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
+  const leaving = `absent: ${story.absent}, deletes: ${story.deletes}, at most ${story.floor} a run`;
   const ahead = platformAhead === 0 ? '' : `, its clock ${platformAhead} hours ahead of ours`;
   return [
-    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}.`,
+    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}, ${leaving}.`,
     ...story.people.map((_, at) => `  ${person(story, at)}`),
     ...story.letters.map(
       ({ crm, platform }, at) =>

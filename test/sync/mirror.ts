@@ -1,9 +1,11 @@
 /** One mirror of people and templates, put together for a platform in the same process. */
 import { createGate } from '../../src/http/gate.ts';
+import type { AbsenceRules } from '../../src/kind/contact/absence.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
 import type { Clock, Random } from '../../src/model/clock.ts';
 import type { Send } from '../../src/model/exchange.ts';
+import type { Guards } from '../../src/plan/guard.ts';
 import { createPlatform } from '../../src/platform/client.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
@@ -12,7 +14,16 @@ import type { Mirror } from '../../src/sync/mirror.ts';
 
 export const channels = ['ch_news', 'ch_product'];
 
+/** As a configuration without a word about them has them. */
+export const limits: Guards = {
+  delete: { percent: 10, floor: 10 },
+  opt_in: { percent: 20, floor: 100 },
+};
+export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000 };
+
 export interface Policy {
+  absent?: 'keep' | 'opt_out';
+  deletes?: 'off' | 'created' | 'owned';
   missing?: 'respect' | 'recreate';
   resubscribe?: 'never' | 'newer';
   templates?: 'keep' | 'overwrite';
@@ -29,6 +40,8 @@ export interface Parts {
   random: Random;
   apiKey?: string;
   policy: Policy;
+  guards?: Partial<Guards>;
+  absence?: Partial<AbsenceRules>;
   contacts: Source;
   templates: Source;
   pageSizes?: readonly number[];
@@ -47,11 +60,12 @@ export function mirrorOf(parts: Parts): Mirror {
     consentAt: 'consent_at',
     channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
   };
-  const { missing = 'respect', resubscribe = 'never' } = policy;
+  const { missing = 'respect', resubscribe = 'never', absent = 'keep', deletes = 'off' } = policy;
   const { templates = 'keep', absentTemplates = 'keep' } = policy;
   const contact = contactKind({
     fields,
-    policy: { absent: 'keep', missing, resubscribe },
+    policy: { absent, missing, resubscribe },
+    absence: { ...patience, deletes, ...parts.absence },
     platform: platform.contacts,
   });
   const template = templateKind({
@@ -73,6 +87,7 @@ export function mirrorOf(parts: Parts): Mirror {
     timeoutMs: 10_000,
     pageSizes,
     keepMs: 90 * 86_400_000,
+    guards: { ...limits, ...parts.guards },
     requests: gate.counts,
   };
 }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/sync/run.ts';
+import { limits } from './mirror.ts';
 import type { Arrival } from './server.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -249,26 +250,10 @@ describe('a run that failed', () => {
     const { clock, snapshot, ledger } = world;
     const never = new AbortController().signal;
     const account = { url: world.server.url, apiKey: 'key', platform };
-    const { random } = Math;
-    const mirror = {
-      name: 'world',
-      parts,
-      snapshot,
-      account,
-      ledger,
-      notes: [],
-      clock,
-      random,
-      keepMs: 1e10,
-    };
+    const base = { name: 'world', parts, snapshot, account, ledger, notes: [], clock };
+    const mirror = { ...base, random: Math.random, keepMs: 1e10, guards: limits };
     const failed = run(
-      {
-        ...mirror,
-        random: Math.random,
-        timeoutMs: 150,
-        pageSizes: [100, 83],
-        requests: gate.counts,
-      },
+      { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
       {
         mode: 'full',
         writes: true,

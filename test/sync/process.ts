@@ -6,6 +6,7 @@ import {
 } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
 import type { Send } from '../../src/model/exchange.ts';
+import type { Guards } from '../../src/plan/guard.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { ledgerInMemory } from '../../src/snapshot/ledger-file.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
@@ -40,6 +41,7 @@ export interface StageOptions {
   /** More about the platform: its quirks, its faults, its algorithm. */
   platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
   policy?: Policy;
+  guards?: Partial<Guards>;
   /** Stands between the client and the emulator. */
   wire?: (send: Send) => Send;
 }
@@ -73,6 +75,7 @@ export function createStage(options: StageOptions = {}): Stage {
       clock,
       random,
       policy: options.policy ?? {},
+      ...(options.guards && { guards: options.guards }),
       contacts: sourceOf(() => stage.people, stage),
       templates: sourceOf(() => stage.templates, stage),
     });
@@ -121,5 +124,6 @@ function sourceOf(
       yield records().map((value, at) => ({ where: `record ${at + 1}`, value }));
       return certificate;
     },
+    still: (reading) => Promise.resolve(certificate.reading === reading),
   };
 }

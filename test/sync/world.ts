@@ -20,6 +20,7 @@ import { createSend } from '../../src/http/send.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
 import type { Clock } from '../../src/model/clock.ts';
+import type { Guards } from '../../src/plan/guard.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { createPlatform, type Platform } from '../../src/platform/client.ts';
 import { openLedger } from '../../src/snapshot/ledger-file.ts';
@@ -29,6 +30,7 @@ import { csvSource } from '../../src/source/csv/csv.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
 import type { MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
+import { limits, patience } from './mirror.ts';
 import { servePlatform, type Arrival, type Server } from './server.ts';
 
 const KEY = 'key_live_world';
@@ -67,10 +69,13 @@ export interface WorldOptions {
   channels?: ChannelId[];
   kinds?: ('contact' | 'template')[];
   policy?: {
+    absent?: 'keep' | 'opt_out';
+    deletes?: 'off' | 'created' | 'owned';
     missing?: 'respect' | 'recreate';
     templates?: 'keep' | 'overwrite';
     absentTemplates?: 'keep' | 'archive';
   };
+  guards?: Partial<Guards>;
   timeoutMs?: number;
   /** Who else is on the platform. */
   platform?: Pick<EmulatorOptions, 'seedFile'>;
@@ -158,13 +163,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       channels: channels.map((id) => ({ id, subscription: columns[id] })),
     };
     const {
+      absent = 'keep',
+      deletes = 'off',
       missing = 'respect',
       templates = 'keep',
       absentTemplates = 'keep',
     } = options.policy ?? {};
     const contact = contactKind({
       fields,
-      policy: { absent: 'keep', resubscribe: 'never', missing },
+      policy: { absent, resubscribe: 'never', missing },
+      absence: { ...patience, deletes },
       platform: platform.contacts,
     });
     const template = templateKind({
@@ -195,7 +203,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const { platform, parts, gate, close } = connect(apiKey);
       const account = { url: server.url, apiKey, platform };
       const never = new AbortController().signal;
-      const base = { name: 'world', parts, snapshot, ledger, clock, random };
+      const guards = { ...limits, ...options.guards };
+      const base = { name: 'world', parts, snapshot, ledger, clock, random, guards };
       const mirror = { ...base, timeoutMs, keepMs: 1e10 };
       const pageSizes = [100, 83];
       try {
@@ -268,6 +277,9 @@ interface Lines {
   snapshot?: string;
   /** Options of contacts, instead of those of the world or besides them. */
   contacts?: Record<string, unknown>;
+  /** Blocks of their own. */
+  policy?: Record<string, unknown>;
+  guards?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -300,6 +312,8 @@ function writeConfig({
     platform: { url, apiKey: key, timeoutMs, reserve: 0 },
     ...(kinds.includes('contact') && { contacts }),
     ...(kinds.includes('template') && { templates }),
+    ...(lines.policy && { policy: lines.policy }),
+    ...(lines.guards && { guards: lines.guards }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

@@ -41,14 +41,24 @@ export function acknowledge(
   return {
     kind: 'contact',
     key: change.key,
-    id,
-    ownership: before?.ownership ?? (ack.found ? 'adopted' : 'created'),
+    // Of several contacts one is ours, whichever of them was opted out last.
+    id: before && change.op !== 'create' ? before.id : id,
+    ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
     shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: undefined,
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || ack.observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+function ownershipAfter(
+  before: RecordedRow | undefined,
+  { op }: Change,
+  { found }: Acked,
+): RecordedRow['ownership'] {
+  if (before && op !== 'create') return before.ownership;
+  return found ? 'adopted' : 'created';
 }
 
 function anew({ channels, outgrown }: RecordedContact): RecordedContact {

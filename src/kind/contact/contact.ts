@@ -1,45 +1,44 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
+import type { ObservedRow } from '../../model/record.ts';
 import type { Enrolment } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
-import {
-  acked,
-  type Found,
-  type Kind,
-  type Known,
-  type Outcome,
-  type Passage,
-  type Recovery,
-} from '../kind.ts';
+import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../kind.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
+import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
 import { erase } from './erase.ts';
+import { phase } from './act.ts';
 import { desireContact, fieldNames, type ContactFields } from './desire.ts';
-import { decidePerson, phase, type PersonRules } from './person.ts';
+import { decidePerson, type PersonRules } from './person.ts';
+import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
-import { contactKey, observe } from './observe.ts';
+import { observe } from './observe.ts';
 import { partsOf } from './parts.ts';
+import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
   policy: PersonRules['policy'];
+  absence: AbsenceRules;
   platform: Platform['contacts'];
 }
 
-export function contactKind({ fields, policy, platform }: ContactOptions): Kind {
-  const rules = rulesOf(fields, policy);
+export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
+  const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
+  const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
     fields: fieldNames(fields),
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
-    decidesAbsent: false,
+    decidesAbsent: { full: actsOnAbsence, fast: false },
+    countsAbsence: true,
     keyedById: false,
     parts: partsOf(channels),
     desire: (value, place) => desireContact(fields, value, place),
@@ -73,89 +72,12 @@ export function contactKind({ fields, policy, platform }: ContactOptions): Kind 
 export function rulesOf(
   { channels }: Pick<ContactFields, 'channels'>,
   policy: PersonRules['policy'],
+  absence: AbsenceRules,
 ): PersonRules {
   const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
     replaces === undefined ? [] : [[id, replaces]],
   );
-  return { channels: channels.map(({ id }) => id), replaces: new Map(replaced), policy };
-}
-
-/** Only a 404 says that a contact is gone, and that of its address only a search says something. */
-async function find(
-  access: Access,
-  { key, id = '' }: RecordedRow,
-  signal: AbortSignal,
-): Promise<Found> {
-  const contact = await access.platform.retrieve(id, { signal });
-  if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
-  return { is: 'whole', rows: await search(access, key, signal) };
-}
-
-interface Access {
-  platform: Platform['contacts'];
-  /** Those that are looked at: the configured ones, and those they took over from. */
-  channels: ReadonlySet<string>;
-}
-
-/**
- * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
- * and deleted only right after a look. An opt-out needs none: it can do no harm, unless it is meant
- * for an old address, and the contact has the new one by now.
- */
-async function look(access: Access, change: Change, known: Known): Promise<Outcome | undefined> {
-  const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
-  if (isPlain || (known.fresh && change.op !== 'delete')) return undefined;
-  if (change.op === 'create') {
-    const found = await search(access, change.key, known.signal);
-    if (found.length > 0) return stale(found, 'found on the platform');
-    return lookBack(access, change, known);
-  }
-  const target = change.target ?? known.recorded?.id;
-  if (target === undefined) return undefined;
-  const now = await retrieve(access, { ...change, target }, known.signal);
-  const same = now?.fingerprint === known.recorded?.shown;
-  if (now && same && isUnchanged(now, change)) {
-    const rows = known.partial ? await search(access, change.key, known.signal) : [now];
-    if (rows.length !== 1) return stale(rows, 'several contacts of this address');
-    return lookBack(access, change, known);
-  }
-  return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
-}
-
-/** What outweighs an opt-out was decided by when that can have been made: nothing may move. */
-function isUnchanged(now: ObservedRow, { body }: Change): boolean {
-  const { changed } = enrolmentBody.parse(JSON.parse(body));
-  return changed === undefined || observedBody.parse(JSON.parse(now.body)).changed === changed;
-}
-
-/**
- * Who left under a former address after it was last seen is not opted in under the new one. The
- * address is searched for: it may have another contact by now.
- */
-async function lookBack(
-  access: Access,
-  change: Change,
-  known: Known,
-): Promise<Outcome | undefined> {
-  const { former } = enrolmentBody.parse(JSON.parse(change.body));
-  for (const { key, shown } of former) {
-    const rows = await search(access, key, known.signal);
-    const found = rows.map((row) => row.fingerprint).toSorted();
-    if (canonicalJson(found) === canonicalJson(shown)) continue;
-    return { is: 'stale', about: key, observed: rows, why: 'a former contact changed' };
-  }
-  return undefined;
-}
-
-/**
- * A contact that is not what it was planned on proves nothing else of its address: that is asked.
- */
-async function anew(
-  access: Access,
-  { key }: Change,
-  { why, signal }: { why: string; signal: AbortSignal },
-): Promise<Outcome> {
-  return stale(await search(access, key, signal), why);
+  return { channels: channels.map(({ id }) => id), replaces: new Map(replaced), policy, absence };
 }
 
 async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {
@@ -272,45 +194,6 @@ async function recover(
   const found = late && change.op === 'opt_out';
   if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
   return anew(access, change, { why: 'did not happen', signal });
-}
-
-async function read(access: Access, change: Change, signal: AbortSignal): Promise<ObservedRow[]> {
-  const { key, target } = change;
-  if (target === undefined) return search(access, key, signal);
-  const row = await retrieve(access, { key, target }, signal);
-  return row ? [row] : [];
-}
-
-/** Undefined also when it is there under another address: then it is another person's mailbox. */
-async function retrieve(
-  access: Access,
-  { key, target = '' }: Pick<Change, 'key' | 'target'>,
-  signal: AbortSignal,
-): Promise<ObservedRow | undefined> {
-  const contact = await access.platform.retrieve(target, { signal });
-  const isTheirs = contact && contactKey(contact.email) === key;
-  return isTheirs ? observe(contact, access.channels) : undefined;
-}
-
-/** Whom a search does not show may still be there by the id that is recorded. */
-async function readAll(
-  access: Access,
-  { key, id }: Pick<RecordedRow, 'key' | 'id'>,
-  signal: AbortSignal,
-): Promise<ObservedRow[]> {
-  const rows = await search(access, key, signal);
-  if (id === undefined || rows.some((row) => row.id === id)) return rows;
-  const known = await retrieve(access, { key, target: id }, signal);
-  return known ? [...rows, known] : rows;
-}
-
-/** Everybody of exactly this address; the platform's own search may match more. */
-async function search(access: Access, key: string, signal: AbortSignal): Promise<ObservedRow[]> {
-  const found: ObservedRow[] = [];
-  for await (const contact of access.platform.all({ search: key }, { signal })) {
-    if (contactKey(contact.email) === key) found.push(observe(contact, access.channels));
-  }
-  return found;
 }
 
 function holds(row: ObservedRow, change: Change): boolean {

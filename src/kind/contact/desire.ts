@@ -67,8 +67,9 @@ export function desireContact(
   const channels = wishes(fields, value, faults);
   const consentAt = isOut ? null : statedAt(fields, value, faults);
   if (isOut || faults.length > 0) dropOptIns(channels);
-  const gone = isOut || truthy(value, fields.deleted);
-  const wanted: DesiredContact = { gone, channels, consentAt };
+  const flag = truthy(value, fields.deleted) ? 'flagged' : 'present';
+  const presence = isOut ? 'outside' : flag;
+  const wanted: DesiredContact = { presence, channels, consentAt };
   const body = canonicalJson(wanted);
   return {
     kind: 'contact',
@@ -78,7 +79,8 @@ export function desireContact(
     place,
     body,
     fingerprint: fingerprint(body),
-    wants: !wanted.gone && Object.values(channels).includes('opt_in'),
+    wants: presence === 'present' && Object.values(channels).includes('opt_in'),
+    presence,
     invalid: faults[0],
   };
 }

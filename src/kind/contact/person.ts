@@ -2,16 +2,11 @@
  * What to do about one person: every channel through the truth table, and what is known afterwards.
  */
 import type { Change } from '../../model/change.ts';
-import type { Problem } from '../../model/problem.ts';
-import {
-  canonicalJson,
-  type Fault,
-  type Key,
-  type ObservedRow,
-  type RecordedRow,
-} from '../../model/record.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { beyond, conflictOf, contradiction, severalContacts } from './conflict.ts';
+import { hasLeft, isDeletable, isDue, oursOf, type AbsenceRules } from './absence.ts';
+import { act, conflictProblem, remove } from './act.ts';
+import { beyond, contradiction } from './conflict.ts';
 import {
   decideChannel,
   isNewer,
@@ -36,10 +31,8 @@ import {
 
 export interface PersonRules extends Channels {
   policy: ConsentPolicy;
+  absence: AbsenceRules;
 }
-
-/** Phases of a person's changes: opt-outs first, deletes last. */
-export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
 export function decidePerson(states: States, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
@@ -51,6 +44,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     problems: [],
   };
   for (const channel of rules.channels) decideOne(decision, channel, facts);
+  if (facts.person.deletable) remove(decision, states.key, oursOf(facts.contacts, states.recorded));
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isDone = decision.changes.length + decision.problems.length === 0;
@@ -58,7 +52,7 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   decision.changes = decision.changes.filter(allowed);
   if (facts.recorded || (facts.person.present && facts.person.owned)) {
     decision.note = noteOf(facts, isSettled);
-    decision.adopts = states.recorded === undefined;
+    decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
   decision.news = newsOfSight(decision.note, facts.seen, states.entries);
   return decision;
@@ -91,6 +85,8 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
   const desired = wishesOf(states, rules.channels);
   const named = [...desired.values()].some((wish) => wish !== 'gone');
+  // To somebody who left nothing is done but what is ours.
+  const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
   return {
     states,
     rules,
@@ -111,18 +107,20 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     person: {
       present: contacts.length > 0,
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
-      owned: recorded !== undefined || (contacts.length > 0 && named),
+      owned: Boolean(ours) || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
-      // A record that says so itself is enough.
-      due: states.desired.length > 0,
-      deletable: false,
+      due: isDue(states, rules.absence),
+      deletable: isDeletable(states, rules.absence),
     },
   };
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
   const { states, contacts } = facts;
-  act(decision, judge(facts, channel).verdict, { key: states.key, channel, contacts });
+  const { verdict } = judge(facts, channel);
+  const isOurs = verdict.row === 3 || verdict.row === beyond.movedAway;
+  const about = isOurs ? oursOf(contacts, states.recorded) : contacts;
+  act(decision, verdict, { key: states.key, channel, contacts: about });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
@@ -226,44 +224,6 @@ function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): st
   return recordedBody.parse(JSON.parse(body)).contacts.map(fingerprintOf).toSorted();
 }
 
-function conflictProblem(key: Key, part: string, fault: Fault): Problem {
-  return { kind: 'contact', key, class: 'conflict', part, ...fault };
-}
-
-interface Acting {
-  key: Key;
-  channel: string;
-  contacts: ObservedContact[];
-}
-
-function act(decision: Decision, verdict: Verdict, { key, channel, contacts }: Acting): void {
-  const body = verdict.row === beyond.movedAway ? canonicalJson({ moved: true }) : '{}';
-  const change = (op: Change['op'], at: number, target?: string): Change => {
-    return { kind: 'contact', key, op, part: channel, target, body, phase: at };
-  };
-  const conflict = (fault: Fault): void => {
-    decision.problems.push(conflictProblem(key, channel, fault));
-  };
-  const several = contacts.length > 1;
-  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));
-  else if (verdict.do === 'opt_in' && several) conflict(severalContacts(contacts.length, channel));
-  else if (verdict.do === 'opt_in') {
-    decision.changes.push(change('opt_in', phase.optIn, contacts[0]?.id));
-  } else if (verdict.do === 'create') {
-    const first = !decision.changes.some(({ op }) => op === 'create');
-    decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
-  }
-  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out') {
-    const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
-    decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
-  }
-  if (verdict.do === 'delete' && !decision.changes.some(({ op }) => op === 'delete')) {
-    decision.changes.push(
-      ...contacts.map(({ id }) => ({ ...change('delete', phase.delete, id), part: '' })),
-    );
-  }
-}
-
 function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
   const known = recorded?.contacts ?? [];
   const isKnown = (contact: ObservedContact): boolean =>
@@ -289,17 +249,26 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     kind: 'contact',
     key: states.key,
     id: idOf(facts),
-    ownership: states.recorded?.ownership ?? 'adopted',
+    ownership: ownershipOf(facts),
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
     ...shownOf(states),
   };
 }
 
-/** The contact that is recorded as ours, while it is there. */
+/** The contact that is recorded, while it is there; another one only of somebody the CRM names. */
 function idOf({ states, shown }: Facts): string | undefined {
-  const ours = shown.find((contact) => contact.id === states.recorded?.id);
-  return (ours ?? shown[0])?.id;
+  const before = shown.find((contact) => contact.id === states.recorded?.id);
+  const isOther = states.recorded && hasLeft(states);
+  return before?.id ?? (isOther ? undefined : shown[0]?.id);
+}
+
+/** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
+function ownershipOf(facts: Facts): RecordedRow['ownership'] {
+  const before = facts.states.recorded;
+  if (!before || before.ownership === 'noted') return hasLeft(facts.states) ? 'noted' : 'adopted';
+  const id = idOf(facts);
+  return id === undefined || id === before.id ? before.ownership : 'adopted';
 }
 
 /** Whom the CRM does not name is looked at again only where it is not known what she showed. */

@@ -8,9 +8,9 @@ import type { Change } from '../../model/change.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
-/** What one CRM record wants. `gone`: the CRM says this person is no longer there. */
+/** What one CRM record wants, and whether it speaks of somebody who is there. */
 export const desiredBody = z.object({
-  gone: z.boolean(),
+  presence: z.enum(['present', 'flagged', 'outside']),
   channels: z.record(z.string(), subscription.nullable()),
   /** When the person last stated their will in the CRM; milliseconds since the epoch. */
   consentAt: z.number().nullable().default(null),

@@ -16,7 +16,7 @@ export function strictest(
   channels: readonly string[],
 ): Map<string, Wish> {
   const records = rows.map((row) => ({ row, body: desiredBody.parse(JSON.parse(row.body)) }));
-  const living = records.filter(({ row, body }) => row.invalid || !body.gone);
+  const living = records.filter(({ row, body }) => row.invalid || body.presence === 'present');
   const broken = rows.some((row) => row.invalid);
   const wishOf = (channel: string): Wish => {
     if (records.some(({ body }) => body.channels[channel] === 'opt_out')) return 'opt_out';

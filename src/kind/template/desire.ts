@@ -23,6 +23,7 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     body,
     fingerprint: fingerprint(body),
     wants: true,
+    presence: 'present',
     invalid: key === '' ? { reason: 'has no key', fix: 'give the file a name' } : fault,
   };
 }

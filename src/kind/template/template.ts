@@ -29,7 +29,8 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     fields: [],
     phases,
     needsCertificate: false,
-    decidesAbsent: true,
+    decidesAbsent: { full: true, fast: true },
+    countsAbsence: false,
     keyedById: true,
     desire: desireTemplate,
     list: async (query, signal) => {

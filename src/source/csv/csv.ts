@@ -25,9 +25,11 @@ const FIELD_BYTES = 1024 * 1024;
 
 /** Reads `path` anew each time. Waits, at most a minute, for a file that is still being written. */
 export function csvSource({ path }: CsvOptions, { clock }: { clock: Clock }): Source {
+  let latest: FileState | undefined;
   return {
     async *read({ fields, signal }) {
       const before = await settled(path, { clock, signal });
+      latest = before;
       const handle = await opened(path);
       const tally: Tally = { bytes: 0, lineEnded: true, nul: false, broken: 0 };
       try {
@@ -40,7 +42,16 @@ export function csvSource({ path }: CsvOptions, { clock }: { clock: Clock }): So
         await handle.close();
       }
     },
+    async still(reading) {
+      const isLatest = latest !== undefined && readingOf(latest) === reading;
+      return isLatest && sameState(await stateOf(path), latest);
+    },
   };
+}
+
+/** A file of the same size and time is the same reading, wherever it lies. */
+function readingOf({ size, mtimeMs }: FileState): string {
+  return `${size}-${mtimeMs}`;
 }
 
 /** What a reading has seen so far, and its certificate rests on. */
@@ -205,7 +216,7 @@ function certificateOf(
       fix: 'end the file with a line break',
     });
   }
-  const reading = `${before.size}-${before.mtimeMs}`;
+  const reading = readingOf(before);
   if (faults.length === 0) return { complete: true, reading };
   return {
     complete: false,

@@ -1,0 +1,57 @@
+/** Who left the CRM: since when that counts, and what may be done about it then. */
+import type { Absence, RecordedRow } from '../../model/record.ts';
+import type { States } from '../kind.ts';
+
+export interface AbsenceRules {
+  /** Who is deleted: nobody, whom we created, or whom we adopted too. */
+  deletes: 'off' | 'created' | 'owned';
+  /** Readings of the CRM that have to have missed somebody … */
+  absentReadings: number;
+  /** … and the least time between the first and the last of them. */
+  absentForMs: number;
+}
+
+/**
+ * Whether the CRM no longer speaks of anybody who is there: every record of this address is gone,
+ * flagged or out of scope. A reading without a certificate says nothing of whom it does not name.
+ */
+export function hasLeft({ desired, certified }: States): boolean {
+  if (desired.length === 0) return certified;
+  return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
+}
+
+/**
+ * Whether that counts: the CRM says so itself, or enough readings, far enough apart, have missed
+ * her. What an uncertified reading lacks may be the record that says otherwise.
+ */
+export function isDue(states: States, rules: AbsenceRules): boolean {
+  if (!states.certified || !hasLeft(states)) return false;
+  const isFlagged = states.desired.some(({ presence }) => presence === 'flagged');
+  return isFlagged || isLongEnough(states.absence, rules);
+}
+
+function isLongEnough(
+  absence: Absence | undefined,
+  { absentReadings, absentForMs }: AbsenceRules,
+): boolean {
+  if (!absence) return false;
+  const { readings, firstAt, lastAt } = absence;
+  return readings >= absentReadings && lastAt - firstAt >= absentForMs;
+}
+
+/** Whether somebody who is due is deleted: by policy, in a run that may. The ledger remembers her. */
+export function isDeletable(states: States, rules: AbsenceRules): boolean {
+  const ownership = states.recorded?.ownership;
+  const allowed = rules.deletes === 'owned' ? ['created', 'adopted'] : ['created'];
+  if (rules.deletes === 'off' || !ownership || !allowed.includes(ownership)) return false;
+  return states.mayDelete && isDue(states, rules);
+}
+
+/** The contact that is recorded as ours: nothing is done to another one of somebody who left. */
+export function oursOf<T extends { id: string }>(
+  contacts: readonly T[],
+  row: RecordedRow | undefined,
+): T[] {
+  if (!row || row.ownership === 'noted') return [];
+  return contacts.filter(({ id }) => id === row.id);
+}

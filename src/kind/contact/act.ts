@@ -1,0 +1,60 @@
+/** From what was decided of a person and a channel to the changes that carry it out. */
+import type { Change, GuardClass } from '../../model/change.ts';
+import type { Problem } from '../../model/problem.ts';
+import { canonicalJson, type Fault, type Key } from '../../model/record.ts';
+import type { Decision } from '../kind.ts';
+import { beyond, conflictOf, severalContacts } from './conflict.ts';
+import type { Verdict } from './decide.ts';
+import type { ObservedContact } from './record.ts';
+
+/** Phases of a person's changes: opt-outs first, deletes last. */
+export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
+
+export function act(
+  decision: Decision,
+  verdict: Verdict,
+  { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
+): void {
+  const body = verdict.row === beyond.movedAway ? canonicalJson({ moved: true }) : '{}';
+  const change = (op: Change['op'], at: number, target?: string): Change => {
+    return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
+  };
+  const conflict = (fault: Fault): void => {
+    decision.problems.push(conflictProblem(key, channel, fault));
+  };
+  const several = contacts.length > 1;
+  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));
+  else if (verdict.do === 'opt_in' && several) conflict(severalContacts(contacts.length, channel));
+  else if (verdict.do === 'opt_in') {
+    decision.changes.push(change('opt_in', phase.optIn, contacts[0]?.id));
+  } else if (verdict.do === 'create') {
+    const first = !decision.changes.some(({ op }) => op === 'create');
+    decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
+  }
+  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out') {
+    const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
+    decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
+  }
+}
+
+/** Row 2 concerns the person; opt-outs that the CRM states go first, for a delete may be held. */
+export function remove(decision: Decision, key: Key, contacts: readonly { id: string }[]): void {
+  for (const { id } of contacts) {
+    const change = changeOf(key, 'delete', 'delete');
+    decision.changes.push({ ...change, target: id, phase: phase.delete });
+  }
+}
+
+function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {
+  return { kind: 'contact', key, op, part: '', target: undefined, body: '{}', phase: 0, guard };
+}
+
+/** What the CRM states itself is never held. */
+function guardOf({ row, do: verdict }: Verdict): GuardClass | undefined {
+  if (verdict === 'create' || verdict === 'opt_in') return 'opt_in';
+  return row === 3 || row === beyond.movedAway ? 'delete' : undefined;
+}
+
+export function conflictProblem(key: Key, part: string, fault: Fault): Problem {
+  return { kind: 'contact', key, class: 'conflict', part, ...fault };
+}

@@ -1,0 +1,150 @@
+/**
+ * Whether a run asks for so much of one kind that a person should look first. Pure.
+ *
+ *   what the class asks for in this run                          → held, as
+ *   nobody new                                                   passes
+ *   more people than max(floor, percent)                         run
+ *   those who were not approved, and the last seven days:        week
+ *     more than twice that
+ *   deletes, more new people than the floor: all of one mail     domain
+ *     domain, where nine in ten of our people are not
+ *   deletes, more new people than the floor: as many CRM ids     block
+ *     in a row as exports have on a page
+ *   else                                                         passes
+ *
+ * The first matching row wins. People are counted, not changes. Only who is new is held: whom an
+ * approval names passes, and counts in this run alone.
+ */
+import type { GuardClass } from '../model/change.ts';
+import type { Fault } from '../model/record.ts';
+
+export interface Limit {
+  /** Of the people the class is about: owned ones, or those the CRM wants. */
+  percent: number;
+  /** That many always pass. */
+  floor: number;
+}
+
+export type Guards = Readonly<Record<GuardClass, Limit>>;
+
+/** What one class asks for, in people. */
+export interface Rush {
+  guard: GuardClass;
+  /** Not approved, and not let through earlier in this run. */
+  fresh: number;
+  /** All of this run, those who were let through and approved ones too. */
+  all: number;
+  /** Those of this run who were not approved. */
+  unapproved: number;
+  /** Those of the last seven days who were not approved, without this run. */
+  week: number;
+  /** What `percent` is of. */
+  of: number;
+  /** Asked for only above the floor. */
+  shape(): Shape;
+}
+
+/** What the new ones have in common. */
+export interface Shape {
+  /** Of how many mail domains they are. */
+  domains: number;
+  /** What part of the owned people is of the first of them, 0 to 1. */
+  ownedShare: number;
+  /** For every known CRM id, in their order, whether it is one of them. */
+  ids: Iterable<boolean>;
+}
+
+/** How far back the guards look, and how long an approval lasts at most; milliseconds. */
+export const weekMs = 7 * 86_400_000;
+
+/** Pages of a CRM's export, or of the program that makes it. */
+const pages: readonly number[] = [100, 200, 250, 500, 1000];
+const oneDomainFrom = 0.9;
+
+export type Held = { by: 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
+
+/** Undefined: it passes. */
+export function judge(rush: Rush, limit: Limit): Held | undefined {
+  const most = mostOf(rush, limit);
+  if (rush.fresh === 0) return undefined;
+  if (rush.all > most) return { by: 'run' };
+  if (rush.week + rush.unapproved > 2 * most) return { by: 'week' };
+  if (rush.guard !== 'delete' || rush.fresh <= limit.floor) return undefined;
+  const { domains, ownedShare, ids } = rush.shape();
+  if (domains === 1 && ownedShare < oneDomainFrom) return { by: 'domain' };
+  const length = pageIn(ids);
+  return length === undefined ? undefined : { by: 'block', length };
+}
+
+function mostOf({ of }: Pick<Rush, 'of'>, { percent, floor }: Limit): number {
+  return Math.max(floor, Math.floor((of * percent) / 100));
+}
+
+/** The length of a block that is as long as a page. */
+function pageIn(ids: Iterable<boolean>): number | undefined {
+  let length = 0;
+  for (const isFresh of ids) {
+    if (isFresh) length += 1;
+    else if (pages.includes(length)) return length;
+    else length = 0;
+  }
+  return pages.includes(length) ? length : undefined;
+}
+
+/** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
+export function explainHeld(
+  held: Held,
+  rush: Rush,
+  { limit, plan }: { limit: Limit; plan: string },
+): Fault {
+  const { guard, fresh } = rush;
+  const whom = fresh === 1 ? '1 person' : `${fresh} people`;
+  const what =
+    guard === 'delete'
+      ? `${whom} who left the CRM would be deleted or opted out`
+      : `${whom} would be created or opted in`;
+  const cause =
+    guard === 'delete' ? causes[held.by] : 'often a column or a condition that changed its meaning';
+  return {
+    reason: `${what}, and this was held: ${whyOf(held, rush, limit)}`,
+    fix: `${cause}; see \`crm-mirror plan\`, and if it is right: \`crm-mirror approve ${plan}\``,
+  };
+}
+
+const causes: Record<Held['by'], string> = {
+  run: 'often an export that lacks people',
+  week: 'often an export that lacks more people every day',
+  domain: 'often a filter that was put on the export',
+  block: 'often a page that got lost on the way',
+};
+
+function whyOf(held: Held, rush: Rush, limit: Limit): string {
+  const of = rush.guard === 'delete' ? 'people we own' : 'people the CRM wants';
+  const most = mostOf(rush, limit);
+  const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;
+  const approved = rush.all - rush.fresh;
+  const others = approved > 0 ? `with ${approved} others of this run ` : '';
+  switch (held.by) {
+    case 'run':
+      return `${others}more than ${most} in one run (${greater})`;
+    case 'week':
+      return `with ${rush.week} of the last seven days more than twice ${most} (${greater})`;
+    case 'domain':
+      return 'all are of one mail domain, and our people as a whole are not';
+    default:
+      return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
+  }
+}
+
+/** Says what could be approved instead. */
+export function unknownPlan(
+  current: readonly { plan: string }[],
+  plan: string,
+  own?: string,
+): string {
+  const now = current.map((one) => one.plan).join(', ');
+  const mine = own === undefined ? '' : `, and this run plans ${own}`;
+  const fix =
+    now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
+  return `nothing was held under the plan ${plan}${mine} → ${fix}`;
+}

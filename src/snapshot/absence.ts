@@ -1,0 +1,44 @@
+import type { Database } from 'better-sqlite3';
+import type { Absence, Key, KindName } from '../model/record.ts';
+
+/**
+ * In how many readings of a source the records that are ours were not named, or only as out of
+ * scope. Whoever is named again starts anew.
+ */
+export interface Absences {
+  get(kind: KindName, key: Key): Absence | undefined;
+  /**
+   * Counts what was staged as one more whole reading, made at `at` (milliseconds since the epoch),
+   * for everybody it does not name. A reading of the same name as the one before is the same.
+   */
+  count(kind: KindName, reading: string, at: number): void;
+  /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
+  dropNamed(kind: KindName): void;
+}
+
+/** Whether a record stands in scope, or may: what is invalid is not absent. */
+const isNamed = (of: string) => `exists (
+  select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
+    and (d.presence <> 'outside' or d.reason is not null))`;
+
+export function absencesIn(db: Database): Absences {
+  const get = db.prepare<[string, string], Absence>(
+    'select readings, first_at firstAt, last_at lastAt from absence where kind = ? and key = ?',
+  );
+  const count = db.prepare(
+    `insert into absence (kind, key, first_at, last_at, readings, reading)
+     select kind, key, @at, @at, 1, @reading from recorded
+     where kind = @kind and not ${isNamed('recorded')}
+     on conflict (kind, key) do update
+       set last_at = @at, readings = readings + 1, reading = @reading where reading <> @reading`,
+  );
+  const drop = db.prepare(
+    `delete from absence where kind = @kind and (${isNamed('absence')}
+       or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`,
+  );
+  return {
+    get: (kind, key) => get.get(kind, key),
+    count: (kind, reading, at) => void count.run({ kind, reading, at }),
+    dropNamed: (kind) => void drop.run({ kind }),
+  };
+}

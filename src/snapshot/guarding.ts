@@ -1,0 +1,204 @@
+import type { Database } from 'better-sqlite3';
+import type { Change, GuardClass } from '../model/change.ts';
+import type { Key, KindName } from '../model/record.ts';
+
+/** What stands before the guards of a run: parts of its staged plan, counted in people. */
+export interface Guarding {
+  /**
+   * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
+   * was not released since.
+   */
+  approve(approval: { plan: string; at: number }): void;
+  /** Marks all that is staged of a class: no guard is for it. */
+  exempt(guard: GuardClass): void;
+  /** Who was let through earlier in this run is not asked again. */
+  follow(): void;
+  /** How many are new: neither approved nor let through. */
+  fresh(guard: GuardClass): number;
+  /** All of this run, and those of them who were not approved. */
+  counts(guard: GuardClass): { all: number; unapproved: number };
+  /** Not approved, sent since then, milliseconds since the epoch, by other runs than this. */
+  sentSince(guard: GuardClass, since: number, run: string): number;
+  owned(kind: KindName): number;
+  /** Whom the source wants in somewhere. */
+  wanted(kind: KindName): number;
+  /** Of how many mail domains the new ones are, and what part of the owned is of the first. */
+  domains(guard: GuardClass, kind: KindName): { domains: number; ownedShare: number };
+  /** For each known id of the source, in order, whether it is a new one's. */
+  ids(guard: GuardClass, kind: KindName): IterableIterator<boolean>;
+  /** Keeps the new ones of a class from being sent. */
+  withhold(guard: GuardClass): void;
+  /** Lets the others through, and remembers them. */
+  pass(): void;
+  /** Lets everything withheld through after all. */
+  release(plan: string): void;
+  /** What is withheld, in the order of a plan. */
+  withheld(): IterableIterator<Change>;
+  /** People withheld in this run. */
+  countWithheld(guard: GuardClass): number;
+  /** Changes withheld, by operation. */
+  withheldOps(kind: KindName): { op: Change['op']; n: number }[];
+  /** Changes staged that may be sent. */
+  countPassing(): number;
+  /** A record that is decided upon again is held no longer, until it is anew. */
+  forget(kind: KindName, key: Key): void;
+}
+
+/** What no guard is for, in the journal. */
+const exempted = 'exempt';
+
+const isNew = `guard = @guard and approved is null and held = 0 and not exists (
+  select 1 from temp.passed p
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)`;
+
+const domainOf = `substr(key, instr(key, '@') + 1)`;
+
+export function guardingIn(db: Database): Guarding {
+  return { ...approvedIn(db), ...countsIn(db), ...shapeIn(db), ...withheldIn(db) };
+}
+
+type Approved = Pick<Guarding, 'approve' | 'exempt' | 'follow'>;
+
+function approvedIn(db: Database): Approved {
+  const approve = db.prepare(
+    `update temp.planned set approved = @plan
+     where guard is not null and approved is null
+       and exists (
+         select 1 from held_plan s join held h on h.batch = s.batch
+         where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
+           and h.op = planned.op and h.part = planned.part and h.guard = planned.guard
+           and h.target in ('', coalesce(planned.target, '')))
+       and not exists (
+         select 1 from change c
+         where c.kind = planned.kind and c.key = planned.key and c.op = planned.op
+           and c.part = planned.part and c.approved = @plan and c.planned_at >= @at
+           and c.state in ('sent', 'unknown', 'acked', 'rejected'))`,
+  );
+  const exempt = db.prepare(
+    `update temp.planned set approved = '${exempted}' where guard = ? and approved is null`,
+  );
+  const follow = db.prepare(
+    `update temp.planned set approved = (
+       select p.approved from temp.passed p
+       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)
+     where guard is not null and approved is null`,
+  );
+  return {
+    approve: (approval) => void approve.run(approval),
+    exempt: (guard) => void exempt.run(guard),
+    follow: () => void follow.run(),
+  };
+}
+
+type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned' | 'wanted'>;
+
+function countsIn(db: Database): Counts {
+  const fresh = db.prepare<{ guard: string }, { n: number }>(
+    `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
+  );
+  const counts = db.prepare<[string, string], { n: number; approved: number }>(
+    `select count(*) n, coalesce(sum(approved is not null), 0) approved from (
+       select kind, key, max(approved) approved from (
+         select kind, key, approved from temp.planned where guard = ? and held = 0
+         union all select kind, key, approved from temp.passed where guard = ?)
+       group by kind, key)`,
+  );
+  const sent = db.prepare<[string, number, string], { n: number }>(
+    `select count(*) n from (
+       select distinct kind, key from change indexed by change_by_guard
+       where guard = ? and sent_at >= ? and run <> ? and approved is null
+         and state in ('sent', 'unknown', 'acked'))`,
+  );
+  const owned = db.prepare<[string], { n: number }>(
+    `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
+  );
+  const wanted = db.prepare<[string], { n: number }>(
+    `select count(distinct key) n from temp.desired where kind = ? and wants and reason is null`,
+  );
+  return {
+    fresh: (guard) => fresh.get({ guard })?.n ?? 0,
+    counts(guard) {
+      const { n, approved } = counts.get(guard, guard) ?? { n: 0, approved: 0 };
+      return { all: n, unapproved: n - approved };
+    },
+    sentSince: (guard, since, run) => sent.get(guard, since, run)?.n ?? 0,
+    owned: (kind) => owned.get(kind)?.n ?? 0,
+    wanted: (kind) => wanted.get(kind)?.n ?? 0,
+  };
+}
+
+function shapeIn(db: Database): Pick<Guarding, 'domains' | 'ids'> {
+  const domains = db.prepare<{ guard: string }, { n: number; first: string | null }>(
+    `select count(distinct ${domainOf}) n, min(${domainOf}) first
+     from temp.planned where ${isNew}`,
+  );
+  const share = db.prepare<[string, string], { part: number | null }>(
+    `select avg(${domainOf} = ?) part from recorded where kind = ? and ownership <> 'noted'`,
+  );
+  const ids = db.prepare<{ guard: string; kind: string }, { fresh: number }>(
+    `select exists (
+       select 1 from temp.planned where ${isNew} and planned.kind = o.kind and planned.key = o.key
+     ) fresh
+     from origin o join recorded r on r.kind = o.kind and r.key = o.key
+     where o.kind = @kind order by length(o.id), o.id`,
+  );
+  return {
+    domains(guard, kind) {
+      const { n = 0, first } = domains.get({ guard }) ?? {};
+      return { domains: n, ownedShare: share.get(first ?? '', kind)?.part ?? 0 };
+    },
+    *ids(guard, kind) {
+      for (const { fresh } of ids.iterate({ guard, kind })) yield fresh === 1;
+    },
+  };
+}
+
+type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids'>;
+
+function withheldIn(db: Database): Withheld {
+  const columns = 'kind, key, op, part, target, body, phase, guard';
+  const mark = db.prepare(`update temp.planned set held = 1 where ${isNew}`);
+  const keep = db.prepare(
+    `insert into temp.withheld (${columns})
+     select ${columns} from temp.planned where guard = ? and held = 1`,
+  );
+  const pass = db.prepare(
+    `insert or ignore into temp.passed (guard, kind, key, approved)
+     select guard, kind, key, max(approved) from temp.planned
+     where guard is not null and held = 0 group by guard, kind, key`,
+  );
+  const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
+  const empty = db.prepare('delete from temp.withheld');
+  const all = db.prepare<[], Omit<Change, 'target'> & { target: string | null }>(
+    `select ${columns} from temp.withheld order by phase, kind, key, rowid`,
+  );
+  const count = db.prepare<[string], { n: number }>(
+    `select count(*) n from (select distinct kind, key from temp.withheld where guard = ?)`,
+  );
+  const ops = db.prepare<[string], { op: Change['op']; n: number }>(
+    'select op, count(*) n from temp.withheld where kind = ? group by op',
+  );
+  const passing = db.prepare<[], { n: number }>(
+    'select count(*) n from temp.planned where held = 0',
+  );
+  const forget = db.prepare('delete from temp.withheld where kind = ? and key = ?');
+  return {
+    withhold(guard) {
+      mark.run({ guard });
+      keep.run(guard);
+    },
+    pass: () => void pass.run(),
+    release(plan) {
+      free.run(plan);
+      empty.run();
+      pass.run();
+    },
+    *withheld() {
+      for (const row of all.iterate()) yield { ...row, target: row.target ?? undefined };
+    },
+    countWithheld: (guard) => count.get(guard)?.n ?? 0,
+    withheldOps: (kind) => ops.all(kind),
+    countPassing: () => passing.get()?.n ?? 0,
+    forget: (kind, key) => void forget.run(kind, key),
+  };
+}

@@ -1,0 +1,123 @@
+import type { Database } from 'better-sqlite3';
+import type { Change, GuardClass } from '../model/change.ts';
+import type { KindName } from '../model/record.ts';
+
+/**
+ * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
+ * Plans that hold the same changes share one batch of them.
+ */
+export interface HeldPlans {
+  /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
+  clear(mode: string): void;
+  /** … or this, which `batch` names by its content; `at` in milliseconds since the epoch. */
+  keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
+  /** Undefined: nothing was ever held under this hash, as far as is known. */
+  get(plan: string): HeldPlan | undefined;
+  /** What is held now. */
+  current(): HeldPlan[];
+  /** The first of its changes. */
+  changes(plan: string, count: number): HeldChange[];
+  /** Consents to what was shown under this hash; once more, once that has ended. */
+  approve(plan: string, at: number): void;
+  /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
+  approvals(since: number): Approval[];
+  end(plan: string, at: number): void;
+  /** Forgets what was first held before then and no longer is, and approvals as old. */
+  prune(before: number): void;
+}
+
+export interface HeldPlan {
+  plan: string;
+  /** Since when any of it has been held; milliseconds since the epoch. */
+  since: number;
+  /** People. */
+  held: Record<GuardClass, number>;
+}
+
+export type HeldChange = Pick<Change, 'op' | 'part'> & { kind: KindName; key: string };
+
+export interface Approval {
+  plan: string;
+  /** Milliseconds since the epoch. */
+  at: number;
+}
+
+interface Stored {
+  plan: string;
+  since: number;
+  deletes: number;
+  optIns: number;
+}
+
+const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
+  where h.batch = s.batch and h.guard = '${guard}')`;
+
+/** One of its changes may have been held under other plans before. */
+const since = `(select min(e.at) from held_plan e where e.batch in (
+  select o.batch from held h
+    join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
+  where h.batch = s.batch))`;
+
+const told = `select s.plan, ${since} since, ${people('delete')} deletes,
+  ${people('opt_in')} optIns from held_plan s`;
+
+export function heldIn(db: Database): HeldPlans {
+  const clear = db.prepare(
+    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')`,
+  );
+  const keepBatch = db.prepare(
+    `insert or ignore into held (batch, kind, key, op, part, target, guard)
+     select ?, kind, key, op, part, coalesce(target, ''), guard from temp.withheld`,
+  );
+  const keepPlan = db.prepare(
+    `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
+     on conflict (plan) do update set batch = @batch, mode = @mode, current = 1`,
+  );
+  const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
+  const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);
+  const changes = db.prepare<[string, number], HeldChange>(
+    `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
+  );
+  return {
+    clear: (mode) => void clear.run({ mode }),
+    keep(plan) {
+      keepBatch.run(plan.batch);
+      keepPlan.run(plan);
+    },
+    get: (plan) => get.all(plan).map(fromStored)[0],
+    current: () => current.all().map(fromStored),
+    changes: (plan, count) => changes.all(plan, count),
+    ...approvalsIn(db),
+  };
+}
+
+function approvalsIn(db: Database): Pick<HeldPlans, 'approve' | 'approvals' | 'end' | 'prune'> {
+  const approve = db.prepare(
+    `insert into approval (plan, at) values (@plan, @at)
+     on conflict (plan) do update set at = @at, ended_at = null`,
+  );
+  const approvals = db.prepare<[number], Approval>(
+    'select plan, at from approval where ended_at is null and at > ? order by at, plan',
+  );
+  const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
+  const pruneBatches = db.prepare(
+    'delete from held where batch not in (select batch from held_plan)',
+  );
+  const pruneApprovals = db.prepare('delete from approval where at < ?');
+  return {
+    approve: (plan, at) => void approve.run({ plan, at }),
+    approvals: (after) => approvals.all(after),
+    end: (plan, at) => void end.run(at, plan),
+    prune(before) {
+      prunePlans.run(before);
+      pruneBatches.run();
+      pruneApprovals.run(before);
+    },
+  };
+}
+
+function fromStored({ plan, since: from, deletes, optIns }: Stored): HeldPlan {
+  return { plan, since: from, held: { delete: deletes, opt_in: optIns } };
+}

@@ -1,0 +1,46 @@
+/** What the sending of one kind's changes shares, and how fresh it is. */
+import type { LimitFunction } from 'p-limit';
+import type { JournaledChange } from '../model/change.ts';
+import type { Kind, Known } from '../kind/kind.ts';
+import type { Brake } from './brake.ts';
+import type { Run } from './mirror.ts';
+import type { Knowledge } from './states.ts';
+import type { Tally } from './tally.ts';
+
+export interface Applying {
+  run: Run;
+  kind: Kind;
+  known: Knowledge;
+  brake: Brake;
+  tally: Tally;
+  /** What is looked at again goes through here, one after the other. */
+  again: LimitFunction;
+  /** Puts what was decided before the guards. */
+  sift(): void;
+  /** How many changes the plan holds. */
+  planned: number;
+}
+
+/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
+const freshMs = 15 * 60_000;
+
+/** When this run was last shown the record. Earlier runs had clocks of their own. */
+export function knownOf(
+  { run, kind, known }: Applying,
+  change: JournaledChange,
+): Known & { at: number } {
+  const { recorded, staging } = run.snapshot;
+  const listed = known.listing?.complete ? known.listing.at : 0;
+  const looked = staging.lookedAt(kind.name, change.key);
+  const alone = typeof looked === 'number' ? looked : 0;
+  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
+  const at = Math.max(listed, alone, sighted);
+  const before = recorded.get(kind.name, change.key);
+  const partial = known.listing?.complete === false && alone === 0;
+  return { recorded: before, fresh: isFresh(run, at), partial, at, signal: run.abort };
+}
+
+/** Seen in this run, and not too long ago. */
+export function isFresh(run: Run, at: number): boolean {
+  return at >= run.startedAt && run.clock.now() - at < freshMs;
+}

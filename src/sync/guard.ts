@@ -1,0 +1,64 @@
+/**
+ * Puts what was decided before the guards: what they hold is neither journaled nor sent, is planned
+ * again by every run, and is kept under the hash of the plan that showed it until a person approves
+ * it.
+ */
+import type { GuardClass } from '../model/change.ts';
+import { explainHeld, judge, weekMs, type Rush } from '../plan/guard.ts';
+import type { Guarding } from '../snapshot/guarding.ts';
+import { approveOwn, guardedKind as kind, isFirstLoad } from './approval.ts';
+import type { Course } from './course.ts';
+
+const classes: readonly GuardClass[] = ['delete', 'opt_in'];
+
+/** One round of decisions, or a record that was decided upon again. */
+export function guard(course: Course): void {
+  const { run, approvals } = course;
+  const { guarding } = run.snapshot;
+  run.snapshot.stage(() => {
+    guarding.follow();
+    approvals.forEach(guarding.approve);
+    for (const of of classes) guardOne(course, of);
+    guarding.pass();
+  });
+  if (course.rounds === 0) approveOwn(course);
+  course.rounds += 1;
+}
+
+function guardOne(course: Course, of: GuardClass): void {
+  const { run, held, plan } = course;
+  const { guarding } = run.snapshot;
+  if (of === 'opt_in' && isFirstLoad(run)) guarding.exempt(of);
+  const fresh = guarding.fresh(of);
+  if (fresh === 0) return;
+  const rush = rushOf(course, of, fresh);
+  const limit = run.guards[of];
+  const found = held.get(of) ?? judge(rush, limit);
+  if (!found) return;
+  held.set(of, found);
+  guarding.withhold(of);
+  // In later rounds a few join those who were told about.
+  const told = { ...rush, fresh: guarding.countWithheld(of) };
+  const fault = explainHeld(found, told, { limit, plan: plan?.hash ?? '' });
+  course.tally.held({ kind, key: of, class: 'held', part: '', ...fault });
+}
+
+function rushOf(course: Course, of: GuardClass, fresh: number): Rush {
+  const { run } = course;
+  const { guarding } = run.snapshot;
+  const since = run.clock.now() - weekMs;
+  course.population[of] ??= of === 'delete' ? guarding.owned(kind) : guarding.wanted(kind);
+  return {
+    guard: of,
+    fresh,
+    ...guarding.counts(of),
+    week: guarding.sentSince(of, since, run.id),
+    of: course.population[of],
+    shape: () => ({ ...guarding.domains(of, kind), ids: guarding.ids(of, kind) }),
+  };
+}
+
+/** People who are held, by class. */
+export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
+  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
+}

@@ -1,0 +1,98 @@
+/** What is known of one kind, and of one record of it, when it is decided upon. */
+import type { DesiredRow, Key, ObservedRow } from '../model/record.ts';
+import type { Kind, States } from '../kind/kind.ts';
+import type { Run } from './mirror.ts';
+import type { Listing } from './observe.ts';
+import { whoOf } from './remember.ts';
+
+/** What is known of one kind in this run. */
+export interface Knowledge {
+  /** Whether the reading of the source was certified. */
+  certified: boolean;
+  /** Undefined in a fast run: nothing was listed. */
+  listing: Listing | undefined;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
+  /** The name of what was read of the source. */
+  reading: string;
+  /** Whether the source is still that. */
+  still(): Promise<boolean>;
+  /** Whether it counts for how long somebody has not been named (README, people who left). */
+  absenceCounts: boolean;
+}
+
+/** Where nothing was read. */
+export const unknown: Knowledge = {
+  certified: false,
+  listing: undefined,
+  lost: new Set(),
+  reading: '',
+  still: () => Promise.resolve(false),
+  absenceCounts: false,
+};
+
+/** What is known of one record, of all that was read and recorded. */
+export function statesOf(
+  run: Run,
+  kind: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States {
+  const { staging, recorded, absences } = run.snapshot;
+  const observed = staging.observed(kind.name, key);
+  const looked = staging.lookedAt(kind.name, key);
+  const listed = known.listing?.complete;
+  const desired = staging.desired(kind.name, key);
+  return {
+    key,
+    desired,
+    recorded: recorded.get(kind.name, key),
+    former: formerOf(run, kind, { key, known, desired, observed }),
+    successors: observed.length > 0 || looked ? successorsOf(run, kind, { key, known }) : [],
+    entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
+    observed,
+    sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
+    certified: known.certified,
+    absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
+    mayDelete: known.listing?.complete === true && !run.firstLoad,
+    at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
+    by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
+    lost: known.lost,
+  };
+}
+
+interface Read {
+  key: Key;
+  known: Knowledge;
+  desired: readonly DesiredRow[];
+  observed: readonly ObservedRow[];
+}
+
+/** Under which other keys the record was known: by the platform's id, or by the source's. */
+function formerOf(
+  { snapshot }: Run,
+  kind: Kind,
+  { key, known, desired, observed: [first] }: Read,
+): States['former'] {
+  const { staging, recorded } = snapshot;
+  const renamed = first && recorded.ofId(kind.name, first.id, key);
+  const replaced = renamed && staging.desired(kind.name, renamed.key).length === 0;
+  const takenOver = renamed && (!kind.keyedById || (replaced && known.certified)) ? [renamed] : [];
+  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
+  return [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)].map((row) => ({
+    row,
+    seen: staging.observed(kind.name, row.key),
+  }));
+}
+
+function successorsOf(
+  { snapshot }: Run,
+  { name }: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States['successors'] {
+  const { staging, recorded } = snapshot;
+  if (!known.certified || !known.listing || staging.desired(name, key).length > 0) return [];
+  return recorded.successors(name, key).map((next) => ({
+    desired: staging.desired(name, next),
+    recorded: recorded.get(name, next),
+  }));
+}

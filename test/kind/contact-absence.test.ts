@@ -1,0 +1,155 @@
+/** Who left the CRM, row by row: what is due, what may be deleted, and of whom. */
+import { describe, expect, test } from 'vitest';
+import { recordedBody } from '../../src/kind/contact/record.ts';
+import type { States } from '../../src/kind/kind.ts';
+import { desireContact } from '../../src/kind/contact/desire.ts';
+import { ANN, remembered, shown, steps, wish } from './person.ts';
+import { fields, LATER, open, states } from './stage.ts';
+
+const hour = 3_600_000;
+const absent = (readings: number, hours: number) => ({
+  readings,
+  firstAt: LATER - hours * hour,
+  lastAt: LATER,
+});
+const long = absent(2, 20);
+const there = {
+  recorded: remembered({ news: 'in' }),
+  observed: [shown({ news: 'opt_in' })],
+} satisfies Partial<States>;
+const optsOut = open({ contacts: { absent: 'opt_out' } }).contacts;
+const deletes = open({ contacts: { absent: 'opt_out' }, absence: { deletes: 'created' } }).contacts;
+const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
+
+const flagged = () => wish({ archived: 'yes' });
+const outside = (record: Record<string, unknown> = {}) =>
+  desireContact(
+    { ...fields, include: { fields: [], judge: () => ({ gives: false }) } },
+    { id: '2', email: ANN, newsletter: '', product: '', ...record },
+    '',
+  );
+const optOut = ['opt_out ch_news → con_1'];
+
+describe('policy.absent: opt_out', () => {
+  // prettier-ignore
+  test.each<[string, Partial<States>, string[]]>([
+    ['missing for long',                      { absence: long }, optOut],
+    ['missing in too few readings',           { absence: absent(1, 0) }, []],
+    ['missing in many, for too short a time', { absence: absent(9, 19.9) }, []],
+    ['missing, where it does not count',      { absence: undefined }, []],
+    ['missing from an uncertified reading',   { absence: long, certified: false }, []],
+    ['flagged',                               { desired: [flagged()] }, optOut],
+    ['flagged in an uncertified reading',     { desired: [flagged()], certified: false }, []],
+    ['flagged, and present beside it',        { desired: [flagged(), wish()] }, []],
+    ['out of scope for long',                 { desired: [outside()], absence: long }, optOut],
+    ['out of scope since now',                { desired: [outside()] }, []],
+    ['flagged, and out of scope beside it',   { desired: [flagged(), outside()] }, optOut],
+    ['flagged and out of scope in one',       { desired: [outside({ archived: 'yes' })] }, []],
+    ['out of scope, and present beside it',   { desired: [outside(), wish()], absence: long }, []],
+    ['an invalid record beside it',           { desired: [outside(), wish({ newsletter: 'eh' })], absence: long }, []],
+  ])('%s', (_, known, sent) => {
+    expect(steps(optsOut.decide(states({ ...there, ...known })))).toEqual(sent);
+  });
+
+  test('an opt-out that the CRM states is no opt-out for absence', () => {
+    const guards = (known: Partial<States>) =>
+      optsOut.decide(states({ ...there, ...known })).changes.map(({ guard }) => guard);
+    expect(guards({ absence: long })).toEqual(['delete']);
+    expect(guards({ desired: [wish({ newsletter: 'no' })] })).toEqual([undefined]);
+    expect(guards({ desired: [outside({ newsletter: 'no' })] })).toEqual([undefined]);
+    expect(guards({ desired: [wish({ product: 'yes' })] })).toEqual(['opt_in']);
+  });
+
+  test('of several contacts only ours', () => {
+    const observed = ['con_0', 'con_1', 'con_2'].map((id) => shown({ id, news: 'opt_in' }));
+    const decision = optsOut.decide(states({ ...there, observed, absence: long }));
+    expect(steps(decision)).toEqual(optOut);
+  });
+
+  test('who is known only by an opt-out of a record out of scope is not ours', () => {
+    const desired = [outside({ newsletter: 'no' })];
+    const observed = [shown({ news: 'opt_in', product: 'opt_in' })];
+    const { note, adopts, changes } = optsOut.decide(states({ desired, observed }));
+    expect({ sent: steps({ changes }), adopts, ownership: note?.ownership }).toEqual({
+      sent: optOut,
+      adopts: false,
+      ownership: 'noted',
+    });
+    for (const kind of [optsOut, deletesAll]) {
+      const next = states({
+        recorded: note,
+        observed: [shown({ product: 'opt_in' })],
+        absence: long,
+      });
+      expect(steps(kind.decide(next))).toEqual([]);
+    }
+    const named = optsOut.decide(states({ recorded: note, observed, desired: [wish()] }));
+    expect(named.note?.ownership).toBe('adopted');
+  });
+});
+
+describe('policy.deletes', () => {
+  const adopted = { ...there, recorded: { ...there.recorded, ownership: 'adopted' as const } };
+  const remove = ['delete  → con_1'];
+  const out = [shown({ news: 'opt_out' })];
+  const outByUs = { recorded: remembered({ news: 'us' }), observed: out };
+  const notIn = { recorded: remembered({}), observed: [shown()] };
+  const other = [shown({ id: 'con_9', news: 'opt_in' })];
+
+  // prettier-ignore
+  test.each<[string, Partial<States>, string[]]>([
+    ['created, missing for long',            { ...there, absence: long }, remove],
+    ['created, flagged',                     { ...there, desired: [flagged()] }, remove],
+    ['created, not missing for long',        { ...there, absence: absent(1, 0) }, []],
+    ['adopted',                              { ...adopted, absence: long }, optOut],
+    ['where the run may delete nobody',      { ...there, absence: long, mayDelete: false }, optOut],
+    ['without a certificate',                { ...there, desired: [flagged()], certified: false }, []],
+    ['foreign',                              { observed: there.observed, absence: long }, []],
+    ['not on the platform',                  { recorded: there.recorded, absence: long }, []],
+    ['only another contact is left of her',  { ...there, observed: other, absence: long }, []],
+    ['not subscribed, nothing known of why', { ...notIn, absence: long }, remove],
+    ['opted out by us',                      { ...outByUs, absence: long }, remove],
+  ])('created: %s', (_, known, sent) => {
+    expect(steps(deletes.decide(states(known)))).toEqual(sent);
+  });
+
+  test('owned: whom we adopted too', () => {
+    expect(steps(deletesAll.decide(states({ ...adopted, absence: long })))).toEqual(remove);
+  });
+
+  test('an opt-out that a flagged record states goes first: the delete may be held', () => {
+    const desired = [wish({ archived: 'yes', do_not_mail: 'yes' })];
+    const decision = deletes.decide(states({ ...there, desired }));
+    expect(steps(decision)).toEqual([...optOut, ...remove]);
+    expect(decision.changes.map(({ guard }) => guard)).toEqual([undefined, 'delete']);
+  });
+
+  test.each([
+    ['left the channel', { recorded: remembered({ news: 'platform' }), observed: [shown()] }],
+    ['is shown out of it', { ...there, observed: [shown({ news: 'opt_out' })] }],
+    ['left all mail', { ...there, observed: [shown({ news: 'opt_in', status: 'unsubscribed' })] }],
+  ])('who %s is kept: with her record the memory would go', (_, known) => {
+    expect(steps(deletes.decide(states({ ...known, absence: long })))).not.toContain(remove[0]);
+  });
+
+  test('a contact that took the place of the one we created is not one we created', () => {
+    const observed = [shown({ id: 'con_9', news: 'opt_in' })];
+    const { note } = deletes.decide(states({ ...there, observed, desired: [wish()] }));
+    expect(note).toMatchObject({ id: 'con_9', ownership: 'adopted' });
+    expect(steps(deletes.decide(states({ recorded: note, observed, absence: long })))).toEqual([
+      'opt_out ch_news → con_9',
+    ]);
+  });
+
+  test('several contacts, the opt-out of one acknowledged: ours stays ours', () => {
+    const observed = [shown({ news: 'opt_in' }), shown({ id: 'con_2', news: 'opt_in' })];
+    const desired = [wish({ newsletter: 'no' })];
+    const { note, changes } = deletes.decide(states({ ...there, observed, desired }));
+    const other = changes.find(({ target }) => target === 'con_2');
+    const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
+    const row = other && deletes.acknowledge(note, other, ack);
+    expect(row).toMatchObject({ id: 'con_1', ownership: 'created' });
+    const { contacts } = recordedBody.parse(JSON.parse(row?.body ?? ''));
+    expect(contacts.map(({ id }) => id).toSorted()).toEqual(['con_1', 'con_2']);
+  });
+});

@@ -1,0 +1,97 @@
+/** The table of the guards, row by row, and what a person reads of each. */
+import { describe, expect, test } from 'vitest';
+import { explainHeld, judge, type Held, type Limit, type Rush } from '../../src/plan/guard.ts';
+
+const limit: Limit = { percent: 10, floor: 10 };
+
+interface Asked extends Partial<Omit<Rush, 'shape'>> {
+  domains?: number;
+  ownedShare?: number;
+  ids?: boolean[];
+}
+
+/** Of a thousand people; new ones are all there are, unless it is said otherwise. */
+function rush({ domains = 2, ownedShare = 0.5, ids = [], ...asked }: Asked): Rush {
+  const { fresh = 0 } = asked;
+  return {
+    guard: 'delete',
+    fresh,
+    all: fresh,
+    unapproved: fresh,
+    week: 0,
+    of: 1000,
+    shape: () => ({ domains, ownedShare, ids }),
+    ...asked,
+  };
+}
+
+const row = (...lengths: number[]): boolean[] =>
+  lengths.flatMap((length) => [false, ...Array.from({ length }, () => true)]);
+
+// prettier-ignore
+const table: [what: string, asked: Asked, by: Held['by'] | undefined][] = [
+  ['nobody new, whatever was approved',          { fresh: 0, all: 500, week: 900 },                undefined],
+  ['the limit in one run',                       { fresh: 100 },                                   undefined],
+  ['one more',                                   { fresh: 101 },                                   'run'],
+  ['the floor, where the percentage is less',    { fresh: 10, of: 20 },                            undefined],
+  ['one more than the floor',                    { fresh: 11, of: 20 },                            'run'],
+  ['approved and new together over it',          { fresh: 1, all: 101, unapproved: 1 },            'run'],
+  ['approved and new together within it',        { fresh: 1, all: 100, unapproved: 1 },            undefined],
+  ['twice the limit in seven days',              { fresh: 50, week: 150 },                         undefined],
+  ['one more in seven days',                     { fresh: 51, week: 150 },                         'week'],
+  ['… approved ones do not count there',         { fresh: 1, all: 90, unapproved: 1, week: 199 },  undefined],
+  ['… those let through before do',     { fresh: 9, all: 90, unapproved: 60, week: 150 }, 'week'],
+  ['all of one domain',                          { fresh: 11, domains: 1 },                        'domain'],
+  ['… not above the floor',                      { fresh: 10, domains: 1 },                        undefined],
+  ['… where nearly everybody is',                { fresh: 11, domains: 1, ownedShare: 0.9 },       undefined],
+  ['… people who come in',                       { fresh: 11, domains: 1, guard: 'opt_in' },       undefined],
+  ['as many in a row as a page has',             { fresh: 100, ids: row(100) },                    'block'],
+  ['… at the end, beside others',                { fresh: 210, of: 5000, ids: row(3, 7, 200) },    'block'],
+  ['… followed by others',                       { fresh: 260, of: 5000, ids: row(250, 10) },      'block'],
+  ['one less', { fresh: 99, ids: row(99) },                      undefined],
+  ['as many, and not in a row',                  { fresh: 100, ids: row(60, 40) },                 undefined],
+  ['a row, and people who come in',              { fresh: 100, ids: row(100), guard: 'opt_in' },   undefined],
+];
+
+test.each(table)('%s', (_, asked, by) => {
+  expect(judge(rush(asked), limit)?.by).toBe(by);
+});
+
+test('the shape is looked at only where it may matter', () => {
+  const never = (): never => {
+    throw new Error('looked');
+  };
+  expect(judge({ ...rush({ fresh: 10 }), shape: never }, limit)).toBeUndefined();
+  expect(judge({ ...rush({ fresh: 101 }), shape: never }, limit)?.by).toBe('run');
+});
+
+test('a limit of nothing holds everybody', () => {
+  expect(judge(rush({ fresh: 1 }), { percent: 0, floor: 0 })?.by).toBe('run');
+});
+
+describe('what is told', () => {
+  const told = (asked: Asked) => {
+    const asks = rush(asked);
+    const held = judge(asks, limit);
+    return held && explainHeld(held, asks, { limit, plan: 'cafe' });
+  };
+  test.each([
+    [
+      { fresh: 101 },
+      /101 people who left .* more than 100 in one run \(the greater of 10 and 10 % of 1000/,
+    ],
+    [
+      { fresh: 1, all: 101, unapproved: 1 },
+      /1 person who left .* with 100 others of this run more than 100/,
+    ],
+    [{ fresh: 51, week: 150 }, /with 150 of the last seven days more than twice 100/],
+    [{ fresh: 11, domains: 1 }, /one mail domain/],
+    [{ fresh: 100, ids: row(100) }, /100 of them stand in a row/],
+    [{ fresh: 101, guard: 'opt_in' as const }, /101 people would be created or opted in/],
+  ])('%j', (asked, reason) => {
+    const fault = told(asked);
+    expect(fault?.reason).toMatch(reason);
+    expect(fault?.fix).toMatch(/^often .*; see `crm-mirror plan`.*`crm-mirror approve cafe`$/);
+    expect(`${fault?.reason} ${fault?.fix}`).not.toContain('\n');
+  });
+});
