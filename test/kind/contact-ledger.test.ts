@@ -30,7 +30,9 @@ describe('what enters', () => {
     [remembered({ seen: shown({ status: 'gone fishing' }) }), ['* unsubscribed con_1']],
     [remembered({ seen: shown({ suppressionReason: 'bounce' }) }), ['* bounce con_1']],
     [remembered({ seen: shown({ suppressionReason: 'Complaint' }) }), ['* complaint con_1']],
-    [remembered({ seen: shown({ suppressionReason: 'bounced' }) }), ['* suppressed con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'Hard bounce' }) }), ['* bounce con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'spam, bounced' }) }), ['* complaint con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'by hand' }) }), ['* suppressed con_1']],
     [
       remembered({ seen: shown({ status: 'blocked', suppressedAt: '2026-01-01T00:00:00Z' }) }),
       ['* blocked con_1', '* suppressed con_1'],

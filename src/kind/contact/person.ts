@@ -118,8 +118,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
   const { states, contacts } = facts;
   const { verdict } = judge(facts, channel);
-  const isOurs = verdict.row === 3 || verdict.row === beyond.movedAway;
-  const about = isOurs ? oursOf(contacts, states.recorded) : contacts;
+  const about = verdict.row === 3 ? oursOf(contacts, states.recorded) : contacts;
   act(decision, verdict, { key: states.key, channel, contacts: about });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
