@@ -115,7 +115,8 @@ function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
 }
 
 function lookOn({ snapshot: path, ledger }: Config): Opened {
-  const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
+  const now = systemClock.now();
+  const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
   try {
     return { snapshot, ledger: lookIntoLedger(ledger, snapshot.meta.get(ledgerName)), notes: [] };
   } catch (error) {

@@ -94,12 +94,14 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
-    const { writes, agrees } = wanted;
+    const { writes, firstLoad, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = await modeNow(mirror, wanted.mode, shell);
     const summary = await run(mirror, {
       mode,
       writes,
+      firstLoad,
+      approve,
       only,
       stop,
       abort,

@@ -135,18 +135,22 @@ function undamaged<T>(path: string, work: () => T): T {
 /**
  * Opens the snapshot at `path` for looking, beside whoever writes it; nothing in it can be changed.
  * Undefined when there is none yet, or one that is just being made. One of an older version is
- * brought up to date first. Throws as `openSnapshot` does.
+ * brought up to date first. `checkedAt` (milliseconds since the epoch) has it checked when that is
+ * due. Throws as `openSnapshot` does.
  */
-export function lookInto(path: string): Snapshot | undefined {
-  return existsSync(path) ? undamaged(path, () => lookAt(path)) : undefined;
+export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
+  return existsSync(path) ? undamaged(path, () => lookAt(path, checkedAt)) : undefined;
 }
 
-function lookAt(path: string): Snapshot | undefined {
+function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefined {
   const db = new Database(path, { readonly: true, timeout: patienceMs });
   const patiently = waiterFor(db, path, 'snapshot');
   try {
     const version = patiently(() => versionOf(db, path));
-    if (version === migrations.length) return patiently(() => snapshotOf(db, { path, patiently }));
+    if (version === migrations.length) {
+      if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
+      return patiently(() => snapshotOf(db, { path, patiently }));
+    }
     db.close();
     return version === 0 ? undefined : renewed(path);
   } catch (error) {

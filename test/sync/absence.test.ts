@@ -156,14 +156,18 @@ describe('policy.deletes', () => {
     expect(sent(world)).toEqual([]);
   });
 
-  test('who left on the platform keeps the record that says so', async () => {
+  test('who left on the platform and was deleted since stays out when the CRM names them again', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     world.emulator.dashboard.leave(bob.email, 'ch_news');
     await leave(world, [eve]);
-    expect((await world.sync()).contacts.applied).toMatchObject({ delete: 1 });
-    world.people([bob, eve]);
-    await world.sync();
-    expect(world.shown(bob.email)).toEqual({ ch_news: 'opt_out' });
+    expect((await world.sync()).contacts.applied).toMatchObject({ delete: 2 });
+    world.people([ann, bob, eve]);
+    expect((await world.sync()).contacts).toMatchObject({
+      applied: { create: 1 },
+      conflicts: 1,
+    });
+    expect(world.shown(bob.email)).toBeUndefined();
+    expect(world.shown(ann.email)).toEqual({ ch_news: 'opt_in' });
   });
 
   test('somebody who signed up after we vanished from there is not ours', async () => {

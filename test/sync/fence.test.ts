@@ -25,7 +25,11 @@ interface Place extends World {
 async function arranged(): Promise<Place> {
   const world = await createWorld({ kinds: ['contact'] });
   world.people(people);
-  return { ...world, file: world.config(), path: join(world.folder, 'cli/snapshot.sqlite') };
+  return {
+    ...world,
+    file: world.config({ timeoutMs: 8_000 }),
+    path: join(world.folder, 'cli/snapshot.sqlite'),
+  };
 }
 
 /** Runs a process up to its n-th enrolment: that and all later ones wait for the door to open. */
