@@ -6,7 +6,7 @@ import { keyIn, isUnsound, type CrmRecord, type Reading } from './crm.ts';
 import type { Story } from './story.ts';
 
 /** The least time between two readings, by the clock of the mirror. */
-export const absentForMs = 20 * 3_600_000;
+const absentForMs = 20 * 3_600_000;
 
 export interface ReadBy {
   mode: 'full' | 'fast';
