@@ -19,6 +19,7 @@ import { contradict, statedAt, strictest, strictestOf, type Wish } from './stric
 import {
   observedBody,
   recordedBody,
+  type Membership,
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
@@ -96,10 +97,10 @@ function factsOf(states: States, rules: PersonRules): Facts {
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
-  const { states, rules, person, desired, recorded, contacts } = facts;
+  const { states, rules, person, desired, contacts } = facts;
   const known = {
     desired: desired.get(channel) ?? null,
-    recorded: recorded?.channels[channel],
+    recorded: recordedIn(facts, channel),
     observed: strictestOf(contacts, channel),
     newer: rules.policy.resubscribe === 'newer' && outweighs(facts, channel),
   };
@@ -198,12 +199,22 @@ function markEnrolments(decision: Decision, { states, desired, recorded, shown }
   decision.changes = decision.changes.map(mark);
 }
 
+/** Our opt-out was made on a contact that we know: one that stands on another is not ours. */
+function recordedIn({ recorded, contacts }: Facts, channel: string): Membership | undefined {
+  const membership = recorded?.channels[channel];
+  if (membership?.is !== 'opt_out' || membership.by !== 'us') return membership;
+  const isOther = ({ id, channels }: ObservedContact): boolean =>
+    channels[channel] === 'opt_out' && !recorded?.contacts.some((known) => known.id === id);
+  return contacts.some(isOther) ? undefined : membership;
+}
+
 /** What is recorded of a channel by what is seen of it now. */
-function seenNow({ states, recorded, shown, contacts }: Facts, channel: string) {
+function seenNow(facts: Facts, channel: string): Membership | undefined {
+  const { states, recorded, shown, contacts } = facts;
   const known = recorded?.contacts ?? [];
   const isKnown = (contact: ObservedContact): boolean =>
     known.some(({ id, changed }) => id === contact.id && changed === contact.changed);
-  return seen(recorded?.channels[channel], strictestOf(contacts, channel), {
+  return seen(recordedIn(facts, channel), strictestOf(contacts, channel), {
     present: contacts.length > 0,
     before: states.recorded?.seenAt ?? null,
     by: states.by,
