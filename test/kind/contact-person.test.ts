@@ -103,6 +103,14 @@ describe('several contacts of one address', () => {
       expect(steps(next)).toEqual([]);
     }
   });
+  test('an opt-out on another contact than the one we opted out is not ours to take back', () => {
+    const recorded = remembered({ news: 'us' });
+    const observed = [shown({ id: 'con_2', news: 'opt_out' })];
+    const decision = decide({ desired: [inNews()], recorded, observed });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(channelsOf(decision.note)[NEWS]).toMatchObject({ is: 'opt_out', by: 'platform' });
+  });
   test('who left as one of them is not made anew after all of them vanished', () => {
     const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2', status: 'unsubscribed' })];
     const { note } = strict.decide(states({ desired: [inNews()], observed }));

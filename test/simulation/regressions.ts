@@ -195,6 +195,21 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'an opt-out on a new contact of the address passed for ours, and was taken back',
+    stories: [
+      told(
+        [{ ...wanted, wishes: ['no', '1'], platform: 'subscribed', shown: ['in', 'in'] }],
+        [
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+        ],
+      ),
+    ],
+  },
+  {
     found: 'of two contacts of one address a listing without proof showed one, who was opted in',
     stories: Array.from({ length: 10 }, (_, chance) =>
       told(

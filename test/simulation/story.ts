@@ -177,7 +177,7 @@ const step = fc.oneof(
 );
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** In the end some leave the CRM, and it is read twice, a day apart: chance would take long. */
+/** In the end some leave the CRM, and it is read twice, a day apart: seldom by chance. */
 const farewell = fc.record({
   who: fc.uniqueArray(fc.nat({ max: 6 }), { minLength: 1, maxLength: 3 }),
   does: pick(['is removed', 'is removed', 'is flagged as deleted']),

@@ -73,6 +73,19 @@ function leftReplaced(
   return isTheirs(channels[replaced]);
 }
 
+/** Our opt-out was made on a contact that we know: one that stands on another is not ours. */
+export function recordedIn(
+  recorded: RecordedContact | undefined,
+  contacts: readonly ObservedContact[],
+  channel: string,
+): Membership | undefined {
+  const membership = recorded?.channels[channel];
+  if (membership?.is !== 'opt_out' || membership.by !== 'us') return membership;
+  const isOther = ({ id, channels }: ObservedContact): boolean =>
+    channels[channel] === 'opt_out' && !recorded?.contacts.some((known) => known.id === id);
+  return contacts.some(isOther) ? undefined : membership;
+}
+
 /**
  * What is recorded of her channels by what her contacts show. Of a channel that was replaced only
  * what is shown counts: it may be gone, and nobody has left it by that.
@@ -84,7 +97,7 @@ export function memberships(
 ): RecordedContact['channels'] {
   const all = { ...recorded?.channels };
   for (const channel of channels) {
-    const is = seen(all[channel], strictestOf(contacts, channel), sight);
+    const is = seen(recordedIn(recorded, contacts, channel), strictestOf(contacts, channel), sight);
     if (is) all[channel] = is;
   }
   for (const channel of new Set(replaces.values())) {

@@ -19,7 +19,7 @@ import {
 import { leftSince } from './left.ts';
 import { hasMoved } from './moved.ts';
 import { fingerprintOf } from './observe.ts';
-import { guarded, memberships, outgrown, pastOf, type Channels } from './past.ts';
+import { guarded, memberships, outgrown, pastOf, recordedIn, type Channels } from './past.ts';
 import { forbids, isOver, newsOfSight } from './remember.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -130,7 +130,7 @@ export function judge(facts: Facts, channel: string): { asked: ChannelStates; ve
   const { states, rules, person, desired, recorded, contacts } = facts;
   const asked = {
     desired: desired.get(channel) ?? null,
-    recorded: recorded?.channels[channel],
+    recorded: recordedIn(recorded, contacts, channel),
     observed: strictestOf(contacts, channel),
     newer: newerWill(facts, channel) !== undefined,
   };
