@@ -8,9 +8,10 @@ import type { Delivery } from '../../src/emulator/fault/kinds.ts';
 import { Unavailable } from '../../src/model/errors.ts';
 import type { Answer, Request, Send } from '../../src/model/exchange.ts';
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import { checkArrival, Wrong, type Outing } from './checkers.ts';
+import { checkArrival } from './checkers.ts';
+import type { Known, Outing } from './known.ts';
 import type { Life } from './life.ts';
-import type { Memories } from './memory.ts';
+import type { Judge } from './rules.ts';
 import type { RunStep } from './story.ts';
 import { asked } from './asked.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
@@ -20,21 +21,24 @@ export const timeoutMs = 10_000;
 
 export interface Wire {
   send: Send;
-  /** Requests that have left, and those among them that something happened to. */
-  counts(): { left: number; disturbed: number };
+  /** Requests that have left, those that something happened to, and what they wrote. */
+  counts(): Traffic;
+}
+
+export interface Traffic {
+  left: number;
+  disturbed: number;
+  /** Requests to change something that have reached the platform. */
+  writes: number;
 }
 
 export interface WireOptions {
   world: World;
-  memories: Memories;
+  known: Known;
   unanswered: Unanswered;
   step: RunStep;
   life: Life;
   outing: Outing;
-  /** Enrolments that left and had no usable answer: address, channel, subscription. */
-  unheard: Set<string>;
-  /** It is a plan that is made: nothing may be written. */
-  dry: boolean;
   /** Told what became of each request. */
   log(line: string): void;
   /** What a checker found. */
@@ -42,10 +46,10 @@ export interface WireOptions {
 }
 
 export function createWire(options: WireOptions): Wire {
-  const { world, step, life, outing } = options;
+  const { world, step, life, outing, unanswered, found } = options;
+  const judge: Judge = (rule, wrong) => attempt(() => options.known.judge(rule, wrong), found);
   const random = seeded(world.story.chance + step.latency);
-  let left = 0;
-  let disturbed = 0;
+  const traffic: Traffic = { left: 0, disturbed: 0, writes: 0 };
 
   async function arrive(request: Request, trip: Trip): Promise<Delivery> {
     await world.clock.sleep(trip.there);
@@ -53,38 +57,34 @@ export function createWire(options: WireOptions): Wire {
     for (const { act } of acts) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
-      options.memories.notice();
+      options.known.memories.notice();
       // Nothing on the platform happens in the same millisecond as something else.
       await world.clock.sleep(1);
     }
     if (step.eaten === trip.nth) world.eat();
-    return receive(options, request, trip);
+    return receive(options, request, { ...trip, traffic });
   }
 
   const send: Send = async (request, signal) => {
-    if (outing.refused) options.found(new Wrong('something left after the key had been refused'));
     life.touch();
     signal?.throwIfAborted();
-    left += 1;
+    if (outing.refused) outing.leftRefused += 1;
+    traffic.left += 1;
+    const { left } = traffic;
     const fault = step.faults.find(({ nth }) => nth === left)?.fault;
-    if (fault !== undefined) disturbed += 1;
+    if (fault !== undefined) traffic.disturbed += 1;
     if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
     const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
     const enrols = enrolmentIn(request, world);
-    const known = enrols === undefined || options.unheard.has(enrols);
-    if (enrols !== undefined) options.unheard.add(enrols);
-    const settle = options.unanswered.leave(request, life, options.found);
+    const settle = unanswered.leave(request, enrols, judge);
     const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
     if (answer.status === 401) outing.refused = true;
     settle(answer);
     if (enrols !== undefined && answer.status < 300 && isReadable(answer))
-      outing.heard.push(enrols);
-    if (enrols !== undefined && !known && answer.status < 500 && isReadable(answer)) {
-      options.unheard.delete(enrols);
-    }
+      outing.answered.push(enrols);
     return answer;
   };
-  return { send, counts: () => ({ left, disturbed }) };
+  return { send, counts: () => traffic };
 }
 
 interface Trip {
@@ -136,9 +136,13 @@ async function exchange(
 }
 
 /** The platform takes the request, the witness sees what it does, the checkers judge it. */
-function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
-  const { world, memories, outing, life, unheard } = options;
-  const { clock, emulator, witness, story } = world;
+function receive(
+  options: WireOptions,
+  request: Request,
+  trip: Trip & { traffic: Traffic },
+): Delivery {
+  const { world, known, outing, life } = options;
+  const { emulator, witness } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
   const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
   const reads = request.method === 'GET';
@@ -147,14 +151,11 @@ function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
     const delivered = emulator.receive({ ...request, headers });
     const [entry] = emulator.world.requests(1);
     if (!entry || !reachesPlatform(entry)) return delivered;
-    if (options.dry) options.found(new Wrong('a plan wrote on the platform'));
+    trip.traffic.writes += 1;
     const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-    attempt(
-      () => checkArrival(arrival, { story, clock, witness, memories, unheard }),
-      options.found,
-    );
+    attempt(() => checkArrival(arrival, known), options.found);
     const { status, email, channelId } = entry;
-    if (status < 300 && email && channelId) memories.changed(email, channelId);
+    if (status < 300 && email && channelId) known.memories.changed(email, channelId);
     return delivered;
   });
   options.log(describe(emulator.world.requests(1)[0], trip));

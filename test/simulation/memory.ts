@@ -32,7 +32,7 @@ export interface Memories {
   /** A full run that began at `startedAt` has ended as it should. */
   conclude(reading: Reading, startedAt: number): void;
   /** What was acknowledged to a process that lived to write it down: address, channel, how. */
-  heard(enrolments: readonly string[]): void;
+  answered(enrolments: readonly string[]): void;
   /** We changed this subscription. */
   changed(key: string, channel: string): void;
 }
@@ -99,7 +99,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       }
     },
     changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
-    heard(enrolments) {
+    answered(enrolments) {
       for (const enrolment of enrolments) {
         const [key = '', channel = '', is] = enrolment.split(' ');
         const memory = own(key);

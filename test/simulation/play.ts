@@ -11,19 +11,27 @@ export interface Failure {
   wrong: string;
 }
 
-/** `failed` is told at once: a long run may be ended before its end. */
-export async function play(
-  seeds: Iterable<number>,
-  failed: (failure: Failure) => void,
-): Promise<Played> {
-  const played: Played = { seeds: 0, runs: 0, requests: 0, hours: 0 };
+export type News = { is: 'seed' } | ({ is: 'failure' } & Failure);
+
+/** Everything is told as it happens. */
+export async function play(seeds: Iterable<number>, heard: (news: News) => void): Promise<Played> {
+  let played: Played = total([]);
   for (const seed of seeds) {
-    const { wrong, runs, requests, hours } = await simulate(storyOf(seed));
-    played.seeds += 1;
-    played.runs += runs;
-    played.requests += requests;
-    played.hours += hours;
-    if (wrong) failed({ seed, wrong: wrong.message });
+    const { wrong, ...told } = await simulate(storyOf(seed));
+    played = total([played, { seeds: 1, ...told }]);
+    heard({ is: 'seed' });
+    if (wrong) heard({ is: 'failure', seed, wrong: wrong.message });
   }
   return played;
+}
+
+export function total(all: readonly Played[]): Played {
+  const sum = (of: (one: Played) => number): number =>
+    all.reduce((whole, one) => whole + of(one), 0);
+  return {
+    seeds: sum((one) => one.seeds),
+    runs: sum((one) => one.runs),
+    requests: sum((one) => one.requests),
+    hours: sum((one) => one.hours),
+  };
 }

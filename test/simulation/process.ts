@@ -8,12 +8,11 @@ import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
-import { Wrong, type Outing } from './checkers.ts';
+import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
-import { createWire, timeoutMs } from './faults.ts';
+import { createWire, timeoutMs, type Traffic } from './faults.ts';
 import { killing } from './files.ts';
 import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
-import type { Memories } from './memory.ts';
 import type { RunStep } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
@@ -21,10 +20,8 @@ import type { World } from './world.ts';
 /** What outlives a process. */
 export interface Ground {
   world: World;
-  memories: Memories;
+  known: Known;
   unanswered: Unanswered;
-  /** Enrolments that left and had no usable answer. */
-  unheard: Set<string>;
   /** Of the snapshot. */
   path: string;
   /** What the CRM was when it was read last. */
@@ -48,8 +45,7 @@ export interface Lived {
   summary: Summary | undefined;
   killed: boolean;
   outing: Outing;
-  /** Requests that have left, and those that something happened to. */
-  counts: { left: number; disturbed: number };
+  counts: Traffic;
 }
 
 /** Pages so small that a few people fill several, and change places between them. */
@@ -70,15 +66,8 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
   });
   const outing = outingOf(ground, step);
-  const dry = !writes;
-  const wire = createWire({
-    ...ground,
-    step,
-    life,
-    outing,
-    dry,
-    found: (error) => find(ground, error),
-  });
+  const found = (error: unknown): void => find(ground, error);
+  const wire = createWire({ ...ground, step, life, outing, found });
   const { snapshot, lease } = open(path);
   const random = seeded(world.story.chance + step.latency);
   const mirror = mirrorOf({
@@ -134,13 +123,19 @@ function open(path: string): { snapshot: Snapshot; lease: Lease } {
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
+  let isIn = false;
   try {
     const { snapshot, lease } = open(ground.path);
     lease.release();
     snapshot.close();
-    ground.found.push(new Wrong('a second process got the lease'));
+    isIn = true;
   } catch (error) {
     if (!(error instanceof Busy)) throw error;
+  }
+  try {
+    ground.known.judge('no second process writes', isIn && 'a second process got the lease');
+  } catch (error) {
+    find(ground, error);
   }
 }
 
@@ -165,8 +160,9 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
     mode,
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
-    heard: [],
+    answered: [],
     refused: false,
+    leftRefused: 0,
   };
 }
 
