@@ -11,6 +11,7 @@ import type { LoggedRequest } from '../../src/emulator/world.ts';
 import { checkArrival } from './checkers.ts';
 import type { Known, Outing } from './known.ts';
 import type { Life } from './life.ts';
+import type { Reached } from './reached.ts';
 import type { Judge } from './rules.ts';
 import type { RunStep } from './story.ts';
 import { asked } from './asked.ts';
@@ -39,6 +40,7 @@ export interface WireOptions {
   step: RunStep;
   life: Life;
   outing: Outing;
+  reached: Reached;
   /** Told what became of each request. */
   log(line: string): void;
   /** What a checker found. */
@@ -46,7 +48,7 @@ export interface WireOptions {
 }
 
 export function createWire(options: WireOptions): Wire {
-  const { world, step, life, outing, unanswered, found } = options;
+  const { world, step, life, outing, unanswered, reached, found } = options;
   const judge: Judge = (rule, wrong) => attempt(() => options.known.judge(rule, wrong), found);
   const random = seeded(world.story.chance + step.latency);
   const traffic: Traffic = { left: 0, disturbed: 0, writes: 0 };
@@ -57,11 +59,15 @@ export function createWire(options: WireOptions): Wire {
     for (const { act } of acts) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
+      reached.note('run', 'something happens meanwhile');
       options.known.memories.notice();
       // Nothing on the platform happens in the same millisecond as something else.
       await world.clock.sleep(1);
     }
-    if (step.eaten === trip.nth) world.eat();
+    if (step.eaten === trip.nth) {
+      world.eat();
+      reached.note('run', 'budget eaten by others');
+    }
     return receive(options, request, { ...trip, traffic });
   }
 
@@ -72,7 +78,10 @@ export function createWire(options: WireOptions): Wire {
     traffic.left += 1;
     const { left } = traffic;
     const fault = step.faults.find(({ nth }) => nth === left)?.fault;
-    if (fault !== undefined) traffic.disturbed += 1;
+    if (fault !== undefined) {
+      traffic.disturbed += 1;
+      reached.note('fault', fault);
+    }
     if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
     const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
     const enrols = enrolmentIn(request, world);

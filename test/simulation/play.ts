@@ -1,4 +1,5 @@
 /** Many seeds, one after the other. */
+import { addUp } from './reached.ts';
 import { simulate, type Told } from './simulate.ts';
 import { storyOf } from './story.ts';
 
@@ -13,11 +14,14 @@ export interface Failure {
 
 export type News = { is: 'seed' } | ({ is: 'failure' } & Failure);
 
-/** Everything is told as it happens. */
-export async function play(seeds: Iterable<number>, heard: (news: News) => void): Promise<Played> {
+/** Everything is told as it happens. `takeRows`: what the truth table has decided since. */
+export async function play(
+  seeds: Iterable<number>,
+  { heard, takeRows }: { heard(news: News): void; takeRows(): string[] },
+): Promise<Played> {
   let played: Played = total([]);
   for (const seed of seeds) {
-    const { wrong, ...told } = await simulate(storyOf(seed));
+    const { wrong, ...told } = await simulate(storyOf(seed), { takeRows });
     played = total([played, { seeds: 1, ...told }]);
     heard({ is: 'seed' });
     if (wrong) heard({ is: 'failure', seed, wrong: wrong.message });
@@ -33,5 +37,6 @@ export function total(all: readonly Played[]): Played {
     runs: sum((one) => one.runs),
     requests: sum((one) => one.requests),
     hours: sum((one) => one.hours),
+    reached: addUp(all.map((one) => one.reached)),
   };
 }

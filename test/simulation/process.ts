@@ -13,6 +13,7 @@ import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Traffic } from './faults.ts';
 import { killing } from './files.ts';
 import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
+import type { Reached } from './reached.ts';
 import type { RunStep } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
@@ -22,6 +23,7 @@ export interface Ground {
   world: World;
   known: Known;
   unanswered: Unanswered;
+  reached: Reached;
   /** Of the snapshot. */
   path: string;
   /** What the CRM was when it was read last. */
@@ -53,14 +55,14 @@ const pageSizes = [3, 2];
 
 export async function live(ground: Ground, step: RunStep, writes = true): Promise<Lived> {
   const { world, path } = ground;
+  begin(ground, step);
   const stop = new AbortController();
   const abort = new AbortController();
   const life = createLife(step.killed, (touch) => {
     if (touch === step.rival) startRival(ground);
-    // Which of two wills is newer can be told by clocks that are right, and by no others.
-    const jumps = touch === step.jump?.touch && world.story.resubscribe === 'never';
-    if (jumps) ground.aheadMs += (step.jump?.seconds ?? 0) * 1000;
+    if (touch === step.jump?.touch) jump(ground, step.jump.seconds);
     if (touch !== step.stopped) return;
+    befall(ground, 'asked to stop');
     ground.log('         SIGTERM');
     queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
@@ -90,6 +92,7 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   // A dead process may fail as it likes; nobody is there to see it.
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
+  if (life.dead) befall(ground, 'killed');
   life.end();
   close(ground, { snapshot, lease, killed: life.dead });
   const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
@@ -120,9 +123,30 @@ function open(path: string): { snapshot: Snapshot; lease: Lease } {
   }
 }
 
+function befall({ reached }: Ground, what: string): void {
+  reached.note('run', what);
+}
+
+/** What is certain of a run before it begins. */
+function begin(ground: Ground, { mode, reading, key, latency }: RunStep): void {
+  befall(ground, mode);
+  befall(ground, `the CRM is read ${reading}`);
+  if (key !== 'everything')
+    befall(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
+  if (latency === 0) befall(ground, 'without latency');
+}
+
+/** Which of two wills is newer can be told by clocks that are right, and by no others. */
+function jump(ground: Ground, seconds: number): void {
+  if (ground.world.story.resubscribe !== 'never') return;
+  befall(ground, 'our clock jumps');
+  ground.aheadMs += seconds * 1000;
+}
+
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
+  befall(ground, 'a second process is started');
   let isIn = false;
   try {
     const { snapshot, lease } = open(ground.path);

@@ -11,6 +11,7 @@ import type { Traffic } from './faults.ts';
 import { readFiles } from './files.ts';
 import { createMemories } from './memory.ts';
 import { live, type Ground, type Lived } from './process.ts';
+import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { calm, type RunStep, type Step, type Story } from './story.ts';
 import { createUnanswered } from './unanswered.ts';
@@ -24,9 +25,12 @@ export interface Told {
   hours: number;
   runs: number;
   requests: number;
+  reached: Counts;
 }
 
 export interface Telling {
+  /** What the truth table has decided since it was last asked. */
+  takeRows?: () => string[];
   /** Told in words what happens, with the requests and the ends of runs indented. */
   log?: (line: string) => void;
   /** Breaks a rule of the engine. */
@@ -48,16 +52,18 @@ const shelf = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 export async function simulate(story: Story, telling: Telling = {}): Promise<Told> {
   const folder = mkdtempSync(join(shelf, 'crm-mirror-'));
-  const world = createWorld(story);
+  const reached = createReached(story);
+  const world = createWorld(story, reached);
   const { clock, witness } = world;
   const unanswered = createUnanswered();
   const memories = createMemories(witness, fallbackOf(story));
-  const judge = judgeTelling(() => undefined);
+  const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
     story,
     world,
     known: { story, clock, witness, memories, unanswered, judge },
     unanswered,
+    reached,
     path: join(folder, 'snapshot.sqlite'),
     last: { people: [], templates: [] },
     aheadMs: 0,
@@ -71,8 +77,10 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   };
   try {
     const wrong = await tell(stage);
+    for (const row of telling.takeRows?.() ?? []) reached.note('row', row);
     const { runs, requests } = stage;
-    return { wrong, hours: world.clock.monotonic() / hour, runs, requests };
+    const hours = world.clock.monotonic() / hour;
+    return { wrong, hours, runs, requests, reached: reached.counts() };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

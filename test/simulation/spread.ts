@@ -2,6 +2,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { total, type Failure, type News, type Played } from './play.ts';
+import { tableOf } from './reached.ts';
 
 export interface Range {
   seeds: number;
@@ -31,7 +32,7 @@ export async function playAll(
   const shares = Array.from({ length: cores }, (_, share) =>
     playShare([range.from + share, range.from + range.seeds, cores], heard),
   );
-  const { seeds, runs, requests, hours } = total(await Promise.all(shares));
+  const { seeds, runs, requests, hours, reached } = total(await Promise.all(shares));
   const told = [
     `${seeds} seeds`,
     `${runs} runs`,
@@ -40,7 +41,7 @@ export async function playAll(
     `in ${((performance.now() - began) / 1000).toFixed(1)} s`,
   ];
   const verdict = failures.length === 0 ? 'all is well' : `${failures.length} fail`;
-  return { failures, lines: [`${told.join(', ')}: ${verdict}`] };
+  return { failures, lines: [...tableOf(reached), `${told.join(', ')}: ${verdict}`] };
 }
 
 /** Of `first`, `end` and `step`. */

@@ -33,6 +33,28 @@ const played = fc.oneof(
   },
 );
 
+/** What is true of a whole world; the policies are those of the configuration. */
+const settings = {
+  algorithm: algorithms.map(({ name }) => name),
+  /** Requests per seconds, of each route. */
+  limit: ['*=1000000/1', '*=3/5', 'contacts.enrol=1/400'],
+  /** Hours by which the platform's clock is ahead of ours. */
+  platformAhead: [0, 0, -9, 5],
+  missing: ['respect', 'recreate'],
+  resubscribe: ['never', 'newer'],
+  templates: ['keep', 'overwrite'],
+  absentTemplates: ['keep', 'archive'],
+} as const;
+const settingNames = [
+  'algorithm',
+  'limit',
+  'platformAhead',
+  'missing',
+  'resubscribe',
+  'templates',
+  'absentTemplates',
+] as const;
+
 /** What somebody does in the CRM about a person. */
 const crmActs = [
   'wants the newsletter',
@@ -167,6 +189,40 @@ export const calm: RunStep = {
   latency: 0,
 };
 
+/** All that a story may choose from, as what it comes to is counted. */
+export const choices = {
+  quirks: variants,
+  faults,
+  acts: [
+    ...crmActs.map((does) => `crm: ${does}`),
+    ...platformActs.map((does) => `platform: ${does}`),
+    ...programActs.map((does) => `program: ${does}`),
+    ...templateActs.map((does) => `templates: ${does}`),
+  ],
+  befalls: [
+    'full',
+    'fast',
+    ...readings.map((reading) => `the CRM is read ${reading}`),
+    'the key may only read',
+    'the key may do nothing',
+    'budget eaten by others',
+    'something happens meanwhile',
+    'killed',
+    'asked to stop',
+    'a second process is started',
+    'our clock jumps',
+    'without latency',
+  ],
+  settings: settingNames.flatMap((name) => {
+    const values: readonly unknown[] = settings[name];
+    return [...new Set(values)].map((value) => `${name} ${value}`);
+  }),
+};
+
+export function settingsOf(one: Story): string[] {
+  return settingNames.map((name) => `${name} ${one[name]}`);
+}
+
 const step = fc.oneof(
   { weight: 4, arbitrary: run },
   { weight: 4, arbitrary: fc.record({ is: fc.constant('act'), act }) },
@@ -182,15 +238,13 @@ export const story = fc.record({
   /** Draws identifiers, and everything that is drawn while the story is told. */
   chance: fc.nat({ max: 1_000_000 }),
   quirks: played,
-  algorithm: fc.constantFrom(...algorithms.map(({ name }) => name)),
-  /** Requests per seconds, of each route. */
-  limit: pick(['*=1000000/1', '*=3/5', 'contacts.enrol=1/400']),
-  /** Hours by which the platform's clock is ahead of ours. */
-  platformAhead: pick([0, 0, -9, 5]),
-  missing: pick(['respect', 'recreate']),
-  resubscribe: pick(['never', 'newer']),
-  templates: pick(['keep', 'overwrite']),
-  absentTemplates: pick(['keep', 'archive']),
+  algorithm: pick(settings.algorithm),
+  limit: pick(settings.limit),
+  platformAhead: pick(settings.platformAhead),
+  missing: pick(settings.missing),
+  resubscribe: pick(settings.resubscribe),
+  templates: pick(settings.templates),
+  absentTemplates: pick(settings.absentTemplates),
   /** Often so few that much happens to each. */
   people: fc.oneof(
     fc.array(person, { minLength: 1, maxLength: 2 }),
