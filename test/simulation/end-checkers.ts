@@ -1,9 +1,12 @@
 /** What must hold when a run has ended, and when everything has calmed down. */
 import { channels } from '../sync/mirror.ts';
-import type { Known } from './known.ts';
+import type { Known, Outing } from './known.ts';
 import { keyIn, wishesIn, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { RunStep, Story } from './story.ts';
+import type { Counted } from './traffic.ts';
+import type { Person } from './witness.ts';
+import { refusedDomain } from './world.ts';
 
 /**
  * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
@@ -12,7 +15,7 @@ import type { RunStep, Story } from './story.ts';
 export function checkFiles(
   files: Traces,
   { story, witness, unanswered, judge }: Known,
-  ended: boolean,
+  ended: false | { only: RunStep['only'] },
 ): void {
   const fallback = fallbackOf(story);
   for (const { key, channel, is, by } of files.recorded) {
@@ -36,8 +39,24 @@ export function checkFiles(
     judge('what is acknowledged was done', !done && what);
   }
   if (!ended) return;
-  const open = files.sent > 0 && `${files.sent} changes are still marked as sent`;
+  const { contact, template } = files.sent;
+  const sent =
+    (ended.only === 'templates' ? 0 : contact) + (ended.only === 'contacts' ? 0 : template);
+  const open = sent > 0 && `${sent} changes are still marked as sent`;
   judge('no run leaves a change marked as sent', open);
+}
+
+/** What must hold of a run however it ends. */
+export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): void {
+  // The next request may be somebody else's.
+  const { refused, leftRefused, only } = outing;
+  const late = leftRefused > 0 && `${leftRefused} requests left after the key had been refused`;
+  if (refused) judge('nothing leaves once the key was refused', late);
+  const { strays, brakedAt, pastBrake } = counts;
+  const stray = strays > 0 && `a run of ${only} only asked for something else`;
+  if (only !== undefined) judge('a run of one kind asks for nothing of the other', stray);
+  const braked = pastBrake > 0 && `${pastBrake} changes left after too many had been refused`;
+  if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
 }
 
 interface Spent {
@@ -91,7 +110,8 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
     judge('in the end who is not in is named', silent);
     const refused =
       (refuses('no-flip') && states.includes('opt_out')) ||
-      (refuses('unknown-email') && there.length === 0);
+      (refuses('unknown-email') && there.length === 0) ||
+      key.endsWith(refusedDomain);
     const excused = refused || isExcused(reading, known, { key, channel });
     const wrong = !excused && `${what}, the CRM wants it, and nothing speaks against it`;
     judge('in the end who is not in has a reason', wrong);
@@ -111,7 +131,15 @@ function isExcused(
   // Nobody can tell the platform's own default from what a person said elsewhere.
   const isDefault = fallbackOf(story) === 'opt_out';
   const everywhere = [...there, ...keys.flatMap((one) => witness.present(one))];
-  if (isDefault && everywhere.some(({ made }) => made.by === 'others')) return true;
+  const lostAt = memories.lostAt();
+  if (isDefault && everywhere.some(({ made }) => made.by === 'others' || made.at <= lostAt))
+    return true;
+  // Whose word it was went with the snapshot.
+  const wasOut = (one: Person): boolean => {
+    const state = one.channels.get(channel);
+    return state?.is === 'opt_out' && state.at <= lostAt;
+  };
+  if (everywhere.some(wasOut)) return true;
   // What had no answer may have been done, and taken back by the person.
   const isOut = there.some(
     (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',

@@ -4,7 +4,8 @@
  * arrives, within the time its sender waits for it at the latest, even if the sender is dead.
  */
 import { seeded } from '../../src/emulator/random.ts';
-import type { Delivery } from '../../src/emulator/fault/kinds.ts';
+import { refuse, toAnswer } from '../../src/emulator/answer.ts';
+import { whole, type Delivery } from '../../src/emulator/fault/kinds.ts';
 import { Unavailable } from '../../src/model/errors.ts';
 import type { Answer, Request, Send } from '../../src/model/exchange.ts';
 import type { LoggedRequest } from '../../src/emulator/world.ts';
@@ -16,21 +17,14 @@ import type { Judge } from './rules.ts';
 import type { RunStep } from './story.ts';
 import { asked } from './asked.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
-import type { World } from './world.ts';
+import { createTraffic, type Counted, type Traffic } from './traffic.ts';
+import { refusedDomain, type World } from './world.ts';
 
 export const timeoutMs = 10_000;
 
 export interface Wire {
   send: Send;
-  /** Requests that have left, those that something happened to, and what they wrote. */
-  counts(): Traffic;
-}
-
-export interface Traffic {
-  left: number;
-  disturbed: number;
-  /** Requests to change something that have reached the platform. */
-  writes: number;
+  counts(): Counted;
 }
 
 export interface WireOptions {
@@ -51,7 +45,7 @@ export function createWire(options: WireOptions): Wire {
   const { world, step, life, outing, unanswered, reached, found } = options;
   const judge: Judge = (rule, wrong) => attempt(() => options.known.judge(rule, wrong), found);
   const random = seeded(world.story.chance + step.latency);
-  const traffic: Traffic = { left: 0, disturbed: 0, writes: 0 };
+  const traffic = createTraffic(step, world.clock.monotonic);
 
   async function arrive(request: Request, trip: Trip): Promise<Delivery> {
     await world.clock.sleep(trip.there);
@@ -68,14 +62,14 @@ export function createWire(options: WireOptions): Wire {
       world.eat();
       reached.note('run', 'budget eaten by others');
     }
-    return receive(options, request, { ...trip, traffic });
+    return receive(options, request, trip);
   }
 
   const send: Send = async (request, signal) => {
     life.touch();
     signal?.throwIfAborted();
     if (outing.refused) outing.leftRefused += 1;
-    traffic.left += 1;
+    traffic.leaves(request);
     const { left } = traffic;
     const fault = step.faults.find(({ nth }) => nth === left)?.fault;
     if (fault !== undefined) {
@@ -83,10 +77,14 @@ export function createWire(options: WireOptions): Wire {
       reached.note('fault', fault);
     }
     if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
-    const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
+    const sentAt = world.clock.monotonic();
+    const trip = { nth: left, fault, sentAt, traffic, ...draw(step, random) };
     const enrols = enrolmentIn(request, world);
     const settle = unanswered.leave(request, enrols, judge);
-    const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
+    const exchanged = exchange(world, arrive(request, trip), { trip, signal });
+    exchanged.catch(() => traffic.ends(request, undefined));
+    const answer = await life.wait(exchanged);
+    traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
     if (enrols !== undefined && answer.status < 300 && isReadable(answer))
@@ -97,6 +95,7 @@ export function createWire(options: WireOptions): Wire {
 }
 
 interface Trip {
+  traffic: Traffic;
   nth: number;
   fault: string | undefined;
   sentAt: number;
@@ -145,32 +144,59 @@ async function exchange(
 }
 
 /** The platform takes the request, the witness sees what it does, the checkers judge it. */
-function receive(
-  options: WireOptions,
-  request: Request,
-  trip: Trip & { traffic: Traffic },
-): Delivery {
-  const { world, known, outing, life } = options;
+function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
+  const { world, life } = options;
   const { emulator, witness } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
-  const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
+  const headers = { ...request.headers, 'user-agent': 'crm-mirror', ...keyNow(options, trip) };
   const reads = request.method === 'GET';
   const seen = reads ? <T>(_: 'us', work: () => T): T => work() : witness.during;
-  const delivery = seen('us', () => {
-    const delivered = emulator.receive({ ...request, headers });
-    const [entry] = emulator.world.requests(1);
-    if (!entry || !reachesPlatform(entry)) return delivered;
-    trip.traffic.writes += 1;
-    const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-    attempt(() => checkArrival(arrival, known), options.found);
-    const { status, email, channelId } = entry;
-    if (status < 300 && email && channelId) known.memories.changed(email, channelId);
-    return delivered;
-  });
-  options.log(describe(emulator.world.requests(1)[0], trip));
+  const delivery =
+    refuseAddress(options, request, trip) ??
+    seen('us', () => {
+      const delivered = emulator.receive({ ...request, headers });
+      judgeArrival(options, request, trip);
+      options.log(describe(emulator.world.requests(1)[0], trip));
+      return delivered;
+    });
   // Killed when it was done, and not answered yet.
   if (!life.dead) attempt(life.touch, () => undefined);
   return delivery;
+}
+
+/** Somebody switches the key off while the run goes on. */
+function keyNow(
+  { step: { refused }, reached }: WireOptions,
+  { nth }: Trip,
+): Record<string, string> {
+  if (refused === undefined || nth < refused) return {};
+  reached.note('run', 'the key is refused in mid-run');
+  return { 'x-api-key': 'switched off' };
+}
+
+/** An address that the platform does not take, whoever asks. */
+function refuseAddress(
+  { log }: WireOptions,
+  request: Request,
+  { nth }: Trip,
+): Delivery | undefined {
+  const { email } = asked(request);
+  if (request.method === 'GET' || !email?.endsWith(refusedDomain)) return undefined;
+  log(`${String(nth).padStart(8)} contacts.enrol ${email} → 422`);
+  const why = 'No mail server answers for it.';
+  const outcome = refuse(422, 'Invalid email address', { why, fix: 'Correct the address.' });
+  return whole(toAnswer(outcome, {}));
+}
+
+function judgeArrival(options: WireOptions, request: Request, trip: Trip): void {
+  const { world, known, outing, found } = options;
+  const [entry] = world.emulator.world.requests(1);
+  if (!entry || !reachesPlatform(entry)) return;
+  trip.traffic.writes += 1;
+  const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
+  attempt(() => checkArrival(arrival, known), found);
+  const { status, email, channelId } = entry;
+  if (status < 300 && email && channelId) known.memories.changed(email, channelId);
 }
 
 /** Whether it asked an operation to change something; what is refused before that asks nothing. */

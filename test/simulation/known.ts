@@ -5,7 +5,7 @@ import type { Asked } from './asked.ts';
 import type { Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
-import type { Story } from './story.ts';
+import type { RunStep, Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
 
@@ -14,6 +14,7 @@ export interface Outing {
   /** By the clock that never jumps. */
   startedAt: number;
   mode: 'full' | 'fast';
+  only: RunStep['only'];
   people: Reading;
   templates: Reading;
   /** Enrolments that were acknowledged: address, channel, subscription. */

@@ -29,8 +29,14 @@ export interface Memories {
   read(reading: Reading, templates: Reading): void;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
-  /** A full run that began at `startedAt` has ended as it should. */
-  conclude(reading: Reading, startedAt: number): void;
+  /** A full run has ended as it should. */
+  conclude(reading: Reading, run: { startedAt: number; endedAt: number }): void;
+  /** The snapshot is gone, and with it all that was known. */
+  lose(at: number): void;
+  /** When that was last, by the clock that never jumps. */
+  lostAt(): number;
+  /** What happened before on the platform was there when everything was adopted anew. */
+  adoptedAt(): number;
   /** What was acknowledged to a process that lived to write it down: address, channel, how. */
   answered(enrolments: readonly string[]): void;
   /** We changed this subscription. */
@@ -44,6 +50,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const ever = new Map<string, Set<string>>();
   const named = new Set<string>();
   const missed = new Set<string>();
+  let lostAt = Number.NEGATIVE_INFINITY;
+  let adoptedAt = Number.NEGATIVE_INFINITY;
 
   function own(key: string): Memory {
     const memory = owned.get(key) ?? { all: false, outs: new Set(), ins: new Set() };
@@ -88,7 +96,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       for (const name of names) named.add(name);
     },
     missed: (name) => missed.has(name),
-    conclude(reading, startedAt) {
+    conclude(reading, { startedAt, endedAt }) {
+      if (lostAt > adoptedAt) adoptedAt = endedAt;
       const wanted = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
       for (const key of new Set([...owned.keys(), ...wanted])) {
         const people = witness.present(key).filter((person) => isSettled(person, startedAt));
@@ -98,6 +107,14 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
         if (owned.has(keyIn(record) ?? '')) noteAddress(met, record);
       }
     },
+    lose(at) {
+      owned.clear();
+      met.clear();
+      for (const name of named) missed.add(name);
+      lostAt = at;
+    },
+    lostAt: () => lostAt,
+    adoptedAt: () => (lostAt > adoptedAt ? Number.POSITIVE_INFINITY : adoptedAt),
     changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
     answered(enrolments) {
       for (const enrolment of enrolments) {

@@ -1,4 +1,5 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
+import { existsSync } from 'node:fs';
 import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
@@ -10,11 +11,12 @@ import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
-import { createWire, timeoutMs, type Traffic } from './faults.ts';
+import { createWire, timeoutMs, type Wire } from './faults.ts';
 import { killing } from './files.ts';
 import { clockOf, createLife, snapshotOf, type Life } from './life.ts';
 import type { Reached } from './reached.ts';
-import type { RunStep } from './story.ts';
+import { isCrowd, type RunStep } from './story.ts';
+import type { Counted } from './traffic.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
 
@@ -47,20 +49,20 @@ export interface Lived {
   summary: Summary | undefined;
   killed: boolean;
   outing: Outing;
-  counts: Traffic;
+  counts: Counted;
 }
 
 /** Pages so small that a few people fill several, and change places between them. */
-const pageSizes = [3, 2];
+const pageSizes = { few: [3, 2], crowd: [20, 13] };
 
-export async function live(ground: Ground, step: RunStep, writes = true): Promise<Lived> {
-  const { world, path } = ground;
+export async function live(ground: Ground, step: RunStep): Promise<Lived> {
+  const { world } = ground;
   begin(ground, step);
   const stop = new AbortController();
   const abort = new AbortController();
   const life = createLife(step.killed, (touch) => {
-    if (touch === step.rival) startRival(ground);
-    if (touch === step.jump?.touch) jump(ground, step.jump.seconds);
+    if (touch === step.rival && !step.plans) startRival(ground);
+    if (touch === step.jump?.touch) jump(ground, step.jump.seconds, 'our clock jumps');
     if (touch !== step.stopped) return;
     befall(ground, 'asked to stop');
     ground.log('         SIGTERM');
@@ -70,22 +72,13 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   const outing = outingOf(ground, step);
   const found = (error: unknown): void => find(ground, error);
   const wire = createWire({ ...ground, step, life, outing, found });
-  const { snapshot, lease } = open(path);
-  const random = seeded(world.story.chance + step.latency);
-  const mirror = mirrorOf({
-    send: wire.send,
-    snapshot: snapshotOf(life, snapshot),
-    clock: clockOf(life, world.clock, () => ground.aheadMs),
-    random,
-    apiKey: world.keys[step.key],
-    policy: world.story,
-    contacts: sourceOf(life, step, outing.people),
-    templates: sourceOf(life, step, outing.templates),
-    pageSizes,
-  });
-  const options = { mode: step.mode, writes, only: undefined, progress: () => undefined };
+  const opened = open(ground.path, step);
+  const mirror = mirrorIn(ground, { step, life, outing, wire, snapshot: opened.snapshot });
   const running = run(ground.broken({ ...mirror, timeoutMs }), {
-    ...options,
+    mode: step.mode,
+    writes: !step.plans,
+    only: step.only,
+    progress: () => undefined,
     stop: stop.signal,
     abort: abort.signal,
   });
@@ -94,9 +87,32 @@ export async function live(ground: Ground, step: RunStep, writes = true): Promis
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   if (life.dead) befall(ground, 'killed');
   life.end();
-  close(ground, { snapshot, lease, killed: life.dead });
+  close(ground, { ...opened, killed: life.dead });
   const summary = ending === 'killed' || ending === 'threw' ? undefined : ending;
   return { summary, killed: life.dead, outing, counts: wire.counts() };
+}
+
+interface Parts {
+  step: RunStep;
+  life: Life;
+  outing: Outing;
+  wire: Wire;
+  snapshot: Snapshot;
+}
+
+function mirrorIn(ground: Ground, { step, life, outing, wire, snapshot }: Parts): Mirror {
+  const { world } = ground;
+  return mirrorOf({
+    send: wire.send,
+    snapshot: snapshotOf(life, snapshot),
+    clock: clockOf(life, world.clock, () => ground.aheadMs),
+    random: seeded(world.story.chance + step.latency),
+    apiKey: world.keys[step.key],
+    policy: world.story,
+    contacts: sourceOf(life, step, outing.people),
+    templates: sourceOf(life, step, outing.templates),
+    pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
+  });
 }
 
 /** The summary; `threw` for an error that a run may end with. */
@@ -113,10 +129,16 @@ function find({ found }: Ground, error: unknown): void {
   found.push(error instanceof Error ? error : new Error(String(error)));
 }
 
-function open(path: string): { snapshot: Snapshot; lease: Lease } {
-  const snapshot = openSnapshot(path);
+interface Opened {
+  snapshot: Snapshot;
+  /** A plan takes none. */
+  lease: Lease | undefined;
+}
+
+function open(path: string, { plans }: Pick<RunStep, 'plans'>): Opened {
+  const snapshot = openSnapshot(path, { inMemory: plans && !existsSync(path) });
   try {
-    return { snapshot, lease: takeLease(path) };
+    return { snapshot, lease: plans ? undefined : takeLease(path) };
   } catch (error) {
     snapshot.close();
     throw error;
@@ -128,18 +150,21 @@ function befall({ reached }: Ground, what: string): void {
 }
 
 /** What is certain of a run before it begins. */
-function begin(ground: Ground, { mode, reading, key, latency }: RunStep): void {
+function begin(ground: Ground, { mode, plans, only, reading, key, latency }: RunStep): void {
   befall(ground, mode);
   befall(ground, `the CRM is read ${reading}`);
+  if (plans) befall(ground, 'it only plans');
+  if (only !== undefined) befall(ground, `only ${only}`);
+  if (isCrowd(ground.world.story)) befall(ground, 'more than seven people');
   if (key !== 'everything')
     befall(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
   if (latency === 0) befall(ground, 'without latency');
 }
 
 /** Which of two wills is newer can be told by clocks that are right, and by no others. */
-function jump(ground: Ground, seconds: number): void {
+export function jump(ground: Ground, seconds: number, when: string): void {
   if (ground.world.story.resubscribe !== 'never') return;
-  befall(ground, 'our clock jumps');
+  befall(ground, when);
   ground.aheadMs += seconds * 1000;
 }
 
@@ -149,8 +174,8 @@ function startRival(ground: Ground): void {
   befall(ground, 'a second process is started');
   let isIn = false;
   try {
-    const { snapshot, lease } = open(ground.path);
-    lease.release();
+    const { snapshot, lease } = open(ground.path, { plans: false });
+    lease?.release();
     snapshot.close();
     isIn = true;
   } catch (error) {
@@ -163,16 +188,13 @@ function startRival(ground: Ground): void {
   }
 }
 
-function close(
-  { path }: Ground,
-  { snapshot, lease, killed }: { snapshot: Snapshot; lease: Lease; killed: boolean },
-): void {
+function close({ path }: Ground, { snapshot, lease, killed }: Opened & { killed: boolean }): void {
   if (killed) killing(path, snapshot.close);
   else snapshot.close();
-  lease.release();
+  lease?.release();
 }
 
-function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
+function outingOf({ world, last }: Ground, { reading, mode, only }: RunStep): Outing {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),
@@ -182,6 +204,7 @@ function outingOf({ world, last }: Ground, { reading, mode }: RunStep): Outing {
   return {
     startedAt: world.clock.monotonic(),
     mode,
+    only,
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
     answered: [],

@@ -2,6 +2,7 @@
  * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
  * draws changes whenever something new may happen.
  */
+import type { Act } from './acts.ts';
 import { calm, type RunStep, type Step, type Story } from './story.ts';
 
 interface Regression {
@@ -11,7 +12,6 @@ interface Regression {
 }
 
 type Person = Story['people'][number];
-type Act = Extract<Step, { is: 'act' }>['act'];
 
 const nobody: Person = {
   crm: 'absent',
@@ -21,6 +21,7 @@ const nobody: Person = {
   spelling: 'plain',
   platform: 'absent',
   shown: ['none', 'none'],
+  refused: false,
 };
 /** In the CRM once, wanting both channels, and not on the platform. */
 const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };

@@ -11,18 +11,22 @@ export function checkCreation(arrival: Arrival, { witness, story, memories, judg
   judge('a template that is there is not made', there.length > 0 && `${what}, and was there`);
   const named = outing.templates.records.some((record) => record['name'] === asks.name);
   judge('a template is made that the source names', !named && `${what}, and nobody wants it`);
-  const vanished = alike.some(({ made, gone }) => made.by === 'us' && isBefore(gone, since));
+  const knownFrom = memories.adoptedAt();
+  const vanished = alike.some(
+    ({ made, gone }) => made.by === 'us' && isBetween(gone, knownFrom, since),
+  );
   if (!vanished) return;
   // One that was gone from both sides at once is forgotten.
   const isFree = story.templates === 'overwrite' || memories.missed(asks.name ?? '');
   judge('a template that vanished is not made again', !isFree && `${what} again, and had vanished`);
 }
 
-function isBefore(since: Since | undefined, at: number): boolean {
-  return since !== undefined && since.by === 'others' && since.at < at;
+/** By somebody else, when it was known to us, and before it had to be known. */
+function isBetween(since: Since | undefined, from: number, to: number): boolean {
+  return since !== undefined && since.by === 'others' && since.at >= from && since.at < to;
 }
 
-export function checkUpdate(arrival: Arrival, { witness, story, judge }: Known): void {
+export function checkUpdate(arrival: Arrival, { witness, story, memories, judge }: Known): void {
   const { entry, outing, asks } = arrival;
   const since = horizon(arrival);
   const letter = witness.letters().find(({ id }) => entry.path.endsWith(`/${id}`));
@@ -34,7 +38,7 @@ export function checkUpdate(arrival: Arrival, { witness, story, judge }: Known):
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
   const unnamed = !named && !archives;
   judge('a template is changed that the source names', unnamed && `${what}, and nobody wants it`);
-  if (made.by === 'us' && isBefore(edited, since)) {
+  if (made.by === 'us' && isBetween(edited, memories.adoptedAt(), since)) {
     const isFree = archives || story.templates === 'overwrite';
     const wrong = !isFree && `${what}, and had been edited by hand`;
     judge('a template that was edited by hand is left alone', wrong);

@@ -12,7 +12,8 @@ import { channels } from '../sync/mirror.ts';
 import { addressOf, arrange } from '../sync/people.ts';
 import { textOf, type CrmRecord } from './crm.ts';
 import type { Reached } from './reached.ts';
-import type { Act, Story } from './story.ts';
+import type { Act } from './acts.ts';
+import type { Story } from './story.ts';
 import { createWitness, keyOf, type Witness } from './witness.ts';
 
 export interface World {
@@ -32,6 +33,8 @@ export interface World {
 }
 
 export const hour = 3_600_000;
+/** No address of it is taken by the platform. */
+export const refusedDomain = '@refused.example';
 
 export function createWorld(story: Story, reached: Reached): World {
   const clock = virtualClock();
@@ -58,6 +61,10 @@ export function createWorld(story: Story, reached: Reached): World {
   const templates: CrmRecord[] = [];
   const platformNow = { now: () => clock.now() + ahead };
   arrange({ people, emulator, clock: platformNow }, story.people);
+  for (const record of people) {
+    const isRefused = story.people[Number.parseInt(textOf(record, 'id'), 10)]?.refused;
+    if (isRefused) record['email'] = textOf(record, 'email').replace(/@.*com/i, refusedDomain);
+  }
   arrangeLetters({ templates, emulator }, story.letters);
   const witness = createWitness(emulator, clock);
   const world: World = {
