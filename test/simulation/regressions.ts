@@ -50,6 +50,10 @@ const inCrm = (who: number, does: Extract<Act, { in: 'crm' }>['does']): Step => 
   is: 'act',
   act: { in: 'crm', who, does },
 });
+const inTemplates = (does: Extract<Act, { in: 'templates' }>['does']): Step => ({
+  is: 'act',
+  act: { in: 'templates', who: 0, does },
+});
 const onPlatform = (who: number, does: Extract<Act, { in: 'platform' }>['does']): Act => ({
   in: 'platform',
   who,
@@ -188,6 +192,22 @@ export const regressions: readonly Regression[] = [
       told(
         [{ ...member, shown: ['none', 'in'] }],
         [run({ meanwhile: [{ nth: 2, act: onPlatform(0, 'signs up for the newsletter') }] })],
+      ),
+    ],
+  },
+  {
+    found: 'an edit by hand that had been left alone was lost to a fast run, when the source changed',
+    stories: [
+      told(
+        [nobody],
+        [
+          inTemplates('is new in the source'),
+          run(),
+          inTemplates('is edited on the platform'),
+          run(),
+          inTemplates('changes in the source'),
+          run({ mode: 'fast' }),
+        ],
       ),
     ],
   },
