@@ -128,11 +128,16 @@ function isExcused(
   const records = reading.records.filter((record) => keyIn(record) === key);
   const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
-  // Nobody can tell the platform's own default from what a person said elsewhere.
+  // Nobody can tell the platform's own default from what a person said elsewhere, unless the answer
+  // to the creation shows it.
   const isDefault = fallbackOf(story) === 'opt_out';
   const everywhere = [...there, ...keys.flatMap((one) => witness.present(one))];
   const lostAt = memories.lostAt();
-  if (isDefault && everywhere.some(({ made }) => made.by === 'others' || made.at <= lostAt))
+  const isHidden = story.quirks.includes('enrol-raw');
+  if (
+    isDefault &&
+    everywhere.some(({ made }) => isHidden || made.by === 'others' || made.at <= lostAt)
+  )
     return true;
   // Whose word it was went with the snapshot.
   const wasOut = (one: Person): boolean => {

@@ -196,7 +196,8 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an edit by hand that had been left alone was lost to a fast run, when the source changed',
+    found:
+      'an edit by hand that had been left alone was lost to a fast run, when the source changed',
     stories: [
       told(
         [nobody],

@@ -229,11 +229,18 @@ function personRefused(weight: number) {
   return fc.tuple(person, refused).map(([one, is]) => ({ ...one, refused: is }));
 }
 
+const newcomer = {
+  crm: 'once',
+  wishes: ['yes', '1'],
+  unsubscribed: '',
+  platform: 'absent',
+} satisfies Partial<Person>;
+
 /** Many of whom most are to be made. */
 function crowd(weight: number) {
   const one = fc.tuple(personRefused(weight), fc.nat({ max: 4 }));
   const mostlyNew = one.map(([drawn, dice]): Person =>
-    dice === 0 ? drawn : { ...drawn, crm: 'once', wishes: ['yes', '1'], platform: 'absent' },
+    dice === 0 ? drawn : { ...drawn, ...newcomer },
   );
   return fc.array(mostlyNew, { minLength: 30, maxLength: 40, size: 'max' });
 }
@@ -258,7 +265,7 @@ export const story = fc.record({
       arbitrary: fc.array(personRefused(1), { minLength: 1, maxLength: 7, size: 'max' }),
     },
     { weight: 1, arbitrary: crowd(1) },
-    { weight: 1, arbitrary: crowd(15) },
+    { weight: 1, arbitrary: crowd(18) },
   ),
   letters: fc.array(letter, { maxLength: 2 }),
   steps,
