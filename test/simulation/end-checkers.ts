@@ -6,7 +6,6 @@ import type { Traces } from './files.ts';
 import type { RunStep, Story } from './story.ts';
 import type { Counted } from './traffic.ts';
 import type { Person } from './witness.ts';
-import { refusedDomain } from './world.ts';
 
 /**
  * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
@@ -89,18 +88,18 @@ export function fallbackOf({ quirks }: Story): string | undefined {
 
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
 export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<string>): void {
-  const { story, witness, judge } = known;
-  const refuses = (name: string) => story.quirks.some((quirk) => quirk.startsWith(name));
+  const { story, witness, refusals, judge } = known;
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.present(key);
     const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
     const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
-    // Who could not be made is named once, not for each channel; so is an unusable record.
+    // Who could not be made is refused and named once, not for each channel.
     const parts = there.length === 0 ? channels : [channel];
     const isTold = ['', ...parts].some((part) => told.has(`contact ${key} ${part}`));
     const isIn = states.includes('opt_in');
     if (wish === 'opt_out') {
-      const wrong = isIn && !refuses('no-flip') && `${what}, and the CRM forbids it`;
+      const wrong =
+        isIn && !refusals.has(`${key} ${channel} opt_out`) && `${what}, and the CRM forbids it`;
       judge('in the end an opt-out of the CRM holds', wrong);
       const silent = !isTold && `${what}, the CRM forbids it, and nobody was told`;
       if (isIn) judge('in the end who cannot be opted out is named', silent);
@@ -108,10 +107,8 @@ export function checkEnd(reading: Reading, known: Known, told: ReadonlySet<strin
     if (wish !== 'opt_in' || isIn) continue;
     const silent = !isTold && `${what}, the CRM wants it, and nobody was told why not`;
     judge('in the end who is not in is named', silent);
-    const refused =
-      (refuses('no-flip') && states.includes('opt_out')) ||
-      (refuses('unknown-email') && there.length === 0) ||
-      key.endsWith(refusedDomain);
+    const asked = parts.map((part) => `${key} ${part} opt_in`);
+    const refused = asked.some((one) => refusals.has(one));
     const excused = refused || isExcused(reading, known, { key, channel });
     const wrong = !excused && `${what}, the CRM wants it, and nothing speaks against it`;
     judge('in the end who is not in has a reason', wrong);

@@ -42,8 +42,8 @@ export interface WireOptions {
 }
 
 export function createWire(options: WireOptions): Wire {
-  const { world, step, life, outing, unanswered, reached, found } = options;
-  const judge: Judge = (rule, wrong) => attempt(() => options.known.judge(rule, wrong), found);
+  const { world, known, step, life, outing, unanswered, reached, found } = options;
+  const judge: Judge = (rule, wrong) => attempt(() => known.judge(rule, wrong), found);
   const random = seeded(world.story.chance + step.latency);
   const traffic = createTraffic(step, world.clock.monotonic);
 
@@ -54,7 +54,7 @@ export function createWire(options: WireOptions): Wire {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
       reached.note('run', 'something happens meanwhile');
-      options.known.memories.notice();
+      known.memories.notice();
       // Nothing on the platform happens in the same millisecond as something else.
       await world.clock.sleep(1);
     }
@@ -87,8 +87,10 @@ export function createWire(options: WireOptions): Wire {
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
-    if (enrols !== undefined && answer.status < 300 && isReadable(answer))
-      outing.answered.push(enrols);
+    if (enrols === undefined || !isReadable(answer)) return answer;
+    if (answer.status < 300) outing.answered.push(enrols);
+    if (answer.status < 300) known.refusals.delete(enrols);
+    else if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
     return answer;
   };
   return { send, counts: () => traffic };

@@ -42,6 +42,8 @@ export interface Known {
   witness: Witness;
   memories: Memories;
   unanswered: Pick<Unanswered, 'has'>;
+  /** Enrolments (address, channel, subscription) that the platform refused when last asked. */
+  refusals: Set<string>;
   judge: Judge;
 }
 

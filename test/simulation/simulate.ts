@@ -68,7 +68,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const stage: Stage = {
     story,
     world,
-    known: { story, clock, witness, memories, unanswered, judge },
+    known: { story, clock, witness, memories, unanswered, refusals: new Set(), judge },
     unanswered,
     reached,
     path: join(folder, 'snapshot.sqlite'),

@@ -37,10 +37,14 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-test('a thousand seeds', async () => {
+test('a thousand seeds hold, and reach everything there is to reach', async () => {
   const { code, stdout } = await launch(['--seeds', '1000']);
-  expect(stdout).toMatch(/^1000 seeds, .*: all is well\n$/);
+  const lines = stdout.split('\n');
+  expect(lines.at(-2)).toMatch(/^1000 seeds, .*: all is well$/);
   expect(code).toBe(0);
+  expect(lines.filter((line) => / (?:never|new: .*)\s*$/.test(line))).toEqual([]);
+  // All rows of the truth table, rules, acts, perils, faults, quirks and settings.
+  expect(lines.filter((line) => /^ {2}\S.* \d+ +\d+$/.test(line)).length).toBeGreaterThan(180);
 });
 
 describe('what was found once is found no more', () => {
