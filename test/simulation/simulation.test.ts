@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { createProgress } from './progress.ts';
 import { regressions } from './regressions.ts';
 import { simulate } from './simulate.ts';
-import { storyOf, type Story } from './story.ts';
+import { calm, storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
 
 // Beside other tests on two cores.
@@ -54,6 +54,39 @@ describe('what was found once is found no more', () => {
       if (wrong) throw new Error(JSON.stringify(story), { cause: wrong });
     }
   });
+});
+
+test('of forty people whose looks grow old while they wait, each is looked at again once', async () => {
+  const newcomer: Story['people'][number] = {
+    crm: 'once',
+    wishes: ['yes', ''],
+    twinWish: '',
+    unsubscribed: '',
+    spelling: 'plain',
+    platform: 'absent',
+    shown: ['none', 'none'],
+    refused: false,
+  };
+  const story: Story = {
+    chance: 0,
+    quirks: [],
+    algorithm: 'fixed',
+    // A look counts for a quarter of an hour, so for two of them.
+    limit: 'contacts.enrol=1/400',
+    platformAhead: 0,
+    missing: 'respect',
+    resubscribe: 'never',
+    templates: 'keep',
+    absentTemplates: 'keep',
+    people: Array.from({ length: 40 }, () => newcomer),
+    letters: [],
+    steps: [calm],
+  };
+  const lines = await heard(story);
+  const looks = lines.filter((line) => line.includes('search='));
+  expect(lines.filter((line) => line.includes('opt_in → 201'))).toHaveLength(40);
+  expect(looks.length).toBeGreaterThan(30);
+  expect(looks.length).toBeLessThanOrEqual(40);
 });
 
 describe('a seed', () => {
