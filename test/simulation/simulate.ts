@@ -246,8 +246,8 @@ function checkQuiet(
     ...(isEmpty(outing.templates) ? [] : Object.entries(templates.changes)),
   ];
   const left = changes.filter(([op, n]) => n > 0 && op !== 'adopt').map(([op, n]) => `${n} ${op}`);
-  const todo = left.length > 0 && `two calm runs later still to do: ${left.join(', ')}`;
-  judge('in the end nothing is left to do', todo);
+  const undone = left.length > 0 && `two calm runs later still to do: ${left.join(', ')}`;
+  judge('in the end nothing is left to do', undone);
   const failing = reasons.filter((reason) => !/source of \w+s is empty/.test(reason));
   const fails = failing.length > 0 && `two calm runs later still failing: ${failing.join()}`;
   judge('in the end no run fails', fails);
