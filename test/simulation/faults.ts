@@ -87,10 +87,10 @@ export function createWire(options: WireOptions): Wire {
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
-    if (enrols === undefined || !isReadable(answer)) return answer;
-    if (answer.status < 300) outing.answered.push(enrols);
-    if (answer.status < 300) known.refusals.delete(enrols);
-    else if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
+    if (enrols === undefined) return answer;
+    if (answer.status < 300 && isReadable(answer)) outing.answered.push(enrols);
+    // Its status says that much, whatever its body. Of several contacts one may be refused.
+    if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
     return answer;
   };
   return { send, counts: () => traffic };

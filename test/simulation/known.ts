@@ -42,7 +42,7 @@ export interface Known {
   witness: Witness;
   memories: Memories;
   unanswered: Pick<Unanswered, 'has'>;
-  /** Enrolments (address, channel, subscription) that the platform refused when last asked. */
+  /** Enrolments (address, channel, subscription) that the platform has refused. */
   refusals: Set<string>;
   judge: Judge;
 }
