@@ -34,7 +34,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'one listing proves nothing',
-    foundBy: 58,
+    foundBy: 13,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
         ...kind,
@@ -76,13 +76,18 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'one reading makes nobody absent',
-    foundBy: 30,
+    foundBy: 1,
     breaks: (mirror) =>
       withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
   },
   {
+    rule: 'who left and stands in the ledger stays out',
+    foundBy: 22,
+    breaks: (mirror) => ({ ...mirror, ledger: { ...mirror.ledger, concerning: () => [] } }),
+  },
+  {
     rule: 'guards hold what befalls too many',
-    foundBy: 30,
+    foundBy: 4,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
       return { ...mirror, guards: { delete: none, opt_in: none } };

@@ -10,7 +10,6 @@ import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { mayBeOptedOut } from './moved.ts';
-import type { Judge } from './rules.ts';
 import { checkCreation, checkUpdate } from './template-checkers.ts';
 import type { Person } from './witness.ts';
 
@@ -75,7 +74,7 @@ function checkOptIn(
   for (const one of there) {
     // By id a fast run sees one contact, and not that another has its address by now.
     const isSeen = outing.mode === 'full' || asks.email !== undefined || one === person;
-    if (isSeen) checkStanding(one, what, { ...about, newer, judge });
+    if (isSeen) checkStanding(one, what, { ...about, newer, known });
   }
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { about, known });
@@ -112,16 +111,17 @@ function keyThen({ key, former }: Person, since: number): string {
 function checkStanding(
   { key, left, channels }: Person,
   what: string,
-  about: About & { newer(key: string, at: number): boolean; judge: Judge },
+  about: About & { newer(key: string, at: number): boolean; known: Known },
 ): void {
-  const { channel, since, newer, judge } = about;
+  const { channel, since, newer, known } = about;
+  const { judge, memories } = known;
   const gone = left && left.at < since;
   judge('who left all mail is not opted in', Boolean(gone) && `${what}, and had left all mail`);
   const state = channels.get(channel);
   if (!state || state.at >= since) return;
   judge('who is in is not opted in again', state.is === 'opt_in' && `${what} a second time`);
   if (state.is !== 'opt_out') return;
-  const isHers = state.by === 'others' && !newer(key, state.at);
+  const isHers = memories.isTheirs(state) && !newer(key, state.at);
   judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
 }
 
@@ -171,7 +171,7 @@ function checkFormer(
   const isOut = known.witness.present(key).some((person) => {
     if (person.made.at >= since) return false;
     const state = person.channels.get(channel);
-    const out = state?.is === 'opt_out' && state.by === 'others' && state.at < since;
+    const out = state !== undefined && known.memories.isTheirs(state) && state.at < since;
     return out || (person.left !== undefined && !person.bounced && person.left.at < since);
   });
   const left = (isMet && isOut) || away || outs.has(channel);

@@ -4,7 +4,7 @@
  */
 import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
-import { keyOf, type Person, type Witness } from './witness.ts';
+import { keyOf, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
 export interface Memory {
@@ -34,6 +34,8 @@ export interface Memories {
   of(key: string): Memory | undefined;
   /** Something happened on the platform: who came back may have been seen by any run since. */
   notice(): void;
+  /** Whether she left this channel herself, or a colleague did it, as far as anybody can tell. */
+  isTheirs(state: State | undefined): boolean;
   /** Other addresses under which ours has met the CRM records of this one. */
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
@@ -71,6 +73,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const ever = new Map<string, Set<string>>();
   const named = new Set<string>();
   const missed = new Set<string>();
+  /** Whole runs that have ended as they should. */
+  const looks: { startedAt: number; endedAt: number }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
 
@@ -94,13 +98,26 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     return memory;
   }
 
+  /** Who came back and left again, unseen, is out as we had made it. */
+  function isTheirs(state: State | undefined): boolean {
+    if (state?.is !== 'opt_out' || state.by !== 'others') return false;
+    for (let { before, at } = state; before; { before, at } = before) {
+      const { is, by, at: from } = before;
+      if (is === 'opt_out' && by === 'us' && from > lostAt) return false;
+      const until = at;
+      const isSeen = looks.some((look) => from < look.startedAt && look.endedAt < until);
+      if (is === 'opt_in' && isSeen) return true;
+    }
+    return true;
+  }
+
   function learn(key: string, people: readonly Person[]): void {
     const memory = own(key);
     memory.all = people.some(({ left }) => left);
     memory.away = people.some(({ left, bounced }) => left && !bounced);
     for (const channel of channels) {
       const states = people.map((person) => person.channels.get(channel));
-      if (states.some((state) => state?.is === 'opt_out' && state.by === 'others')) {
+      if (states.some(isTheirs)) {
         memory.outs.add(channel);
         memory.ins.delete(channel);
       } else if (states.every((state) => state?.is === 'opt_in')) {
@@ -128,6 +145,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
 
   return {
     of,
+    isTheirs,
     notice() {
       for (const key of memories.keys()) of(key);
     },
@@ -148,6 +166,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     },
     missed: (name) => missed.has(name),
     conclude(reading, { startedAt, endedAt }) {
+      looks.push({ startedAt, endedAt });
       if (lostAt > adoptedAt) adoptedAt = endedAt;
       const wanted = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
       const owned = [...memories.keys()].filter((key) => of(key)?.owned);
@@ -185,8 +204,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
         memory.all = true;
         memory.away ||= !bounced;
       }
-      for (const [channel, { is, by, at }] of states) {
-        if (is === 'opt_out' && by === 'others' && at < since) memory.outs.add(channel);
+      for (const [channel, state] of states) {
+        if (isTheirs(state) && state.at < since) memory.outs.add(channel);
       }
       if (!done) return;
       memory.owned = false;

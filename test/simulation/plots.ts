@@ -24,8 +24,11 @@ const member = [
   platform('signs up for the newsletter'),
 ];
 
+/** loss: the snapshot is lost. key: the run after the line is called with another key. */
+type Beside = 'loss' | 'key';
+
 /** Lines of acts; each is done by, or to, the same. */
-export type Plot = readonly (readonly PlotAct[])[];
+export type Plot = readonly (readonly (PlotAct | Beside)[])[];
 
 export const plots: readonly Plot[] = [
   [member, [crm('forbids the newsletter')], [crm('wants the newsletter')]],
@@ -39,10 +42,20 @@ export const plots: readonly Plot[] = [
   [member, [platform('leaves the newsletter')], [platform('is taken out of the newsletter')]],
   [member, [platform('leaves the newsletter')], [crm('states a new will')]],
   [member, [platform('is deleted')], []],
+  [member, [platform('is deleted')], ['loss'], []],
+  [member, [platform('is deleted')], [crm('moves to a new address')]],
+  [member, [platform('is deleted'), 'key']],
   [member, [platform('leaves the newsletter')], [platform('is deleted')]],
   [member, [platform('leaves the newsletter')], [crm('moves to a new address')]],
   [member, [platform('unsubscribes from everything')], [crm('moves to a new address')]],
   [member, [crm('is flagged as deleted')], [crm('is flagged no longer')]],
+  [
+    member,
+    [platform('leaves the newsletter')],
+    [crm('is flagged as deleted')],
+    [crm('is flagged no longer')],
+  ],
+  [member, [platform('leaves the newsletter')], [platform('is deleted'), 'loss'], []],
   [
     [template('is new in the source')],
     [template('is edited on the platform')],

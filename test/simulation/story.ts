@@ -208,11 +208,19 @@ const plot = fc
     ),
   })
   .map(({ who: whom, lines, runs }): Step[] =>
-    lines.flatMap((line, at) => [
-      ...line.map((one): Step => ({ is: 'act', act: { ...one, who: whom } })),
-      runs[at] ?? calm,
-    ]),
+    lines.flatMap((line, at) => {
+      const drawn = runs[at] ?? calm;
+      return [
+        ...line.flatMap((one) => stepsFor(one, whom)),
+        line.includes('key') ? { ...drawn, key: 'read' } : drawn,
+      ];
+    }),
   );
+
+function stepsFor(one: Plot[number][number], whom: number): Step[] {
+  if (one === 'key') return [];
+  return [one === 'loss' ? { is: 'loss' } : { is: 'act', act: { ...one, who: whom } }];
+}
 
 const steps = fc
   .array(
