@@ -10,6 +10,7 @@ const absentForMs = 20 * 3_600_000;
 
 export interface ReadBy {
   mode: 'full' | 'fast';
+  only?: 'contacts' | 'templates' | undefined;
   people: Reading;
   /** When it began, by the clock of the mirror. */
   ourStart: number;
@@ -18,9 +19,11 @@ export interface ReadBy {
 export interface Absences {
   /** A run has ended; one that was killed may have counted, and may not have forgotten. */
   ended(run: ReadBy, lived: boolean): void;
+  /** The snapshot is gone, and with it all that was counted. */
+  lose(): void;
   /** Whether the CRM, as this run read it, has no record of somebody who is there. */
   isDue(key: string, run: ReadBy): boolean;
-  /** Whether the CRM ever had a record of this address. */
+  /** Whether the CRM had a record of this address since there is this snapshot. */
   wasNamed(key: string): boolean;
 }
 
@@ -42,12 +45,17 @@ export function createAbsences(): Absences {
 
   return {
     ended(run, lived) {
+      if (run.only === 'templates') return;
       const here = new Set(run.people.records.flatMap((record) => keyIn(record) ?? []));
       for (const key of here) named.add(key);
       for (const key of named) {
         if (!here.has(key)) missing.set(key, missedBy(key, run));
         else if (lived) missing.delete(key);
       }
+    },
+    lose() {
+      named.clear();
+      missing.clear();
     },
     isDue(key, run) {
       if (!run.people.certified) return false;

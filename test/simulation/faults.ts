@@ -4,39 +4,37 @@
  * arrives, within the time its sender waits for it at the latest, even if the sender is dead.
  */
 import { seeded } from '../../src/emulator/random.ts';
-import type { Delivery } from '../../src/emulator/fault/kinds.ts';
+import { refuse, toAnswer } from '../../src/emulator/answer.ts';
+import { whole, type Delivery } from '../../src/emulator/fault/kinds.ts';
 import { Unavailable } from '../../src/model/errors.ts';
 import type { Answer, Request, Send } from '../../src/model/exchange.ts';
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import type { Absences } from './absence.ts';
-import { checkArrival, Wrong, type Outing } from './checkers.ts';
+import { checkArrival } from './checkers.ts';
+import { horizon, type Known, type Outing } from './known.ts';
 import type { Life } from './life.ts';
-import type { Memories } from './memory.ts';
+import type { Reached } from './reached.ts';
+import type { Judge } from './rules.ts';
 import type { RunStep } from './story.ts';
 import { asked } from './asked.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
-import type { World } from './world.ts';
+import { createTraffic, type Counted, type Traffic } from './traffic.ts';
+import { refusedDomain, type World } from './world.ts';
 
 export const timeoutMs = 10_000;
 
 export interface Wire {
   send: Send;
-  /** Requests that have left, and those among them that something happened to. */
-  counts(): { left: number; disturbed: number };
+  counts(): Counted;
 }
 
 export interface WireOptions {
   world: World;
-  memories: Memories;
-  absences: Absences;
+  known: Known;
   unanswered: Unanswered;
   step: RunStep;
   life: Life;
   outing: Outing;
-  /** Enrolments that left and had no usable answer: address, channel, subscription. */
-  unheard: Set<string>;
-  /** It is a plan that is made: nothing may be written. */
-  dry: boolean;
+  reached: Reached;
   /** Told what became of each request. */
   log(line: string): void;
   /** What a checker found. */
@@ -44,10 +42,10 @@ export interface WireOptions {
 }
 
 export function createWire(options: WireOptions): Wire {
-  const { world, step, life, outing } = options;
+  const { world, known, step, life, outing, unanswered, reached, found } = options;
+  const judge: Judge = (rule, wrong) => attempt(() => known.judge(rule, wrong), found);
   const random = seeded(world.story.chance + step.latency);
-  let left = 0;
-  let disturbed = 0;
+  const traffic = createTraffic(outing, world.clock.monotonic);
 
   async function arrive(request: Request, trip: Trip): Promise<Delivery> {
     await world.clock.sleep(trip.there);
@@ -55,41 +53,51 @@ export function createWire(options: WireOptions): Wire {
     for (const { act } of acts) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
-      options.memories.notice();
+      reached.note('run', 'something happens meanwhile');
+      known.memories.notice();
       // Nothing on the platform happens in the same millisecond as something else.
       await world.clock.sleep(1);
     }
-    if (step.eaten === trip.nth) world.eat();
+    if (step.eaten === trip.nth) {
+      world.eat();
+      reached.note('run', 'budget eaten by others');
+    }
     return receive(options, request, trip);
   }
 
   const send: Send = async (request, signal) => {
-    if (outing.refused) options.found(new Wrong('something left after the key had been refused'));
     life.touch();
     signal?.throwIfAborted();
-    left += 1;
+    if (outing.refused) outing.leftRefused += 1;
+    traffic.leaves(request);
+    const { left } = traffic;
     const fault = step.faults.find(({ nth }) => nth === left)?.fault;
-    if (fault !== undefined) disturbed += 1;
+    if (fault !== undefined) {
+      traffic.disturbed += 1;
+      reached.note('fault', fault);
+    }
     if (fault === 'no connection') throw new Unavailable('no connection', { acted: 'no' });
-    const trip = { nth: left, fault, sentAt: world.clock.monotonic(), ...draw(step, random) };
+    const sentAt = world.clock.monotonic();
+    const trip = { nth: left, fault, sentAt, traffic, ...draw(step, random) };
     const enrols = enrolmentIn(request, world);
-    const known = enrols === undefined || options.unheard.has(enrols);
-    if (enrols !== undefined) options.unheard.add(enrols);
-    const settle = options.unanswered.leave(request, life, options.found);
-    const answer = await life.wait(exchange(world, arrive(request, trip), { trip, signal }));
+    const settle = unanswered.leave(request, enrols, judge);
+    const exchanged = exchange(world, arrive(request, trip), { trip, signal });
+    exchanged.catch(() => traffic.ends(request, undefined));
+    const answer = await life.wait(exchanged);
+    traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
-    if (enrols !== undefined && answer.status < 300 && isReadable(answer))
-      outing.heard.push(enrols);
-    if (enrols !== undefined && !known && answer.status < 500 && isReadable(answer)) {
-      options.unheard.delete(enrols);
-    }
+    if (enrols === undefined) return answer;
+    if (answer.status < 300 && isReadable(answer)) outing.answered.push(enrols);
+    // Its status says that much, whatever its body. Of several contacts one may be refused.
+    if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
     return answer;
   };
-  return { send, counts: () => ({ left, disturbed }) };
+  return { send, counts: () => traffic };
 }
 
 interface Trip {
+  traffic: Traffic;
   nth: number;
   fault: string | undefined;
   sentAt: number;
@@ -139,30 +147,64 @@ async function exchange(
 
 /** The platform takes the request, the witness sees what it does, the checkers judge it. */
 function receive(options: WireOptions, request: Request, trip: Trip): Delivery {
-  const { world, memories, absences, outing, life, unheard } = options;
-  const { clock, emulator, witness, story } = world;
+  const { world, life } = options;
+  const { emulator, witness } = world;
   emulator.fail(trip.fault === undefined ? [] : [trip.fault]);
-  const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
+  const headers = { ...request.headers, 'user-agent': 'crm-mirror', ...keyNow(options, trip) };
   const reads = request.method === 'GET';
   const seen = reads ? <T>(_: 'us', work: () => T): T => work() : witness.during;
-  const delivery = seen('us', () => {
-    const delivered = emulator.receive({ ...request, headers });
-    const [entry] = emulator.world.requests(1);
-    if (!entry || !reachesPlatform(entry)) return delivered;
-    if (options.dry) options.found(new Wrong('a plan wrote on the platform'));
-    const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-    attempt(
-      () => checkArrival(arrival, { story, clock, witness, memories, absences, unheard }),
-      options.found,
-    );
-    const { status, email, channelId } = entry;
-    if (status < 300 && email && channelId) memories.changed(email, channelId);
-    return delivered;
-  });
-  options.log(describe(emulator.world.requests(1)[0], trip));
+  const delivery =
+    refuseAddress(options, request, trip) ??
+    seen('us', () => {
+      const delivered = emulator.receive({ ...request, headers });
+      judgeArrival(options, request, trip);
+      options.log(describe(emulator.world.requests(1)[0], trip));
+      return delivered;
+    });
   // Killed when it was done, and not answered yet.
   if (!life.dead) attempt(life.touch, () => undefined);
   return delivery;
+}
+
+/** Somebody switches the key off while the run goes on. */
+function keyNow(
+  { step: { refused }, reached }: WireOptions,
+  { nth }: Trip,
+): Record<string, string> {
+  if (refused === undefined || nth < refused) return {};
+  reached.note('run', 'the key is refused in mid-run');
+  return { 'x-api-key': 'switched off' };
+}
+
+/** An address that the platform does not take, whoever asks. */
+function refuseAddress(
+  { log }: WireOptions,
+  request: Request,
+  { nth }: Trip,
+): Delivery | undefined {
+  const { email } = asked(request);
+  if (request.method === 'GET' || !email?.endsWith(refusedDomain)) return undefined;
+  log(`${String(nth).padStart(8)} contacts.enrol ${email} → 422`);
+  const why = 'No mail server answers for it.';
+  const outcome = refuse(422, 'Invalid email address', { why, fix: 'Correct the address.' });
+  return whole(toAnswer(outcome, {}));
+}
+
+function judgeArrival(options: WireOptions, request: Request, trip: Trip): void {
+  const { world, known, outing, found } = options;
+  const [entry] = world.emulator.world.requests(1);
+  if (!entry || !reachesPlatform(entry)) return;
+  trip.traffic.writes += 1;
+  const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
+  attempt(() => checkArrival(arrival, known), found);
+  const { route, path, status, email, channelId } = entry;
+  const gone = world.witness.people().find(({ id }) => path.endsWith(`/${id}`));
+  if (route === 'contacts.delete' && gone) {
+    const done = status < 300;
+    if (done) options.reached.note('run', 'somebody is deleted');
+    known.memories.deleting(gone, { since: horizon(arrival), done });
+  }
+  if (status < 300 && email && channelId) known.memories.changed(email, channelId);
 }
 
 /** Whether it asked an operation to change something; what is refused before that asks nothing. */

@@ -8,8 +8,11 @@ export interface Traces {
   recorded: { key: string; channel: string; is: 'opt_in' | 'opt_out'; by: string }[];
   /** Changes of people. */
   acked: { key: string; op: string; part: string }[];
+  /** Changes of people, and of templates, that are marked as sent. */
+  sent: { contact: number; template: number };
+  /** Changes of people whose outcome is open. */
+  open: { key: string; op: string; part: string }[];
   /** Changes, of every kind, that are in this state. */
-  sent: number;
   unknown: number;
   planned: number;
   /** What somebody can be told about: kind, key and channel. */
@@ -31,8 +34,11 @@ export function readFiles(path: string): Traces {
     const changes = db.prepare<[], { key: string; op: string; part: string }>(
       "select key, op, part from change where kind = 'contact' and state = 'acked'",
     );
-    const states = db.prepare<[], { state: string; n: number }>(
-      'select state, count(*) n from change group by state',
+    const open = db.prepare<[], { key: string; op: string; part: string }>(
+      "select key, op, part from change where kind = 'contact' and state in ('sent', 'unknown')",
+    );
+    const states = db.prepare<[], { kind: string; state: string; n: number }>(
+      'select kind, state, count(*) n from change group by kind, state',
     );
     const problems = db.prepare<[], { kind: string; key: string; part: string }>(
       'select kind, key, part from problem',
@@ -40,7 +46,11 @@ export function readFiles(path: string): Traces {
     const newest = db.prepare<[], { n: number }>(
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
-    const count = new Map(states.all().map(({ state, n }) => [state, n]));
+    const counts = states.all();
+    const count = (state: string, kind?: string): number =>
+      counts
+        .filter((one) => one.state === state && (kind ?? one.kind) === one.kind)
+        .reduce((sum, { n }) => sum + n, 0);
     const recorded = rows.all().flatMap(({ key, body: text }) => {
       const channels = Object.entries(body.parse(JSON.parse(text)).channels);
       return channels.map(([channel, { is, by }]) => ({ key, channel, is, by }));
@@ -48,12 +58,30 @@ export function readFiles(path: string): Traces {
     return {
       recorded,
       acked: changes.all(),
-      sent: count.get('sent') ?? 0,
-      unknown: count.get('unknown') ?? 0,
-      planned: count.get('planned') ?? 0,
+      sent: { contact: count('sent', 'contact'), template: count('sent', 'template') },
+      open: open.all(),
+      unknown: count('unknown'),
+      planned: count('planned'),
       problems: problems.all().map(({ kind, key, part }) => `${kind} ${key} ${part}`),
       newest: newest.get()?.n ?? 0,
     };
+  } finally {
+    db.close();
+  }
+}
+
+/** Every row of the snapshot at `path`; undefined when there is none. */
+export function contentOf(path: string): string | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = new Database(path, { readonly: true });
+  try {
+    const tables = db.prepare<[], { name: string }>(
+      "select name from sqlite_master where type = 'table' order by name",
+    );
+    const rows = tables
+      .all()
+      .map(({ name }) => [name, db.prepare(`select * from "${name}"`).all()]);
+    return JSON.stringify(rows);
   } finally {
     db.close();
   }
@@ -76,6 +104,6 @@ export function killing(path: string, close: () => void): void {
   }
 }
 
-function removeFiles(path: string): void {
+export function removeFiles(path: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
 }

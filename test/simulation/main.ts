@@ -2,69 +2,88 @@
  * `npm run simulate -- --seed N` tells the story of one seed, with the engine's requests beside it;
  * `npm run simulate -- --seeds N --from S` plays many, over all cores, and tells those that fail.
  */
-import { fork } from 'node:child_process';
-import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { play, type Failure, type Played } from './play.ts';
+import { createProgress } from './progress.ts';
 import { shrink } from './shrink.ts';
 import { simulate } from './simulate.ts';
+import { playAll } from './spread.ts';
 import { storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
 
+const help = `Plays the whole engine against the whole emulator, in virtual time, from seeds.
+
+  npm run simulate -- [--seeds N] [--from S]   play N seeds (1000), from S on (1), over all cores
+  npm run simulate -- --seed N                 tell one of them, with its requests; one that fails
+                                               is shrunk to its shortest story first
+
+Exits with 0 when all is well, with 1 when a seed fails, with 2 when it is called wrongly.`;
+
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
+const note = (line: string): void => void process.stderr.write(`${line}\n`);
+
+// Whoever reads no further (head, less) has seen enough.
+process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') note(error.stack ?? error.message);
+  process.exit(error.code === 'EPIPE' ? 0 : 1);
+});
 
 const asked = read();
-if (asked === undefined) process.exitCode = 2;
-else if (asked.seed !== undefined) await tellSeed(asked.seed);
-else if (asked.share === undefined) await playAll(asked);
-else process.send?.(await play(seeds(asked, asked.share), (failure) => process.send?.(failure)));
+if (asked === 'help') print(help);
+else if (asked === undefined) process.exitCode = 2;
+else if ('seed' in asked) await tellSeed(asked.seed);
+else await tellAll(asked);
 
-interface Asked {
-  seed?: number | undefined;
-  seeds: number;
-  from: number;
-  /** Which share of them this process plays. */
-  share?: number | undefined;
-}
-
-function read(): Asked | undefined {
+function read(): { seed: number } | { seeds: number; from: number } | 'help' | undefined {
   const option = { type: 'string' } as const;
   try {
     const { values } = parseArgs({
-      options: { seed: option, seeds: option, from: option, share: option },
+      options: { seed: option, seeds: option, from: option, help: { type: 'boolean', short: 'h' } },
     });
-    const { seeds: count = '1000', from = '1' } = values;
-    return {
-      seed: values.seed === undefined ? undefined : whole('seed', values.seed),
-      seeds: whole('seeds', count),
-      from: whole('from', from),
-      share: values.share === undefined ? undefined : whole('share', values.share),
-    };
+    const { seed, seeds = '1000', from = '1' } = values;
+    if (values.help) return 'help';
+    if (seed === undefined) return { seeds: whole('seeds', seeds, 1), from: whole('from', from) };
+    if (values.seeds === undefined && values.from === undefined)
+      return { seed: whole('seed', seed) };
+    throw new Error('--seed tells one story, and --seeds and --from play many');
   } catch (error) {
-    const usage = 'use --seed N, or --seeds N --from S';
-    process.stderr.write(`${error instanceof Error ? error.message : ''} → ${usage}\n`);
+    note(`${error instanceof Error ? error.message : ''} → use --seed N, or --seeds N --from S`);
     return undefined;
   }
 }
 
-function whole(name: string, text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number >= 0) return number;
-  throw new Error(`--${name} ${text}: is no whole number`);
+function whole(name: string, text: string, least = 0): number {
+  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isSafeInteger(number) && number >= least) return number;
+  throw new Error(`--${name} ${text}: is no whole number from ${least} on`);
 }
 
-/** Those of one share: every n-th of them, where n is the number of cores. */
-function* seeds({ from, seeds: count }: Asked, share: number): Generator<number> {
-  for (let seed = from + share; seed < from + count; seed += availableParallelism()) yield seed;
+async function tellAll(asked: { seeds: number; from: number }): Promise<void> {
+  const progress = createProgress(process.stderr, asked.seeds, () => performance.now());
+  const { failures, lines } = await playAll(asked, {
+    seed: progress.seed,
+    failure({ seed, wrong }) {
+      progress.clear();
+      progress.failure();
+      print(`Seed ${seed} fails: ${wrong}  (npm run simulate -- --seed ${seed})`);
+    },
+  });
+  progress.clear();
+  for (const line of lines) print(line);
+  const [first] = failures;
+  if (!first) return;
+  process.exitCode = 1;
+  await tellSeed(first.seed);
 }
 
 /** At its shortest, when it fails. */
 async function tellSeed(seed: number): Promise<void> {
   const story = storyOf(seed);
   const { wrong } = await simulate(story);
-  const shortest = wrong && (await shrink(seed));
-  if (shortest) print(`Seed ${seed} fails. At its shortest: ${JSON.stringify(shortest)}\n`);
-  await tell(shortest ?? story);
+  if (!wrong) return tell(story);
+  note(`Seed ${seed} fails. Looking for its shortest story, for two minutes at most …`);
+  const shortest = (await shrink(seed)) ?? story;
+  print(`Seed ${seed}, at its shortest: ${JSON.stringify(shortest)}\n`);
+  await tell(shortest);
 }
 
 async function tell(story: Story): Promise<void> {
@@ -73,46 +92,4 @@ async function tell(story: Story): Promise<void> {
   if (!wrong) return print('All is well.');
   print(wrong.name === 'Wrong' ? `Wrong: ${wrong.message}.` : (wrong.stack ?? wrong.message));
   process.exitCode = 1;
-}
-
-async function playAll({ from, seeds: count }: Asked): Promise<void> {
-  const began = performance.now();
-  const failures: Failure[] = [];
-  const heard = (failure: Failure): void => {
-    failures.push(failure);
-    print(`  --seed ${failure.seed}  ${failure.wrong}`);
-  };
-  const shares = Array.from({ length: availableParallelism() }, (_, share) =>
-    playShare({ from, seeds: count, share }, heard),
-  );
-  const played = await Promise.all(shares);
-  const sum = (of: (one: Played) => number) => played.reduce((total, one) => total + of(one), 0);
-  const told = [
-    `${sum((one) => one.seeds)} seeds`,
-    `${sum((one) => one.runs)} runs`,
-    `${sum((one) => one.requests)} requests`,
-    `${Math.round(sum((one) => one.hours))} hours`,
-    `in ${((performance.now() - began) / 1000).toFixed(1)} s`,
-  ];
-  const verdict = failures.length === 0 ? 'all is well' : `${failures.length} fail`;
-  print(`${told.join(', ')}: ${verdict}`);
-  const [first] = failures;
-  if (first) await tellSeed(first.seed);
-}
-
-/** A core of its own. */
-function playShare(
-  { from, seeds: count, share }: Asked & { share: number },
-  heard: (failure: Failure) => void,
-): Promise<Played> {
-  const args = ['--seeds', `${count}`, '--from', `${from}`, '--share', `${share}`];
-  const child = fork(import.meta.filename, args);
-  return new Promise((resolve, reject) => {
-    child.on('message', (message: Played | Failure) => {
-      if ('wrong' in message) heard(message);
-      else resolve(message);
-    });
-    child.on('exit', (code) => reject(new Error(`a process ended too early (${code})`)));
-    child.on('error', reject);
-  });
 }

@@ -4,53 +4,111 @@
  */
 import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
-import { keyOf, type Person, type Witness } from './witness.ts';
+import { keyOf, type Person, type State, type Witness } from './witness.ts';
 
-/** What is remembered of one address. */
+/** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
 export interface Memory {
+  /** Ours, as the snapshot knows. */
+  owned: boolean;
+  /** Was ours and wanted, and a whole listing lacked her. */
+  vanished: boolean;
   /** She left all mail. */
   all: boolean;
   /** The same, and not merely by a bounce, which is the address's own. */
   away: boolean;
   /** Channels she left, or was taken out of. */
   outs: Set<string>;
-  /** Channels she was in. */
+  /** Channels she was in, as the snapshot knows. */
   ins: Set<string>;
 }
 
+/** What stands against somebody under another address. */
+export interface Former extends Pick<Memory, 'away' | 'outs'> {
+  key: string;
+  /** The snapshot knows it as hers; else nobody but the ledger does. */
+  isMet: boolean;
+}
+
 export interface Memories {
-  /** Undefined: the address is not ours. */
+  /** Undefined: the address was never ours. */
   of(key: string): Memory | undefined;
   /** Something happened on the platform: who came back may have been seen by any run since. */
   notice(): void;
+  /** Whether she left this channel herself, or a colleague did it, as far as anybody can tell. */
+  isTheirs(state: State | undefined): boolean;
   /** Other addresses under which ours has met the CRM records of this one. */
-  former(key: string, reading: Reading): string[];
+  former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
-  /** A full run that began at `startedAt` has ended as it should. */
-  conclude(reading: Reading, startedAt: number): void;
+  /** A full run has ended as it should. */
+  conclude(reading: Reading, run: { startedAt: number; endedAt: number }): void;
+  /** The snapshot is gone, and with it all that was known but to the ledger. */
+  lose(at: number): void;
+  /** When that was last, by the clock that never jumps. */
+  lostAt(): number;
+  /** What happened before on the platform was there when everything was adopted anew. */
+  adoptedAt(): number;
   /** What was acknowledged to a process that lived to write it down: address, channel, how. */
-  heard(enrolments: readonly string[]): void;
+  answered(enrolments: readonly string[]): void;
   /** We changed this subscription. */
   changed(key: string, channel: string): void;
+  /** We have deleted her, or tried to; what happened before `since` was known then. */
+  deleting(person: Person, outcome: { since: number; done: boolean }): void;
+}
+
+/** What the ledger had of an address when the snapshot was lost, by the CRM's id. */
+interface Kept extends Pick<Former, 'key' | 'away' | 'outs'> {
+  id: string;
 }
 
 /** `fallback`: what the platform shows of a channel where somebody has no subscription. */
 export function createMemories(witness: Witness, fallback?: string): Memories {
-  const owned = new Map<string, Memory>();
+  const memories = new Map<string, Memory>();
+  const kept: Kept[] = [];
   const met = new Map<string, Set<string>>();
   const ever = new Map<string, Set<string>>();
   const named = new Set<string>();
   const missed = new Set<string>();
+  /** Whole runs that have ended as they should. */
+  const looks: { startedAt: number; endedAt: number }[] = [];
+  let lostAt = Number.NEGATIVE_INFINITY;
+  let adoptedAt = Number.NEGATIVE_INFINITY;
+
+  function of(key: string): Memory | undefined {
+    const memory = memories.get(key);
+    if (memory) forgive(memory, witness.present(key), fallback);
+    return memory;
+  }
 
   function own(key: string): Memory {
-    const memory = owned.get(key) ?? { all: false, away: false, outs: new Set(), ins: new Set() };
-    owned.set(key, memory);
+    const memory = of(key) ?? {
+      owned: true,
+      vanished: false,
+      all: false,
+      away: false,
+      outs: new Set(),
+      ins: new Set(),
+    };
+    memories.set(key, memory);
+    memory.owned = true;
     return memory;
+  }
+
+  /** Who came back and left again, unseen, is out as we had made it. */
+  function isTheirs(state: State | undefined): boolean {
+    if (state?.is !== 'opt_out' || state.by !== 'others') return false;
+    for (let { before, at } = state; before; { before, at } = before) {
+      const { is, by, at: from } = before;
+      if (is === 'opt_out' && by === 'us' && from > lostAt) return false;
+      const until = at;
+      const isSeen = looks.some((look) => from < look.startedAt && look.endedAt < until);
+      if (is === 'opt_in' && isSeen) return true;
+    }
+    return true;
   }
 
   function learn(key: string, people: readonly Person[]): void {
@@ -59,7 +117,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     memory.away = people.some(({ left, bounced }) => left && !bounced);
     for (const channel of channels) {
       const states = people.map((person) => person.channels.get(channel));
-      if (states.some((state) => state?.is === 'opt_out' && state.by === 'others')) {
+      if (states.some(isTheirs)) {
         memory.outs.add(channel);
         memory.ins.delete(channel);
       } else if (states.every((state) => state?.is === 'opt_in')) {
@@ -69,19 +127,35 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     }
   }
 
+  function standing(key: string): Pick<Former, 'away' | 'outs'> {
+    const { away, outs } = of(key) ?? { away: false, outs: new Set<string>() };
+    return { away, outs: new Set(outs) };
+  }
+
+  /** Only what was there then, and has not ended since. */
+  function stillKept({ key, away, outs }: Kept): Former {
+    const now = standing(key);
+    return {
+      key,
+      away: away && now.away,
+      outs: new Set([...outs].filter((part) => now.outs.has(part))),
+      isMet: false,
+    };
+  }
+
   return {
-    of(key) {
-      const memory = owned.get(key);
-      if (memory) forgive(memory, witness.present(key), fallback);
-      return memory;
-    },
+    of,
+    isTheirs,
     notice() {
-      for (const key of owned.keys()) this.of(key);
+      for (const key of memories.keys()) of(key);
     },
     former(key, reading) {
       const records = reading.records.filter((record) => keyIn(record) === key);
-      const keys = records.flatMap(({ id }) => [...(met.get(String(id)) ?? [])]);
-      return keys.filter((one) => one !== key);
+      const ids = records.map(({ id }) => String(id));
+      const keys = ids.flatMap((id) => [...(met.get(id) ?? [])]);
+      const known = keys.map((one) => ({ ...standing(one), key: one, isMet: true }));
+      const lost = kept.filter(({ id }) => ids.includes(id)).map(stillKept);
+      return [...known, ...lost].filter((one) => one.key !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
     read({ records }, templates) {
@@ -91,18 +165,54 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       for (const name of names) named.add(name);
     },
     missed: (name) => missed.has(name),
-    conclude(reading, startedAt) {
+    conclude(reading, { startedAt, endedAt }) {
+      looks.push({ startedAt, endedAt });
+      if (lostAt > adoptedAt) adoptedAt = endedAt;
       const wanted = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
-      for (const key of new Set([...owned.keys(), ...wanted])) {
+      const owned = [...memories.keys()].filter((key) => of(key)?.owned);
+      for (const key of new Set([...owned, ...wanted])) {
         const people = witness.present(key).filter((person) => isSettled(person, startedAt));
         if (people.length > 0) learn(key, people);
       }
+      for (const key of wanted.filter((one) => owned.includes(one))) {
+        const all = witness.people().filter((person) => person.key === key);
+        const isGone = all.every(({ gone }) => gone && gone.at < startedAt);
+        if (isGone && all.length > 0) own(key).vanished = true;
+      }
       for (const record of reading.records) {
-        if (owned.has(keyIn(record) ?? '')) noteAddress(met, record);
+        if (of(keyIn(record) ?? '')?.owned) noteAddress(met, record);
       }
     },
-    changed: (key, channel) => void owned.get(key)?.ins.delete(channel),
-    heard(enrolments) {
+    lose(at) {
+      for (const [id, keys] of met) {
+        for (const key of keys) kept.push({ ...standing(key), id, key });
+      }
+      met.clear();
+      for (const memory of memories.values()) {
+        memory.owned = false;
+        memory.ins.clear();
+      }
+      for (const name of named) missed.add(name);
+      lostAt = at;
+    },
+    lostAt: () => lostAt,
+    adoptedAt: () => (lostAt > adoptedAt ? Number.POSITIVE_INFINITY : adoptedAt),
+    changed: (key, channel) => void memories.get(key)?.ins.delete(channel),
+    deleting({ key, left, bounced, channels: states }, { since, done }) {
+      const memory = own(key);
+      if (left && left.at < since) {
+        memory.all = true;
+        memory.away ||= !bounced;
+      }
+      for (const [channel, state] of states) {
+        if (isTheirs(state) && state.at < since) memory.outs.add(channel);
+      }
+      if (!done) return;
+      memory.owned = false;
+      memory.vanished = false;
+      memory.ins.clear();
+    },
+    answered(enrolments) {
       for (const enrolment of enrolments) {
         const [key = '', channel = '', is] = enrolment.split(' ');
         const memory = own(key);
@@ -116,6 +226,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
 }
 
 function forgive(memory: Memory, people: readonly Person[], fallback?: string): void {
+  if (people.length > 0) memory.vanished = false;
   if (people.some(({ left }) => !left)) {
     memory.all = false;
     memory.away = false;

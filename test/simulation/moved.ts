@@ -28,5 +28,7 @@ export function mayBeOptedOut(
 /** Former addresses of ours that nobody in the CRM has any more. */
 export function leftBehind(reading: Reading, key: string, { memories }: Known): string[] {
   const addresses = addressesOf(reading);
-  return memories.former(key, reading).filter((former) => !addresses.has(former));
+  const met = memories.former(key, reading).filter(({ isMet }) => isMet);
+  const left = met.filter((former) => !addresses.has(former.key));
+  return left.map((former) => former.key).filter((one) => memories.of(one)?.owned === true);
 }

@@ -1,15 +1,20 @@
 /** A simulation that cannot fail is worth nothing: each broken rule of the engine is found. */
 import { describe, expect, test, vi } from 'vitest';
 import { broken } from './broken.ts';
+import { ruleOf } from './rules.ts';
 import { shrink } from './shrink.ts';
 import { simulate } from './simulate.ts';
 import { storyOf } from './story.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
+/** Another draw, or a small change of the engine, may find it later; not much later. */
+const withRoom = (foundBy: number): number => 20 + 2 * foundBy;
+
 describe('without the rule that', () => {
-  test.each(broken)('$rule, something goes wrong within $within seeds', async (one) => {
-    const { breaks, within } = one;
+  test.each(broken)('$rule, something goes wrong by seed $foundBy or soon after', async (one) => {
+    const { breaks, foundBy } = one;
+    const within = withRoom(foundBy);
     let seed = 0;
     let wrong: Error | undefined;
     while (!wrong && seed < within) {
@@ -23,8 +28,8 @@ describe('without the rule that', () => {
 });
 
 test('a story that fails shrinks to one that a person can follow', async () => {
-  const [{ breaks, within } = { breaks: undefined, within: 0 }] = broken;
-  const seeds = Array.from({ length: within }, (_, at) => at + 1);
+  const [{ breaks, foundBy } = { breaks: undefined, foundBy: 0 }] = broken;
+  const seeds = Array.from({ length: withRoom(foundBy) }, (_, at) => at + 1);
   for (const seed of seeds) {
     const { wrong } = await simulate(storyOf(seed), { broken: breaks });
     if (!wrong) continue;
@@ -32,7 +37,9 @@ test('a story that fails shrinks to one that a person can follow', async () => {
     if (!shortest) throw new Error('it did not fail when it was shrunk');
     expect(shortest.steps.length).toBeLessThanOrEqual(2);
     expect(shortest.people.length).toBeLessThanOrEqual(3);
-    expect((await simulate(shortest, { broken: breaks })).wrong?.name).toBe('Wrong');
+    // By the same rule: shrunk across rules it would tell of another mistake.
+    const still = await simulate(shortest, { broken: breaks });
+    expect(still.wrong && ruleOf(still.wrong)).toBe(ruleOf(wrong));
     return;
   }
   throw new Error('no seed fails');

@@ -1,4 +1,5 @@
 /** Many seeds, one after the other. */
+import { addUp } from './reached.ts';
 import { simulate, type Told } from './simulate.ts';
 import { storyOf } from './story.ts';
 
@@ -11,19 +12,31 @@ export interface Failure {
   wrong: string;
 }
 
-/** `failed` is told at once: a long run may be ended before its end. */
+export type News = { is: 'seed' } | ({ is: 'failure' } & Failure);
+
+/** Everything is told as it happens. `takeRows`: what the truth table has decided since. */
 export async function play(
   seeds: Iterable<number>,
-  failed: (failure: Failure) => void,
+  { heard, takeRows }: { heard(news: News): void; takeRows(): string[] },
 ): Promise<Played> {
-  const played: Played = { seeds: 0, runs: 0, requests: 0, hours: 0 };
+  let played: Played = total([]);
   for (const seed of seeds) {
-    const { wrong, runs, requests, hours } = await simulate(storyOf(seed));
-    played.seeds += 1;
-    played.runs += runs;
-    played.requests += requests;
-    played.hours += hours;
-    if (wrong) failed({ seed, wrong: wrong.message });
+    const { wrong, ...told } = await simulate(storyOf(seed), { takeRows });
+    played = total([played, { seeds: 1, ...told }]);
+    heard({ is: 'seed' });
+    if (wrong) heard({ is: 'failure', seed, wrong: wrong.message });
   }
   return played;
+}
+
+export function total(all: readonly Played[]): Played {
+  const sum = (of: (one: Played) => number): number =>
+    all.reduce((whole, one) => whole + of(one), 0);
+  return {
+    seeds: sum((one) => one.seeds),
+    runs: sum((one) => one.runs),
+    requests: sum((one) => one.requests),
+    hours: sum((one) => one.hours),
+    reached: addUp(all.map((one) => one.reached)),
+  };
 }

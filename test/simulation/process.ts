@@ -3,39 +3,40 @@ import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
-import { openLedger } from '../../src/snapshot/ledger-file.ts';
+import { lookIntoLedger, openLedger } from '../../src/snapshot/ledger-file.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
-import { openForRun, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
-import type { Mirror } from '../../src/sync/mirror.ts';
 import { ledgerName } from '../../src/sync/ledger.ts';
+import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
-import { absenceOf, type Absences } from './absence.ts';
-import { Wrong, type Outing } from './checkers.ts';
+import { absenceOf } from './absence.ts';
+import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
-import { createWire, timeoutMs } from './faults.ts';
+import { createWire, timeoutMs, type Wire } from './faults.ts';
 import { killing } from './files.ts';
 import { clockOf, createLife, ledgerOf, snapshotOf, type Life } from './life.ts';
-import type { Memories } from './memory.ts';
-import type { RunStep } from './story.ts';
+import type { Reached } from './reached.ts';
+import { isCrowd, type RunStep } from './story.ts';
+import type { Counted } from './traffic.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
 
 /** What outlives a process. */
 export interface Ground {
   world: World;
-  memories: Memories;
-  absences: Absences;
+  known: Known;
   unanswered: Unanswered;
-  /** Enrolments that left and had no usable answer. */
-  unheard: Set<string>;
+  reached: Reached;
   /** Of the snapshot. */
   path: string;
   /** What the CRM was when it was read last. */
   last: Export;
   /** Our clock is ahead by so much. */
   aheadMs: number;
+  /** Used since there is this snapshot. */
+  keys: Set<RunStep['key']>;
   /** What the checkers find while a process lives. */
   found: Error[];
   log(line: string): void;
@@ -55,72 +56,74 @@ export interface Lived {
   /** It refused to write for an organization that is not proven to be the snapshot's. */
   strange: boolean;
   outing: Outing;
-  /** Requests that have left, and those that something happened to. */
-  counts: { left: number; disturbed: number };
+  counts: Counted;
 }
 
 /** Pages so small that a few people fill several, and change places between them. */
-const pageSizes = [3, 2];
+const pageSizes = { few: [3, 2], crowd: [20, 13] };
 
-export async function live(ground: Ground, step: RunStep, writes = true): Promise<Lived> {
+export async function live(ground: Ground, step: RunStep): Promise<Lived> {
   const { world } = ground;
+  begin(ground, step);
   const stop = new AbortController();
   const abort = new AbortController();
   const life = createLife(step.killed, (touch) => {
-    if (touch === step.rival) startRival(ground);
-    // Which of two wills is newer can be told by clocks that are right, and by no others.
-    const jumps = touch === step.jump?.touch && world.story.resubscribe === 'never';
-    if (jumps) ground.aheadMs += (step.jump?.seconds ?? 0) * 1000;
+    if (touch === step.rival && !step.plans) startRival(ground);
+    if (touch === step.jump?.touch) jump(ground, step.jump.seconds, 'our clock jumps');
     if (touch !== step.stopped) return;
+    befall(ground, 'asked to stop');
     ground.log('         SIGTERM');
     queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
   });
   const outing = outingOf(ground, step);
-  const dry = !writes;
-  const wire = createWire({
-    ...ground,
-    step,
-    life,
-    outing,
-    dry,
-    found: (error) => find(ground, error),
-  });
-  const kept = open(ground);
-  const leaving = absenceOf(world.story);
-  const random = seeded(world.story.chance + step.latency);
-  const mirror = mirrorOf({
-    send: wire.send,
-    snapshot: snapshotOf(life, kept.snapshot),
-    ledger: ledgerOf(life, kept.ledger),
-    clock: clockOf(life, world.clock, () => ground.aheadMs),
-    random,
-    apiKey: world.keys[step.key],
-    ...leaving,
-    policy: { ...world.story, ...leaving.policy },
-    contacts: sourceOf(life, step, outing.people),
-    templates: sourceOf(life, step, outing.templates),
-    pageSizes,
-  });
-  const options = { mode: step.mode, writes, only: undefined, progress: () => undefined };
+  const found = (error: unknown): void => find(ground, error);
+  const wire = createWire({ ...ground, step, life, outing, found });
+  const opened = step.plans ? look(ground) : open(ground);
+  const mirror = mirrorIn(ground, { step, life, outing, wire, opened });
   const running = run(ground.broken({ ...mirror, timeoutMs }), {
-    ...options,
+    mode: step.mode,
+    writes: !step.plans,
+    only: step.only,
+    progress: () => undefined,
     stop: stop.signal,
     abort: abort.signal,
   });
   // A dead process may fail as it likes; nobody is there to see it.
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
+  if (life.dead) befall(ground, 'killed');
   life.end();
-  close(ground, { ...kept, killed: life.dead });
+  close(ground, { ...opened, killed: life.dead });
   const summary = typeof ending === 'string' ? undefined : ending;
-  return {
-    summary,
-    killed: life.dead,
-    strange: ending === 'strange',
-    outing,
-    counts: wire.counts(),
-  };
+  const strange = ending === 'strange';
+  return { summary, killed: life.dead, strange, outing, counts: wire.counts() };
+}
+
+interface Parts {
+  step: RunStep;
+  life: Life;
+  outing: Outing;
+  wire: Wire;
+  opened: Opened;
+}
+
+function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): Mirror {
+  const { world } = ground;
+  const leaving = absenceOf(world.story);
+  return mirrorOf({
+    send: wire.send,
+    snapshot: snapshotOf(life, opened.snapshot),
+    ledger: ledgerOf(life, opened.ledger),
+    clock: clockOf(life, world.clock, () => ground.aheadMs),
+    random: seeded(world.story.chance + step.latency),
+    apiKey: world.keys[step.key],
+    ...leaving,
+    policy: { ...world.story, ...leaving.policy },
+    contacts: sourceOf(life, step, outing.people),
+    templates: sourceOf(life, step, outing.templates),
+    pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
+  });
 }
 
 /** The summary; else what kind of error it ended with that a run may end with. */
@@ -137,57 +140,100 @@ function find({ found }: Ground, error: unknown): void {
   found.push(error instanceof Error ? error : new Error(String(error)));
 }
 
-/** What a process holds open. */
-interface Kept {
+interface Opened {
   snapshot: Snapshot;
   ledger: Ledger;
-  lease: Lease;
+  /** A plan takes none. */
+  lease: Lease | undefined;
 }
 
 /** As a command that writes does it. */
-function open({ path, world }: Ground): Kept {
+function open({ path, world, known }: Ground): Opened {
   const lease = takeLease(path);
   const at = world.clock.now();
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
-  if (aside !== undefined) throw new Wrong(`${aside} was set aside, and is whole`);
+  const wrong = aside !== undefined && `${aside} was set aside, and is whole`;
+  known.judge('a whole snapshot is not set aside', wrong);
   snapshot.fence();
   const named = snapshot.meta.get(ledgerName);
-  const place = { path: ledgerPath(path), keyFile: `${path}-ledger-key` };
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
-  return { snapshot, lease, ledger: openLedger(place, { named, acceptLost: false, randomHex }) };
+  const ledger = openLedger(placeOf(path), { named, acceptLost: false, randomHex });
+  return { snapshot, lease, ledger };
 }
 
-const ledgerPath = (path: string): string => `${path}-ledger`;
+/** As a command that only looks does it. */
+function look({ path }: Ground): Opened {
+  const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
+  const ledger = lookIntoLedger(placeOf(path), snapshot.meta.get(ledgerName));
+  return { snapshot, ledger, lease: undefined };
+}
+
+function placeOf(path: string) {
+  return { path: `${path}-ledger`, keyFile: `${path}-ledger-key` };
+}
+
+function befall({ reached }: Ground, what: string): void {
+  reached.note('run', what);
+}
+
+/** What is certain of a run before it begins. */
+function begin(ground: Ground, { mode, plans, only, reading, key, latency }: RunStep): void {
+  befall(ground, mode);
+  befall(ground, `the CRM is read ${reading}`);
+  if (plans) befall(ground, 'it only plans');
+  if (only !== undefined) befall(ground, `only ${only}`);
+  if (isCrowd(ground.world.story)) befall(ground, 'more than seven people');
+  if (key !== 'everything')
+    befall(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
+  if (latency === 0) befall(ground, 'without latency');
+}
+
+/** Which of two wills is newer can be told by clocks that are right, and by no others. */
+export function jump(ground: Ground, seconds: number, when: string): void {
+  if (ground.world.story.resubscribe !== 'never') return;
+  befall(ground, when);
+  ground.aheadMs += seconds * 1000;
+}
 
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
+  befall(ground, 'a second process is started');
+  let isIn = false;
   try {
     const { snapshot, ledger, lease } = open(ground);
-    lease.release();
+    lease?.release();
     ledger.close();
     snapshot.close();
-    ground.found.push(new Wrong('a second process got the lease'));
+    isIn = true;
   } catch (error) {
     if (!(error instanceof Busy)) throw error;
+  }
+  try {
+    ground.known.judge('no second process writes', isIn && 'a second process got the lease');
+  } catch (error) {
+    find(ground, error);
   }
 }
 
 function close(
   { path }: Ground,
-  { snapshot, ledger, lease, killed }: Kept & { killed: boolean },
+  { snapshot, ledger, lease, killed }: Opened & { killed: boolean },
 ): void {
   if (killed) {
     killing(path, snapshot.close);
-    killing(ledgerPath(path), ledger.close);
+    killing(placeOf(path).path, ledger.close);
   } else {
     snapshot.close();
     ledger.close();
   }
-  lease.release();
+  lease?.release();
 }
 
-function outingOf({ world, last, aheadMs }: Ground, { reading, mode }: RunStep): Outing {
+function outingOf(
+  { world, last, aheadMs, keys }: Ground,
+  { reading, mode, only, key }: RunStep,
+): Outing {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),
@@ -199,10 +245,13 @@ function outingOf({ world, last, aheadMs }: Ground, { reading, mode }: RunStep):
     ourStart: world.clock.now() + aheadMs,
     left: new Set(),
     mode,
+    only,
+    proves: [...keys].some((one) => one !== key),
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
-    heard: [],
+    answered: [],
     refused: false,
+    leftRefused: 0,
   };
 }
 

@@ -2,6 +2,7 @@
  * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
  * draws changes whenever something new may happen.
  */
+import type { Act } from './acts.ts';
 import { calm, type RunStep, type Step, type Story } from './story.ts';
 
 interface Regression {
@@ -11,7 +12,6 @@ interface Regression {
 }
 
 type Person = Story['people'][number];
-type Act = Extract<Step, { is: 'act' }>['act'];
 
 const nobody: Person = {
   crm: 'absent',
@@ -21,6 +21,7 @@ const nobody: Person = {
   spelling: 'plain',
   platform: 'absent',
   shown: ['none', 'none'],
+  refused: false,
 };
 /** In the CRM once, wanting both channels, and not on the platform. */
 const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };
@@ -52,6 +53,10 @@ const run = (more: Partial<RunStep> = {}): Step => ({ ...calm, ...more });
 const inCrm = (who: number, does: Extract<Act, { in: 'crm' }>['does']): Step => ({
   is: 'act',
   act: { in: 'crm', who, does },
+});
+const inTemplates = (does: Extract<Act, { in: 'templates' }>['does']): Step => ({
+  is: 'act',
+  act: { in: 'templates', who: 0, does },
 });
 const onPlatform = (who: number, does: Extract<Act, { in: 'platform' }>['does']): Act => ({
   in: 'platform',
@@ -205,6 +210,23 @@ export const regressions: readonly Regression[] = [
           happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
           inCrm(0, 'wants the newsletter'),
           run(),
+        ],
+      ),
+    ],
+  },
+  {
+    found:
+      'an edit by hand that had been left alone was lost to a fast run, when the source changed',
+    stories: [
+      told(
+        [nobody],
+        [
+          inTemplates('is new in the source'),
+          run(),
+          inTemplates('is edited on the platform'),
+          run(),
+          inTemplates('changes in the source'),
+          run({ mode: 'fast' }),
         ],
       ),
     ],

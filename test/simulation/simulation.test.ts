@@ -1,23 +1,33 @@
 /** The engine holds in simulated worlds; and the simulation itself is what it says it is. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { describe, expect, test, vi } from 'vitest';
+import { createProgress } from './progress.ts';
 import { regressions } from './regressions.ts';
 import { simulate } from './simulate.ts';
-import { storyOf, type Story } from './story.ts';
+import { calm, storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
 
 // Beside other tests on two cores.
 vi.setConfig({ testTimeout: 240_000 });
 
-/** As `npm run simulate` runs it. */
-function launch(...args: string[]): Promise<{ code: number | null; stdout: string }> {
+interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** As `npm run simulate` runs it; `reader` may leave. */
+function launch(args: readonly string[], reader?: (stdout: Readable) => void): Promise<Ended> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...args]);
-  let stdout = '';
-  child.stdout.on('data', (chunk: Buffer) => void (stdout += chunk.toString()));
+  const said = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => void (said.stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => void (said.stderr += chunk.toString()));
+  reader?.(child.stdout);
   return new Promise((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, stdout }));
+    child.on('close', (code) => resolve({ code, ...said }));
   });
 }
 
@@ -27,10 +37,14 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-test('a thousand seeds', async () => {
-  const { code, stdout } = await launch('--seeds', '1000');
-  expect(stdout).toMatch(/^1000 seeds, .*: all is well\n$/);
+test('a thousand seeds hold, and reach everything there is to reach', async () => {
+  const { code, stdout } = await launch(['--seeds', '1000']);
+  const lines = stdout.split('\n');
+  expect(lines.at(-2)).toMatch(/^1000 seeds, .*: all is well$/);
   expect(code).toBe(0);
+  expect(lines.filter((line) => / (?:never|new: .*)\s*$/.test(line))).toEqual([]);
+  // All rows of the truth table, rules, acts, perils, faults, quirks and settings.
+  expect(lines.filter((line) => /^ {2}\S.* \d+ +\d+$/.test(line)).length).toBeGreaterThan(180);
 });
 
 describe('what was found once is found no more', () => {
@@ -40,6 +54,43 @@ describe('what was found once is found no more', () => {
       if (wrong) throw new Error(JSON.stringify(story), { cause: wrong });
     }
   });
+});
+
+test('of forty people whose looks grow old while they wait, each is looked at again once', async () => {
+  const newcomer: Story['people'][number] = {
+    crm: 'once',
+    wishes: ['yes', ''],
+    twinWish: '',
+    unsubscribed: '',
+    spelling: 'plain',
+    platform: 'absent',
+    shown: ['none', 'none'],
+    refused: false,
+  };
+  const story: Story = {
+    chance: 0,
+    quirks: [],
+    algorithm: 'fixed',
+    // A look counts for a quarter of an hour, so for two of them.
+    limit: 'contacts.enrol=1/400',
+    platformAhead: 0,
+    missing: 'respect',
+    resubscribe: 'never',
+    templates: 'keep',
+    absentTemplates: 'keep',
+    absent: 'keep',
+    deletes: 'off',
+    floor: 10,
+    farewell: undefined,
+    people: Array.from({ length: 40 }, () => newcomer),
+    letters: [],
+    steps: [calm],
+  };
+  const lines = await heard(story);
+  const looks = lines.filter((line) => line.includes('search='));
+  expect(lines.filter((line) => line.includes('opt_in → 201'))).toHaveLength(40);
+  expect(looks.length).toBeGreaterThan(30);
+  expect(looks.length).toBeLessThanOrEqual(40);
 });
 
 describe('a seed', () => {
@@ -52,17 +103,72 @@ describe('a seed', () => {
   });
 
   test('is told in plain words, with its requests beside them', async () => {
-    const { code, stdout } = await launch('--seed', '3');
+    const { code, stdout } = await launch(['--seed', '3']);
     expect(code).toBe(0);
     for (const line of [...beginning(storyOf(3)), ...(await heard(storyOf(3)))])
       expect(stdout).toContain(line);
     expect(stdout).toMatch(/All is well\.\n$/);
   });
+});
+
+describe('the command', () => {
+  test('says how it is used', async () => {
+    const { code, stdout } = await launch(['--help']);
+    expect(stdout).toContain('npm run simulate -- [--seeds N] [--from S]');
+    expect(code).toBe(0);
+  });
 
   test.each([
-    ['--seed', 'x'],
-    ['--seeds', '-1'],
-  ])('that is no number is refused: %s %s', async (...args) => {
-    expect((await launch(...args)).code).toBe(2);
+    ['--seed x', 'is no whole number from 0 on'],
+    ['--seed', "Option '--seed <value>' argument missing"],
+    ['--seeds=-1', 'is no whole number from 1 on'],
+    ['--seeds 0', 'is no whole number from 1 on'],
+    ['--seeds 1e3', 'is no whole number from 1 on'],
+    ['--seed 1 --seeds 2', 'tells one story'],
+    ['--sedes 1', "Unknown option '--sedes'"],
+  ])('refuses %s', async (line, why) => {
+    const { code, stdout, stderr } = await launch(line.split(' '));
+    expect(stderr).toContain(why);
+    expect(stderr).toMatch(/ → use --seed N, or --seeds N --from S\n$/);
+    expect([code, stdout]).toEqual([2, '']);
+  });
+
+  test('ends without a word when nobody reads any further', async () => {
+    const { code, stderr } = await launch(['--seed', '3'], (stdout) => stdout.destroy());
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  test('plays no more processes than there are seeds', async () => {
+    const { code, stdout } = await launch(['--seeds', '1', '--from', '3']);
+    expect(stdout).toMatch(/^1 seeds, /m);
+    expect(code).toBe(0);
+  });
+});
+
+describe('progress', () => {
+  function shown(isTTY: boolean): string {
+    let text = '';
+    let now = 0;
+    const terminal = { isTTY, write: (more: string) => void (text += more) };
+    const progress = createProgress(terminal, 40, () => now);
+    progress.failure();
+    for (let seed = 0; seed < 40; seed += 1) {
+      now += 25;
+      progress.seed();
+    }
+    progress.clear();
+    return text;
+  }
+
+  test('is one line, now and then, of a terminal', () => {
+    const lines = shown(true).split('\r').slice(1);
+    expect(lines).toHaveLength(6);
+    expect(lines[0]).toContain('8 of 40 seeds, 40 a second, 1 fail');
+    expect(lines[4]).toContain('40 of 40 seeds, 40 a second, 1 fail');
+    expect(lines[5]).toBe('\u001B[K');
+  });
+
+  test('is not written anywhere else', () => {
+    expect(shown(false)).toBe('');
   });
 });

@@ -8,6 +8,8 @@ import { algorithms } from '../../src/emulator/limit/algorithms.ts';
 import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { letter } from '../sync/letters.ts';
 import { person } from '../sync/people.ts';
+import { act, allActs, who, type Act } from './acts.ts';
+import { plots, type Plot } from './plots.ts';
 
 /** Every quirk with every value it takes. */
 const variants = quirks.flatMap(({ name, values }) =>
@@ -33,75 +35,34 @@ const played = fc.oneof(
   },
 );
 
-/** What somebody does in the CRM about a person. */
-const crmActs = [
-  'wants the newsletter',
-  'forbids the newsletter',
-  'says nothing of the newsletter',
-  'says maybe to the newsletter',
-  'wants the product mail',
-  'forbids the product mail',
-  'wants no mail at all',
-  'wants mail again',
-  'states a new will',
-  'is flagged as deleted',
-  'is flagged no longer',
-  'is spelt otherwise',
-  'is new',
-  'is removed',
-  'is doubled',
-  'moves to a new address',
-  'moves to the address of the next one',
-  'has a broken address',
-  'gets the id of the next one',
+/** What is true of a whole world; the policies are those of the configuration. */
+const settings = {
+  algorithm: algorithms.map(({ name }) => name),
+  /** Requests per seconds, of each route. */
+  limit: ['*=1000000/1', '*=3/5', 'contacts.enrol=1/400'],
+  /** Hours by which the platform's clock is ahead of ours. */
+  platformAhead: [0, 0, -9, 5],
+  missing: ['respect', 'recreate'],
+  resubscribe: ['never', 'newer'],
+  templates: ['keep', 'overwrite'],
+  absentTemplates: ['keep', 'archive'],
+  absent: ['keep', 'opt_out'],
+  deletes: ['off', 'created', 'owned'],
+  /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
+  floor: [10, 10, 0],
+} as const;
+const settingNames = [
+  'algorithm',
+  'limit',
+  'platformAhead',
+  'missing',
+  'resubscribe',
+  'templates',
+  'absentTemplates',
+  'absent',
+  'deletes',
+  'floor',
 ] as const;
-
-/** What a person, or a colleague, does on the platform. */
-const platformActs = [
-  'leaves the newsletter',
-  'leaves the product mail',
-  'unsubscribes from everything',
-  'is blocked',
-  'bounces',
-  'comes back to all mail',
-  'signs up for the newsletter',
-  'signs up for the product mail in capitals',
-  'is deleted',
-  'is made twice',
-  'is taken out of the newsletter',
-  'is given another address',
-  'is given another name',
-] as const;
-
-/** What another program does through the platform's API. */
-const programActs = ['opts in to the newsletter', 'opts out of the newsletter'] as const;
-
-/** What colleagues do to a template, on the platform or in the source. */
-const templateActs = [
-  'is edited on the platform',
-  'is renamed on the platform',
-  'is doubled on the platform',
-  'is deleted on the platform',
-  'changes in the source',
-  'is removed from the source',
-  'is new in the source',
-  'gets another name in the source',
-] as const;
-
-const who = fc.nat({ max: 7 });
-const act = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ in: fc.constant('crm'), who, does: pick(crmActs) }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({ in: fc.constant('platform'), who, does: pick(platformActs) }),
-  },
-  { weight: 1, arbitrary: fc.record({ in: fc.constant('program'), who, does: pick(programActs) }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ in: fc.constant('templates'), who, does: pick(templateActs) }),
-  },
-);
-export type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
 
 /** How the CRM is read: whole, as it was last time, with an error, or not at all. */
 const readings = [
@@ -119,6 +80,11 @@ const faults = [...faultKinds.map(({ name }) => name), 'no connection'];
 const nth = fc.oneof(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 40 }));
 const touch = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 200 }));
 
+/** By which a clock jumps. */
+const seconds = pick([-7200, -600, 90, 86_400]);
+
+const latency = fc.nat({ max: 1000 });
+
 /** A run of crm-mirror; what is counted is its requests, or its touches with the world outside. */
 const run = fc.record({
   is: fc.constant('run'),
@@ -128,6 +94,14 @@ const run = fc.record({
     { weight: 20, arbitrary: fc.constant('everything' as const) },
     { weight: 1, arbitrary: pick(['nothing', 'read']) },
   ),
+  /** It is refused from the n-th request on, and accepted again in the next run. */
+  refused: sometimes(nth),
+  /** A plan: nothing is written. */
+  plans: fc.oneof(
+    { weight: 14, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
+  ),
+  only: sometimes(pick(['contacts', 'templates'])),
   reading: fc.oneof(
     { weight: 3, arbitrary: fc.constant('whole' as const) },
     { weight: 2, arbitrary: pick(readings) },
@@ -145,9 +119,9 @@ const run = fc.record({
   /** A second process is started at the n-th touch. */
   rival: sometimes(touch),
   /** Seconds by which our clock jumps at the n-th touch. */
-  jump: sometimes(fc.record({ touch, seconds: pick([-7200, -600, 90, 86_400]) })),
+  jump: sometimes(fc.record({ touch, seconds })),
   /** Draws how long requests and answers travel; 0 = no time at all. */
-  latency: fc.nat({ max: 1000 }),
+  latency,
 });
 export type RunStep = typeof run extends fc.Arbitrary<infer T> ? T : never;
 
@@ -156,6 +130,9 @@ export const calm: RunStep = {
   is: 'run',
   mode: 'full',
   key: 'everything',
+  refused: undefined,
+  plans: false,
+  only: undefined,
   reading: 'whole',
   faults: [],
   eaten: undefined,
@@ -167,15 +144,97 @@ export const calm: RunStep = {
   latency: 0,
 };
 
-const step = fc.oneof(
-  { weight: 4, arbitrary: run },
-  { weight: 4, arbitrary: fc.record({ is: fc.constant('act'), act }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ is: fc.constant('pause'), minutes: pick([1, 20, 130, 1560]) }),
-  },
-);
-export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+/** All that a story may choose from, as what it comes to is counted. */
+export const choices = {
+  quirks: variants,
+  faults,
+  acts: allActs,
+  befalls: [
+    'full',
+    'fast',
+    ...readings.map((reading) => `the CRM is read ${reading}`),
+    'the key may only read',
+    'the key may do nothing',
+    'the key is refused in mid-run',
+    'it only plans',
+    'only contacts',
+    'only templates',
+    'budget eaten by others',
+    'something happens meanwhile',
+    'killed',
+    'asked to stop',
+    'a second process is started',
+    'our clock jumps',
+    'our clock jumps between runs',
+    'the snapshot is lost',
+    'more than seven people',
+    'the platform refuses more than 40 %',
+    'without latency',
+    'somebody is deleted',
+    'a guard holds who left',
+    'its key is not proven',
+  ],
+  settings: settingNames.flatMap((name) => {
+    const values: readonly unknown[] = settings[name];
+    return [...new Set(values)].map((value) => `${name} ${value}`);
+  }),
+};
+
+export function settingsOf(one: Story): string[] {
+  return settingNames.map((name) => `${name} ${one[name]}`);
+}
+
+/** Between runs. */
+const pause = fc.record({ is: fc.constant('pause'), minutes: pick([1, 20, 130, 1560]) });
+const jump = fc.record({ is: fc.constant('jump'), seconds });
+/** The snapshot is deleted, or was on a disk that broke. */
+const loss = fc.record({ is: fc.constant('loss') });
+export type Step =
+  | RunStep
+  | { is: 'act'; act: Act }
+  | (typeof pause | typeof jump | typeof loss extends fc.Arbitrary<infer T> ? T : never);
+
+/** A plot about somebody, each line of it followed by a run in which mostly nothing goes wrong. */
+const plot = fc
+  .record({
+    who,
+    lines: fc.constantFrom<Plot>(...plots),
+    runs: fc.array(
+      fc.oneof(
+        { weight: 5, arbitrary: latency.map((drawn): RunStep => ({ ...calm, latency: drawn })) },
+        { weight: 1, arbitrary: run },
+      ),
+      { minLength: 4, maxLength: 4 },
+    ),
+  })
+  .map(({ who: whom, lines, runs }): Step[] =>
+    lines.flatMap((line, at) => {
+      const drawn = runs[at] ?? calm;
+      return [
+        ...line.flatMap((one) => stepsFor(one, whom)),
+        line.includes('key') ? { ...drawn, key: 'read' } : drawn,
+      ];
+    }),
+  );
+
+function stepsFor(one: Plot[number][number], whom: number): Step[] {
+  if (one === 'key') return [];
+  return [one === 'loss' ? { is: 'loss' } : { is: 'act', act: { ...one, who: whom } }];
+}
+
+const steps = fc
+  .array(
+    fc.oneof(
+      { weight: 30, arbitrary: run.map((one): Step[] => [one]) },
+      { weight: 30, arbitrary: act.map((one): Step[] => [{ is: 'act', act: one }]) },
+      { weight: 7, arbitrary: pause.map((one): Step[] => [one]) },
+      { weight: 2, arbitrary: jump.map((one): Step[] => [one]) },
+      { weight: 1, arbitrary: loss.map((one): Step[] => [one]) },
+      { weight: 5, arbitrary: plot },
+    ),
+    { minLength: 1, maxLength: 12, size: '+1' },
+  )
+  .map((all) => all.flat());
 
 /** In the end some leave the CRM, and it is read twice, a day apart: seldom by chance. */
 const farewell = fc.record({
@@ -187,16 +246,16 @@ const farewell = fc.record({
 });
 
 /** All that happens in a story. */
-export function stepsOf({ steps, people, farewell: parting }: Story): Step[] {
-  if (!parting) return steps;
-  const { who, does, other, run: last } = parting;
+export function stepsOf({ steps: own, people, farewell: parting }: Story): Step[] {
+  if (!parting) return own;
+  const { who: whom, does, other, run: last } = parting;
   const stays = other % people.length;
-  const leaving = [...new Set(who.map((one) => one % people.length))].filter((at) => at !== stays);
-  const act = (one: number, what: (typeof crmActs)[number]): Step => {
+  const leaving = [...new Set(whom.map((one) => one % people.length))].filter((at) => at !== stays);
+  const act = (one: number, what: CrmAct): Step => {
     return { is: 'act', act: { in: 'crm', who: one, does: what } };
   };
   return [
-    ...steps,
+    ...own,
     act(stays, 'is new'),
     ...leaving.flatMap((one) => [act(one, 'is new'), act(one, 'wants the newsletter')]),
     calm,
@@ -208,31 +267,62 @@ export function stepsOf({ steps, people, farewell: parting }: Story): Step[] {
   ];
 }
 
+type CrmAct = Extract<Act, { in: 'crm' }>['does'];
+
+type Person = ReturnType<typeof personRefused> extends fc.Arbitrary<infer T> ? T : never;
+
+/** Now and then somebody has an address that the platform does not take. */
+function personRefused(weight: number) {
+  const refused = fc.oneof(
+    { weight: 20 - weight, arbitrary: fc.constant(false) },
+    { weight, arbitrary: fc.constant(true) },
+  );
+  return fc.tuple(person, refused).map(([one, is]) => ({ ...one, refused: is }));
+}
+
+const newcomer = {
+  crm: 'once',
+  wishes: ['yes', '1'],
+  unsubscribed: '',
+  platform: 'absent',
+} satisfies Partial<Person>;
+
+/** Many of whom most are to be made. */
+function crowd(weight: number) {
+  const one = fc.tuple(personRefused(weight), fc.nat({ max: 4 }));
+  const mostlyNew = one.map(([drawn, dice]): Person =>
+    dice === 0 ? drawn : { ...drawn, ...newcomer },
+  );
+  return fc.array(mostlyNew, { minLength: 30, maxLength: 40, size: 'max' });
+}
+
 /** One world and all that happens in it. */
 export const story = fc.record({
   /** Draws identifiers, and everything that is drawn while the story is told. */
   chance: fc.nat({ max: 1_000_000 }),
   quirks: played,
-  algorithm: fc.constantFrom(...algorithms.map(({ name }) => name)),
-  /** Requests per seconds, of each route. */
-  limit: pick(['*=1000000/1', '*=3/5', 'contacts.enrol=1/400']),
-  /** Hours by which the platform's clock is ahead of ours. */
-  platformAhead: pick([0, 0, -9, 5]),
-  missing: pick(['respect', 'recreate']),
-  resubscribe: pick(['never', 'newer']),
-  templates: pick(['keep', 'overwrite']),
-  absentTemplates: pick(['keep', 'archive']),
+  algorithm: pick(settings.algorithm),
+  limit: pick(settings.limit),
+  platformAhead: pick(settings.platformAhead),
+  missing: pick(settings.missing),
+  resubscribe: pick(settings.resubscribe),
+  templates: pick(settings.templates),
+  absentTemplates: pick(settings.absentTemplates),
   /** Often so few that much happens to each. */
   people: fc.oneof(
-    fc.array(person, { minLength: 1, maxLength: 2 }),
-    fc.array(person, { minLength: 1, maxLength: 7, size: 'max' }),
+    { weight: 24, arbitrary: fc.array(personRefused(1), { minLength: 1, maxLength: 2 }) },
+    {
+      weight: 24,
+      arbitrary: fc.array(personRefused(1), { minLength: 1, maxLength: 7, size: 'max' }),
+    },
+    { weight: 1, arbitrary: crowd(1) },
+    { weight: 1, arbitrary: crowd(18) },
   ),
   letters: fc.array(letter, { maxLength: 2 }),
-  steps: fc.array(step, { minLength: 1, maxLength: 12, size: '+1' }),
-  absent: pick(['keep', 'opt_out']),
-  deletes: pick(['off', 'created', 'owned']),
-  /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
-  floor: pick([10, 10, 0]),
+  steps,
+  absent: pick(settings.absent),
+  deletes: pick(settings.deletes),
+  floor: pick(settings.floor),
   farewell: fc.option(farewell, { freq: 2, nil: undefined }),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
@@ -244,6 +334,10 @@ function sometimes<T>(arbitrary: fc.Arbitrary<T>, weight = 1): fc.Arbitrary<T | 
 
 function pick<const T>(values: readonly T[]): fc.Arbitrary<T> {
   return fc.constantFrom(...values);
+}
+
+export function isCrowd({ people }: Pick<Story, 'people'>): boolean {
+  return people.length > 7;
 }
 
 /** The story of a seed; the same for as long as this file and its library stay the same. */

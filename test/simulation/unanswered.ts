@@ -1,50 +1,67 @@
 /**
- * Requests that would make something, and whose outcome nobody knows: until the platform has been
- * read, none of them may be sent again (README, outcomes).
+ * What left and had no usable answer. An enrolment of that kind may have been done, and nobody has
+ * heard of it; what would make something is not sent again until the platform has been read
+ * (README, outcomes).
  */
 import type { Answer, Request } from '../../src/model/exchange.ts';
 import { asked } from './asked.ts';
-import { Wrong } from './checkers.ts';
-import type { Life } from './life.ts';
+import type { Judge } from './rules.ts';
 
 export interface Unanswered {
-  /** A request leaves; what is given back is called with its answer, if one comes. */
-  leave(request: Request, life: Life, found: (error: unknown) => void): (answer: Answer) => void;
-}
-
-interface Open {
-  life: Life;
-  /** The how-manieth request it was. */
-  order: number;
+  /**
+   * A request leaves, an enrolment (address, channel, subscription) or another; what is given back
+   * is called with its answer, if one comes.
+   */
+  leave(request: Request, enrols: string | undefined, judge: Judge): (answer: Answer) => void;
+  /** Whether this enrolment may have been done. */
+  has(enrolment: string): boolean;
+  /** It was answered, and nobody lived to write that down. */
+  add(enrolment: string): void;
 }
 
 export function createUnanswered(): Unanswered {
-  const open = new Map<string, Open>();
+  const enrolments = new Set<string>();
+  /** What would be made, and the how-manieth request it was. */
+  const makings = new Map<string, number>();
   let order = 0;
 
   function clear(what: string, before: number): void {
-    for (const [made, one] of open) {
-      if (made.startsWith(what) && one.order < before) open.delete(made);
+    for (const [made, at] of makings) {
+      if (made.startsWith(what) && at < before) makings.delete(made);
     }
   }
 
+  function leaveMaking(request: Request, judge: Judge): (answer: Answer) => void {
+    order += 1;
+    const at = order;
+    const made = makes(request);
+    if (made !== undefined) {
+      const wrong = makings.has(made) && `sent again before anybody looked: ${made}`;
+      judge('nothing unanswered is sent again before anybody looked', wrong);
+      makings.set(made, at);
+    }
+    return (answer) => {
+      if (made === undefined) {
+        const read = readBy(request);
+        if (read !== undefined && answer.status < 300 && isReadable(answer)) clear(read, at);
+      } else if (isFinal(made, answer)) makings.delete(made);
+    };
+  }
+
   return {
-    leave(request, life, found) {
-      order += 1;
-      const mine = { life, order };
-      const made = makes(request);
-      if (made !== undefined) {
-        if (open.has(made)) found(new Wrong(`sent again before anybody looked: ${made}`));
-        open.set(made, mine);
-      }
+    leave(request, enrols, judge) {
+      const settle = leaveMaking(request, judge);
+      if (enrols === undefined) return settle;
+      // What an earlier one has done, no answer to this one can tell.
+      const isFirst = !enrolments.has(enrols);
+      enrolments.add(enrols);
       return (answer) => {
-        if (made === undefined) {
-          const read = readBy(request);
-          if (read !== undefined && answer.status < 300 && isReadable(answer))
-            clear(read, mine.order);
-        } else if (isFinal(made, answer)) open.delete(made);
+        settle(answer);
+        if (isFirst && answer.status < 500 && isReadable(answer)) enrolments.delete(enrols);
       };
     },
+    has: (enrolment) => enrolments.has(enrolment),
+    add: (enrolment) => void enrolments.add(enrolment),
   };
 }
 

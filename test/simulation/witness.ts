@@ -14,6 +14,13 @@ export interface Since {
   by: Author;
 }
 
+/** One channel of a contact; undefined: no longer a member. */
+export interface State extends Since {
+  is: 'opt_in' | 'opt_out' | undefined;
+  /** How it was until then. */
+  before: State | undefined;
+}
+
 /** A contact of the platform, with the history that matters. */
 export interface Person {
   id: string;
@@ -25,8 +32,8 @@ export interface Person {
   left: Since | undefined;
   /** Left by a bounce alone. */
   bounced: boolean;
-  /** Undefined: no longer a member; a channel that is missing never had them. */
-  channels: Map<string, Since & { is: 'opt_in' | 'opt_out' | undefined }>;
+  /** A channel that is missing never had them. */
+  channels: Map<string, State>;
   gone: Since | undefined;
 }
 
@@ -103,7 +110,7 @@ export function createWitness(
       for (const state of states) ever.add(state);
       if (known && person.channels.get(channel)?.is === is) continue;
       for (const state of since.by === 'us' ? states : []) ours.add(state);
-      person.channels.set(channel, { ...since, is });
+      person.channels.set(channel, { ...since, is, before: person.channels.get(channel) });
       if (is !== 'opt_in' && since.by === 'others') touched.add(`${key} ${channel}`);
     }
   }

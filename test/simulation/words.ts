@@ -1,6 +1,7 @@
 /** A story in plain words, for whoever has to find out what went wrong. */
 import { addressOf } from '../sync/people.ts';
-import type { Act, RunStep, Step, Story } from './story.ts';
+import type { Act } from './acts.ts';
+import type { RunStep, Step, Story } from './story.ts';
 
 /** How the world was before anything happened. */
 export function beginning(story: Story): string[] {
@@ -21,15 +22,16 @@ export function beginning(story: Story): string[] {
 function person({ people }: Story, at: number): string {
   const one = people[at];
   if (!one) return '';
-  const { crm, wishes, twinWish, unsubscribed, spelling, platform, shown } = one;
+  const { crm, wishes, twinWish, unsubscribed, spelling, platform, shown, refused } = one;
   const say = (wish: string): string => `"${wish}"`;
   const twin = crm === 'twice' ? `, a second record says ${say(twinWish)} to the newsletter` : '';
   const none = unsubscribed === 'true' ? ', wants no mail at all' : '';
+  const odd = refused ? ', at an address that the platform refuses' : '';
   const spelt = spelling === 'plain' ? '' : `, spelt ${spelling}`;
   const inCrm =
     crm === 'absent'
       ? 'not in the CRM'
-      : `in the CRM ${crm}, news ${say(wishes[0])}, product ${say(wishes[1])}${none}${twin}${spelt}`;
+      : `in the CRM ${crm}, news ${say(wishes[0])}, product ${say(wishes[1])}${none}${twin}${spelt}${odd}`;
   const onPlatform =
     platform === 'absent'
       ? 'not on the platform'
@@ -40,6 +42,8 @@ function person({ people }: Story, at: number): string {
 export function inWords(step: Step, story: Pick<Story, 'people'>): string {
   if (step.is === 'act') return `${actInWords(step.act, story)}.`;
   if (step.is === 'pause') return `${step.minutes} minutes pass.`;
+  if (step.is === 'jump') return `Our clock jumps by ${step.seconds} s.`;
+  if (step.is === 'loss') return 'The snapshot is lost.';
   return runInWords(step, story);
 }
 
@@ -52,8 +56,22 @@ function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'peop
 }
 
 function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
-  const { mode, reading, faults, meanwhile, killed, stopped, rival, jump, eaten, latency, key } =
-    step;
+  const {
+    mode,
+    plans,
+    only,
+    reading,
+    refused,
+    faults,
+    meanwhile,
+    killed,
+    stopped,
+    rival,
+    jump,
+    eaten,
+    latency,
+    key,
+  } = step;
   const more = [
     ...faults.map(({ nth, fault }) => `request ${nth} meets ${fault}`),
     ...meanwhile.map(({ nth, act }) => `during request ${nth}: ${actInWords(act, story)}`),
@@ -62,8 +80,10 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     jump && `our clock jumps by ${jump.seconds} s at touch ${jump.touch}`,
     stopped !== undefined && `asked to stop at touch ${stopped}`,
     killed !== undefined && `killed at touch ${killed}`,
+    refused !== undefined && `the key is refused from request ${refused} on`,
     key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
     latency === 0 && 'without latency',
   ].filter((text) => text !== false && text !== undefined);
-  return `${[`A ${mode} run; the CRM is read ${reading}`, ...more].join('; ')}.`;
+  const what = `${plans ? 'plan' : 'run'}${only === undefined ? '' : ` of ${only} only`}`;
+  return `${[`A ${mode} ${what}; the CRM is read ${reading}`, ...more].join('; ')}.`;
 }

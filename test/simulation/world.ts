@@ -11,7 +11,9 @@ import { arrangeLetters } from '../sync/letters.ts';
 import { channels } from '../sync/mirror.ts';
 import { addressOf, arrange } from '../sync/people.ts';
 import { textOf, type CrmRecord } from './crm.ts';
-import type { Act, Story } from './story.ts';
+import type { Reached } from './reached.ts';
+import type { Act } from './acts.ts';
+import type { Story } from './story.ts';
 import { createWitness, keyOf, type Witness } from './witness.ts';
 
 export interface World {
@@ -31,8 +33,10 @@ export interface World {
 }
 
 export const hour = 3_600_000;
+/** No address of it is taken by the platform. */
+export const refusedDomain = '@refused.example';
 
-export function createWorld(story: Story): World {
+export function createWorld(story: Story, reached: Reached): World {
   const clock = virtualClock();
   const ahead = story.platformAhead * hour;
   const played = story.quirks.some((quirk) => quirk === 'retry-after-stuck');
@@ -57,6 +61,10 @@ export function createWorld(story: Story): World {
   const templates: CrmRecord[] = [];
   const platformNow = { now: () => clock.now() + ahead };
   arrange({ people, emulator, clock: platformNow }, story.people);
+  for (const record of people) {
+    const isRefused = story.people[Number.parseInt(textOf(record, 'id'), 10)]?.refused;
+    if (isRefused) record['email'] = textOf(record, 'email').replace(/@.*com/i, refusedDomain);
+  }
   arrangeLetters({ templates, emulator }, story.letters);
   const witness = createWitness(emulator, clock);
   const world: World = {
@@ -67,19 +75,28 @@ export function createWorld(story: Story): World {
     people,
     templates,
     act(act) {
-      if (act.in === 'crm') return actInCrm(world, act.who, act.does);
-      if (act.in === 'templates') {
-        return witness.during('others', () => actOnTemplate(world, act.who, act.does));
-      }
-      return witness.during('others', () => {
-        if (act.in === 'program') actAsProgram(world, { ...act, key: program.key });
-        else possibly(() => actOnPlatform(world, act.who, act.does));
-      });
+      const before = shape(world);
+      if (act.in === 'crm') actInCrm(world, act.who, act.does);
+      else witness.during('others', () => actElsewhere(world, act, program.key));
+      if (shape(world) !== before) reached.note('act', `${act.in}: ${act.does}`);
     },
     keys,
     eat: () => eat(emulator, program.key),
   };
   return world;
+}
+
+/** All that an act may change. */
+function shape({ people, templates, emulator }: World): string {
+  const { contacts, templates: shown } = emulator.world;
+  return JSON.stringify([people, templates, contacts(), shown()]);
+}
+
+function actElsewhere(world: World, act: Exclude<Act, { in: 'crm' }>, key: string): void {
+  const { who } = act;
+  if (act.in === 'templates') actOnTemplate(world, who, act.does);
+  else if (act.in === 'program') actAsProgram(world, { who, does: act.does, key });
+  else possibly(() => actOnPlatform(world, who, act.does));
 }
 
 /** Nothing happens to whom there is not. */

@@ -79,6 +79,8 @@ export interface WorldOptions {
   timeoutMs?: number;
   /** Who else is on the platform. */
   platform?: Pick<EmulatorOptions, 'seedFile'>;
+  /** Of the platform: `route=requests/seconds`; none that anybody would notice. */
+  limits?: string[];
 }
 
 interface Connected {
@@ -129,7 +131,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       { id: 'ch_news', name: 'Newsletter' },
       { id: 'ch_product', name: 'Product updates' },
     ],
-    limits: ['*=1000000/1'],
+    limits: options.limits ?? ['*=1000000/1'],
     ...options.platform,
   });
   const server = await servePlatform(emulator);

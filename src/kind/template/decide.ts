@@ -136,7 +136,7 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
-      : { ...none, note: note(recorded, false), problems: [edited(states.key, names)] };
+      : { ...none, note: leftAlone(note(recorded, false)), problems: [edited(states.key, names)] };
   }
   if (canonicalJson(desired) === canonicalJson(recorded.sent))
     return { ...none, note: note(done, true) };
@@ -145,6 +145,11 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   return leave
     ? { ...none, note: found, problems: [differing(states.key, names)] }
     : { ...none, note: found, changes: [update] };
+}
+
+/** What is recorded is not what is shown: whoever has not listed has to look. */
+function leftAlone(row: RecordedRow): RecordedRow {
+  return { ...row, shown: undefined };
 }
 
 function vanished(facts: Owned, none: Decision): Decision {

@@ -1,0 +1,190 @@
+/** What must hold when a run has ended, and when everything has calmed down. */
+import { channels } from '../sync/mirror.ts';
+import type { Known, Outing } from './known.ts';
+import { keyIn, wishesIn, type Reading } from './crm.ts';
+import type { Traces } from './files.ts';
+import { leftBehind } from './moved.ts';
+import type { RunStep, Story } from './story.ts';
+import type { Counted } from './traffic.ts';
+import type { Person } from './witness.ts';
+
+/**
+ * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
+ * left and was not answered (`unanswered`) may count as done.
+ */
+export function checkFiles(
+  files: Traces,
+  { story, witness, unanswered, judge }: Known,
+  ended: false | { only: RunStep['only'] },
+): void {
+  const fallback = fallbackOf(story);
+  for (const { key, channel, is, by } of files.recorded) {
+    const what = `${key} is recorded as ${is} of ${channel} by ${by}`;
+    if (by === 'us') {
+      const done =
+        witness.wasMadeByUs(key, channel, is) || unanswered.has(`${key} ${channel} ${is}`);
+      const wrong = !done && `${what}, and we never made that so`;
+      judge('what is recorded as our doing was our doing', wrong);
+    } else {
+      const taken = is === 'opt_out' && witness.wasEver(key, channel, 'opt_in');
+      const seen = witness.wasEver(key, channel, is) || taken || fallback === is;
+      judge('what is recorded as seen was there to see', !seen && `${what}, and was never so`);
+    }
+  }
+  for (const { key, part, op } of files.acked) {
+    const is = op === 'opt_out' ? 'opt_out' : 'opt_in';
+    if (part === '' || unanswered.has(`${key} ${part} ${is}`)) continue;
+    const done = witness.wasEver(key, part, is) || fallback === is;
+    const what = `${op} of ${key} in ${part} is acknowledged, and was never so`;
+    judge('what is acknowledged was done', !done && what);
+  }
+  if (!ended) return;
+  const { contact, template } = files.sent;
+  const sent =
+    (ended.only === 'templates' ? 0 : contact) + (ended.only === 'contacts' ? 0 : template);
+  const open = sent > 0 && `${sent} changes are still marked as sent`;
+  judge('no run leaves a change marked as sent', open);
+}
+
+/** What must hold of a run however it ends. */
+export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): void {
+  // The next request may be somebody else's.
+  const { refused, leftRefused, only } = outing;
+  const late = leftRefused > 0 && `${leftRefused} requests left after the key had been refused`;
+  if (refused) judge('nothing leaves once the key was refused', late);
+  const { strays, brakedAt, pastBrake } = counts;
+  const stray = strays > 0 && `a run of ${only} only asked for something else`;
+  if (only !== undefined) judge('a run of one kind asks for nothing of the other', stray);
+  const braked = pastBrake > 0 && `${pastBrake} changes left after too many had been refused`;
+  if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
+}
+
+interface Spent {
+  left: number;
+  disturbed: number;
+  files: Traces;
+  /** Changes whose outcome was open when the run began. */
+  opened: number;
+  step: RunStep;
+}
+
+/**
+ * A run asks for the pages of two passes, and for a change at most a look, its sending and what
+ * reads it back; a disturbance costs what is sent again and looked at again.
+ */
+export function checkRequests(spent: Spent, { witness, judge }: Known): void {
+  const { left, disturbed, files, opened, step } = spent;
+  const people = witness.people().length;
+  const pages = 2 * people + witness.letters().length + 8;
+  const odd = disturbed + step.meanwhile.length + (step.eaten === undefined ? 0 : 10);
+  const most = pages + 6 * files.newest + 8 * odd + 6 * opened;
+  const wrong = left > most && `${left} requests left in one run, and ${most} are enough`;
+  judge('no more requests leave than are needed', wrong);
+}
+
+/** What the platform shows of a channel where somebody has no subscription. */
+export function fallbackOf({ quirks }: Story): string | undefined {
+  return quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
+}
+
+/** In the end everything is as the CRM wants it, or a person's own act explains why not. */
+export function checkEnd(
+  reading: Reading,
+  known: Known,
+  { told, held }: { told: ReadonlySet<string>; held: boolean },
+): void {
+  const { story, witness, refusals, judge } = known;
+  for (const { key, channel, wish } of wishesIn(reading)) {
+    const there = witness.present(key);
+    const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
+    const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
+    // Who could not be made is refused and named once, not for each channel.
+    const parts = there.length === 0 ? channels : [channel];
+    const isTold = ['', ...parts].some((part) => told.has(`contact ${key} ${part}`));
+    const isIn = states.includes('opt_in');
+    if (wish === 'opt_out') {
+      const wrong =
+        isIn && !refusals.has(`${key} ${channel} opt_out`) && `${what}, and the CRM forbids it`;
+      judge('in the end an opt-out of the CRM holds', wrong);
+      const silent = !isTold && `${what}, the CRM forbids it, and nobody was told`;
+      if (isIn) judge('in the end who cannot be opted out is named', silent);
+    }
+    if (wish === 'opt_in' && isIn && !held) {
+      for (const former of leftBehind(reading, key, known)) checkLeftBehind(former, channel, known);
+    }
+    if (wish !== 'opt_in' || isIn) continue;
+    const silent = !isTold && `${what}, the CRM wants it, and nobody was told why not`;
+    judge('in the end who is not in is named', silent);
+    const asked = parts.map((part) => `${key} ${part} opt_in`);
+    const refused = asked.some((one) => refusals.has(one));
+    const excused = refused || isExcused(reading, known, { key, channel });
+    const wrong = !excused && `${what}, the CRM wants it, and nothing speaks against it`;
+    judge('in the end who is not in has a reason', wrong);
+  }
+}
+
+function checkLeftBehind(key: string, channel: string, known: Known): void {
+  const { witness, story, refusals, judge } = known;
+  const states = witness.present(key).map((one) => one.channels.get(channel)?.is);
+  const isIn = states.some((is) => (is ?? fallbackOf(story)) === 'opt_in');
+  const wrong =
+    isIn &&
+    !refusals.has(`${key} ${channel} opt_out`) &&
+    `in the end ${key} is in ${channel}, and the CRM has another address of hers`;
+  judge('in the end nobody is left in under a former address', wrong);
+}
+
+/** Whether anything that happened speaks against opting this address in. */
+function isExcused(
+  reading: Reading,
+  { story, witness, memories, unanswered }: Known,
+  { key, channel }: { key: string; channel: string },
+): boolean {
+  const there = witness.present(key);
+  // It may be hers, and what it says cannot be read.
+  const isBlocked = reading.records.some(
+    (record) => keyIn(record) === undefined && memories.everOf(String(record['id'])).has(key),
+  );
+  if (isBlocked) return true;
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
+  if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
+  // Nobody can tell the platform's own default from what a person said elsewhere, unless the answer
+  // to the creation shows it.
+  const isDefault = fallbackOf(story) === 'opt_out';
+  // The ledger remembers those who are gone as well.
+  const addresses = new Set([key, ...keys]);
+  const everywhere = witness.people().filter((one) => addresses.has(one.key));
+  const lostAt = memories.lostAt();
+  const isHidden = story.quirks.includes('enrol-raw');
+  if (
+    isDefault &&
+    everywhere.some(({ made }) => isHidden || made.by === 'others' || made.at <= lostAt)
+  )
+    return true;
+  // Whose word it was went with the snapshot.
+  const wasOut = (one: Person): boolean => {
+    const state = one.channels.get(channel);
+    return state?.is === 'opt_out' && state.at <= lostAt;
+  };
+  if (everywhere.some(wasOut)) return true;
+  // What had no answer may have been done, and taken back by the person.
+  const isOut = there.some(
+    (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',
+  );
+  const ways = ['opt_in', 'opt_out'];
+  return isOut && ways.some((way) => unanswered.has(`${key} ${channel} ${way}`));
+}
+
+/** In the end what is recorded of a contact is what the platform shows of it. */
+export function checkRecorded({ recorded }: Traces, { story, witness, judge }: Known): void {
+  for (const { key, channel, is } of recorded) {
+    const there = witness.present(key);
+    const [only] = there;
+    if (!only || there.length > 1) continue;
+    const shown = only.channels.get(channel)?.is ?? fallbackOf(story);
+    const what = `in the end ${key} is ${shown ?? 'nowhere'} in ${channel}, and recorded as ${is}`;
+    const wrong = (shown === 'opt_in') !== (is === 'opt_in') && what;
+    judge('in the end what is recorded is shown', wrong);
+  }
+}

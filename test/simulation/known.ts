@@ -1,0 +1,65 @@
+/** What checkers are given: what a run was, what it sent, and all that has happened. */
+import type { LoggedRequest } from '../../src/emulator/world.ts';
+import type { VirtualClock } from '../clock.ts';
+import type { Absences } from './absence.ts';
+import type { Asked } from './asked.ts';
+import type { Reading } from './crm.ts';
+import type { Memories } from './memory.ts';
+import type { Judge } from './rules.ts';
+import type { RunStep, Story } from './story.ts';
+import type { Unanswered } from './unanswered.ts';
+import type { Witness } from './witness.ts';
+
+/** One run of one process, as seen from outside. */
+export interface Outing {
+  /** By the clock that never jumps. */
+  startedAt: number;
+  /** By the clock of the mirror. */
+  ourStart: number;
+  /** Whom this run has deleted or opted out since they left the CRM. */
+  left: Set<string>;
+  mode: 'full' | 'fast';
+  only: RunStep['only'];
+  /** Another key was used before: it may have to prove whose this one is. */
+  proves: boolean;
+  people: Reading;
+  templates: Reading;
+  /** Enrolments that were acknowledged: address, channel, subscription. */
+  answered: string[];
+  /** The platform has refused its key. */
+  refused: boolean;
+  /** Requests that left all the same. */
+  leftRefused: number;
+}
+
+/** A request that has reached the platform. */
+export interface Arrival {
+  outing: Outing;
+  entry: LoggedRequest;
+  /** What its body names. */
+  asks: Asked;
+  /** When it left, by the clock that never jumps. */
+  sentAt: number;
+}
+
+/** What is known from outside of all that has happened. */
+export interface Known {
+  story: Story;
+  clock: Pick<VirtualClock, 'now' | 'monotonic'>;
+  witness: Witness;
+  memories: Memories;
+  absences: Absences;
+  unanswered: Pick<Unanswered, 'has'>;
+  /** Enrolments (address, channel, subscription) that the platform has refused. */
+  refusals: Set<string>;
+  judge: Judge;
+}
+
+const quarter = 15 * 60_000;
+/** All that a fresh look, a slow answer and the next step may take. */
+const travel = 30_000;
+
+/** What happened before had to be known. */
+export function horizon({ outing, sentAt }: Arrival): number {
+  return Math.max(outing.startedAt, sentAt - quarter - travel);
+}
