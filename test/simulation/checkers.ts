@@ -186,7 +186,7 @@ function checkOptOut(
 ): void {
   const { memories, unanswered, judge } = known;
   // By id, an opt-out reaches whoever has been renamed since.
-  const keys = [key, person?.former?.key ?? key];
+  const keys = [key, person?.key ?? key, person?.former?.key ?? key];
   const isTheirs = (record: CrmRecord) =>
     keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
   const wanted = outing.people.records.some(

@@ -1,5 +1,5 @@
 /**
- * Hears what the truth table decides, in whatever is imported after this file: three functions of the
+ * Hears what the truth table decides, in whatever is imported after this file: functions of the
  * engine are taken from modules that pass on what they answer, so that the engine need not know
  * that it is watched.
  */
