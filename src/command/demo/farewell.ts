@@ -7,13 +7,14 @@ import type { Page } from './page.ts';
 const key = 'key_demo';
 
 /**
- * Writes the platform's state down, for it ends with this process. So the snapshot, which remembers
- * that platform, is put aside: the next run begins anew, on an empty one.
+ * Writes the platform's state down, for it ends with this process. So snapshot and ledger, which
+ * remember that platform, are put aside: the next run begins anew, on an empty one.
  */
 export function leave(folder: Folder, { emulator }: Stage, page: Page): void {
   const all = emulator.world.contacts().length + emulator.world.requests().length;
   writeFileSync(folder.state, `${JSON.stringify(emulator.world.state(all), null, 2)}\n`);
-  renameSync(folder.snapshot, folder.after);
+  for (const end of ['', '-ledger', '-ledger-key'])
+    renameSync(folder.snapshot + end, folder.after + end);
   const { shown } = folder;
   const limits = `contacts.enrol=${enrolmentsPerSecond}/1 contacts.list=${enrolmentsPerSecond}/1`;
   page.title('What is left, and what to try next');
@@ -22,7 +23,8 @@ export function leave(folder: Folder, { emulator }: Stage, page: Page): void {
     '  mirror.yaml             the configuration, commented',
     '  people.csv, templates   the CRM, as act 2 left it',
     '  platform.json           the platform, as act 3 left it, with every request it was sent',
-    '  after-the-demo.sqlite   the snapshot; put aside, because that platform ends with the demo',
+    '  after-the-demo.sqlite   the snapshot, and the ledger and its key beside it; put aside, because',
+    '                          that platform ends with the demo',
   ]);
   page.say('A platform of your own, in one terminal:');
   page.command(`npx crm-mirror emulator --key ${key} --limit ${limits}`);
