@@ -311,7 +311,7 @@ describe('explain', () => {
     expect(contact.notSynced).toMatchObject({ firstName: 'Annabel' });
     const seen = (await world.seen('explain', ann)).out;
     expect(seen).toContain('not synced: name "Annabel"');
-    expect(seen).toContain('YES 10  the CRM wants her in, and she is');
+    expect(seen).toContain('YES 10  wanted in; subscribed');
   });
 
   test('an outcome that nobody knows yet: only opt-outs are announced', async () => {
