@@ -1,7 +1,7 @@
 /**
- * Hears what the truth table decides, in whatever is imported after this file: three functions of the
- * engine are taken from modules that pass on what they answer, so that the engine need not know
- * that it is watched.
+ * Hears what the truth table decides, in whatever is imported after this file: three functions of
+ * the engine are taken from modules that pass on what they answer, so that the engine need not
+ * know that it is watched.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { registerHooks } from 'node:module';

@@ -129,8 +129,8 @@ async function take(stage: Stage, step: Step): Promise<void> {
 }
 
 /**
- * The ledger stays. What a dead process had sent has arrived by then: nobody is so quick to delete a
- * snapshot.
+ * The ledger stays. What a dead process had sent has arrived by then: nobody is so quick to
+ * delete a snapshot.
  */
 async function lose(stage: Stage): Promise<void> {
   const { world, known, path, reached } = stage;

@@ -236,7 +236,7 @@ const steps = fc
   )
   .map((all) => all.flat());
 
-/** In the end some leave the CRM, and it is read twice, a day apart: that takes more than chance. */
+/** In the end some leave the CRM, and it is read twice, a day apart: chance hardly does that. */
 const farewell = fc.record({
   who: fc.uniqueArray(fc.nat({ max: 6 }), { minLength: 1, maxLength: 3 }),
   does: pick(['is removed', 'is removed', 'is flagged as deleted']),

@@ -39,7 +39,7 @@ function isLongEnough(
   return readings >= absentReadings && lastAt - firstAt >= absentForMs;
 }
 
-/** Whether somebody who is due is deleted: by policy, in a run that may. The ledger remembers her. */
+/** Whether who is due is deleted: by policy, in a run that may. The ledger remembers her. */
 export function isDeletable(states: States, rules: AbsenceRules): boolean {
   const ownership = states.recorded?.ownership;
   const allowed = rules.deletes === 'owned' ? ['created', 'adopted'] : ['created'];

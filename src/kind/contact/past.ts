@@ -54,7 +54,7 @@ export function guarded(
   return left ? refuse(beyond.leftBefore) : verdict;
 }
 
-/** Out of all mail, and only since mail to this address bounced: that is the address's, not hers. */
+/** Out of all mail, and only since mail to this address bounced: the address's own, not hers. */
 function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
