@@ -10,6 +10,8 @@ import { keyOf, type Person, type State, type Witness } from './witness.ts';
 export interface Memory {
   /** Ours, as the snapshot knows. */
   owned: boolean;
+  /** Contacts that showed it while the CRM named it. */
+  ids: Set<string>;
   /** Was ours and wanted, and a whole listing lacked her. */
   vanished: boolean;
   /** She left all mail. */
@@ -87,6 +89,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   function own(key: string): Memory {
     const memory = of(key) ?? {
       owned: true,
+      ids: new Set(),
       vanished: false,
       all: false,
       away: false,
@@ -173,6 +176,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       for (const key of new Set([...owned, ...wanted])) {
         const people = witness.present(key).filter((person) => isSettled(person, startedAt));
         if (people.length > 0) learn(key, people);
+        if (wanted.includes(key)) for (const { id } of people) own(key).ids.add(id);
       }
       for (const key of wanted.filter((one) => owned.includes(one))) {
         const all = witness.people().filter((person) => person.key === key);
@@ -190,6 +194,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       met.clear();
       for (const memory of memories.values()) {
         memory.owned = false;
+        memory.ids.clear();
         memory.ins.clear();
       }
       for (const name of named) missed.add(name);
