@@ -171,14 +171,18 @@ function wishesOf({ desired, certified }: States, channels: readonly string[]): 
   return silent ? new Map<string, Wish>() : strictest(desired, channels);
 }
 
-/** The person's contacts as they are seen, or as they were when nothing was read. */
+/**
+ * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
+ * second contact of the address too, which a listing may have missed.
+ */
 function contactsOf(
   seenNow: ObservedContact[],
   states: States,
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
-  if (seenNow.length > 0 || states.sight === 'listed') return seenNow;
-  return recorded && states.recorded?.id !== undefined ? recorded.contacts : [];
+  if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
+  const isUnseen = ({ id }: ObservedContact): boolean => seenNow.every((seen) => seen.id !== id);
+  return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
 }
 
 /** The channels on which the contact we made still shows the opt-out it was made with. */
@@ -251,7 +255,7 @@ function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     ownership: ownershipOf(facts),
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    ...shownOf(states),
+    ...shownOf(facts),
   };
 }
 
@@ -271,11 +275,11 @@ function ownershipOf(facts: Facts): RecordedRow['ownership'] {
 }
 
 /** Whom the CRM does not name is looked at again only where it is not known what she showed. */
-function shownOf(states: States): Pick<RecordedRow, 'shown' | 'seenAt'> {
+function shownOf({ states, shown }: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const { observed, sight, recorded, desired, lost, at } = states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
-  return { shown: observed.length === 1 ? observed[0]?.fingerprint : undefined, seenAt: at };
+  return { shown: shown.length === 1 ? observed[0]?.fingerprint : undefined, seenAt: at };
 }
