@@ -4,7 +4,10 @@ import { loadConfig } from '../config/load.ts';
 import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
 import type { DesiredRow } from '../model/record.ts';
 import type { MirrorPart } from '../sync/mirror.ts';
-import { connect, partsOf } from './assemble.ts';
+import type { Platform } from '../platform/platform.ts';
+import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
+import { proveOwn } from '../sync/belong.ts';
+import { accountOf, connect, partsOf } from './assemble.ts';
 import { countSender, lookAtSenders, type Senders } from './senders.ts';
 import type { Shell } from './shell.ts';
 
@@ -42,6 +45,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   ];
   const senders: Senders = new Map();
   try {
+    const snapshot = lookInto(config.snapshot);
+    if (snapshot)
+      findings.push(
+        await look('snapshot', () => readSnapshot(snapshot, { config, platform, shell })),
+      );
     for (const part of partsOf(config, platform)) {
       findings.push(
         await look(`source of ${part.kind.name}s`, () => readSource(part, senders, shell)),
@@ -75,6 +83,24 @@ async function look(
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     return { what, level: 'fail', found: error.message, invalidInput: error instanceof Invalid };
+  }
+}
+
+interface Reading {
+  config: Config;
+  platform: Platform;
+  shell: Shell;
+}
+
+/** Whether it belongs to this platform, key and organization. */
+async function readSnapshot(snapshot: Snapshot, { config, platform, shell }: Reading) {
+  try {
+    const account = accountOf(config, platform);
+    const how = await proveOwn({ snapshot, account }, shell.stop);
+    const proof = how === undefined ? '' : `, by another key of the same organization (${how})`;
+    return { ok: true, found: `${config.snapshot} belongs to this platform${proof}` };
+  } finally {
+    snapshot.close();
   }
 }
 

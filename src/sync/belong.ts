@@ -11,11 +11,17 @@
 import { Invalid } from '../model/errors.ts';
 import { bind, boundTo, keepOrganization, standingOf } from './binding.ts';
 import type { Course } from './course.ts';
+import type { Mirror } from './mirror.ts';
 import { prove, strange } from './proof.ts';
 
-/** The first step of a run. Throws Invalid, and what the platform answers to the proof. */
-export async function belong({ run, notes }: Course): Promise<void> {
-  const { snapshot, account } = run;
+/**
+ * Whether what is recorded holds for the mirror's account: answers how that was proven, undefined
+ * where nothing had to be. Throws Invalid, and what the platform answers to the proof.
+ */
+export async function proveOwn(
+  { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const standing = standingOf(snapshot, account);
   if (standing === 'other url') {
     throw new Invalid(
@@ -24,12 +30,19 @@ export async function belong({ run, notes }: Course): Promise<void> {
         'snapshot with `crm-mirror rebind`; else name another snapshot to begin anew',
     );
   }
-  if (standing !== 'other key') return;
-  const proof = await prove(snapshot, account, run.stop);
+  if (standing !== 'other key') return undefined;
+  const proof = await prove(snapshot, account, signal);
   if (!proof.same) throw strange(proof);
-  if (run.writes) bind(snapshot, account);
+  return proof.how;
+}
+
+/** The first step of a run. Throws as the proof does. */
+export async function belong({ run, notes }: Course): Promise<void> {
+  const how = await proveOwn(run, run.stop);
+  if (how === undefined) return;
+  if (run.writes) bind(run.snapshot, run.account);
   notes.push(
-    `platform.apiKey is not the one before, but of the same organization (${proof.how}); ` +
+    `platform.apiKey is not the one before, but of the same organization (${how}); ` +
       `the snapshot ${run.writes ? 'belongs' : 'will belong'} to the new key`,
   );
 }

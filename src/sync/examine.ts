@@ -2,13 +2,14 @@
 import type { Change } from '../model/change.ts';
 import { Interrupted, isExpected, type Expected } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
-import type { Decision, States } from '../kind/kind.ts';
+import type { Decision, Kind, States } from '../kind/kind.ts';
 import type { Certificate } from '../source/source.ts';
+import { proveOwn } from './belong.ts';
 import { decide } from './decide.ts';
-import type { Mirror, RunOptions } from './mirror.ts';
+import type { Mirror, Run, RunOptions } from './mirror.ts';
 import { read } from './read.ts';
 import { begin } from './record.ts';
-import { lookUp } from './single.ts';
+import { lookUp, type Single } from './single.ts';
 import { statesOf, unknown, type Knowledge } from './states.ts';
 
 export interface Examined {
@@ -42,9 +43,7 @@ export async function examine(
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
   const known: Knowledge = { ...unknown, certified };
-  const looked = offline
-    ? 'not asked'
-    : await attempt(lookUp(run, kind, { key, known }).then(() => undefined));
+  const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
   const states = statesOf(run, kind, { key, known });
   run.snapshot.narrowing.add(kind.name, key);
   decide({ run, kind, known, tally });
@@ -55,6 +54,12 @@ export async function examine(
     decision: kind.decide(states),
     sends: [...run.snapshot.staging.planned()],
   };
+}
+
+/** The platform is asked only where what is recorded holds there. */
+async function ask(run: Run, kind: Kind, single: Single): Promise<undefined> {
+  await proveOwn(run, run.stop);
+  await lookUp(run, kind, single);
 }
 
 /** What came of it, or why nothing did. */

@@ -7,6 +7,7 @@ import { RateLimited, Rejected, Unavailable } from '../model/errors.ts';
 import { all, type Memory } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
 import type { Purged } from '../snapshot/purge.ts';
+import { proveOwn } from './belong.ts';
 import { bindLedger } from './ledger.ts';
 import type { Mirror } from './mirror.ts';
 import { whoOf } from './remember.ts';
@@ -35,6 +36,8 @@ export async function forget(
   const who = whoOf(mirror, kind, key);
   const entry = enter(mirror, who, at);
   try {
+    // Where others answer, that nobody is found proves nothing.
+    await proveOwn(mirror, leave.signal);
     const isOpen = snapshot.journal.open(kind.name).some((change) => change.key === key);
     // What a process that has ended has sent may still arrive.
     if (isOpen) await clock.sleep(mirror.timeoutMs, leave.signal);

@@ -7,6 +7,7 @@
  * left; what happened before that it had to know.
  */
 import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
+import { fallbackOf } from './end-checkers.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { mayBeOptedOut } from './moved.ts';
@@ -159,6 +160,8 @@ function checkTaken(
   if (!state || state.is !== undefined || state.at >= since || !memory) return;
   const left = memory.outs.has(channel) && `${what}, had left it and was then taken out`;
   judge('who left and was then taken out is not put back', left);
+  // Where that is shown as an opt-out, a newer will may outweigh it as it does one.
+  if (known.story.resubscribe === 'newer' && fallbackOf(known.story) === 'opt_out') return;
   const taken = memory.ins.has(channel) && `${what}, and had been taken out`;
   judge('who was taken out is not put back', taken);
 }
