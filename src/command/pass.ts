@@ -101,6 +101,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       mode,
       writes,
       firstLoad,
+      restored: copiedAt(mirror.snapshot.meta) !== undefined,
       approve,
       only,
       stop,

@@ -162,6 +162,8 @@ export interface States {
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
+  /** Whether what is recorded was put back from a backup, and nothing was listed since. */
+  restored: boolean;
   /** For how long the source has not named it; undefined where that counts for nothing. */
   absence: Absence | undefined;
   /** Whether this run may delete: it has listed the platform wholly, and is no first load. */

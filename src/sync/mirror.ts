@@ -64,6 +64,8 @@ export interface RunOptions {
   agrees?(plan: Plan): void;
   /** Deletes nobody, and no guard holds whom it brings in. */
   firstLoad?: boolean | undefined;
+  /** The snapshot was put back from a backup, and the platform was not listed since. */
+  restored?: boolean | undefined;
   /** The plan under which something was held that may pass now, or this run's own. */
   approve?: string | undefined;
   /** Aborted: take nothing new, finish what is in flight. */

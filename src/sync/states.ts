@@ -52,6 +52,7 @@ export function statesOf(
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
+    restored: run.restored === true,
     absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
     mayDelete: known.listing?.complete === true && !run.firstLoad,
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),

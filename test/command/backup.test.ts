@@ -123,4 +123,21 @@ describe('backup', () => {
     expect((await world.call('status', '--json')).json).toMatchObject({ restored: null, ok: true });
     expect((await world.call('sync', '--fast', '--json')).json).toMatchObject({ mode: 'fast' });
   });
+
+  test('an opt-out that was ours at the time of the backup may be the person’s own by now', async () => {
+    const world = await mirrored();
+    const news = (word: string): void => world.people([{ email: ann, news: word }]);
+    await world.call('sync');
+    news('no');
+    await world.call('sync');
+    await world.call('backup', copyOf(world));
+    news('yes');
+    expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({ opt_in: 1 });
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    restore(world);
+    world.writes();
+    const { json } = await world.call('sync', '--json');
+    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+    expect(world.writes()).toEqual([]);
+  });
 });

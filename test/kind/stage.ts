@@ -133,6 +133,7 @@ export function states(known: Partial<States>): States {
     former: [],
     successors: [],
     entries: [],
+    restored: false,
     observed: [],
     sight: 'listed',
     certified: true,

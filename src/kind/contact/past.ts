@@ -73,7 +73,24 @@ function leftReplaced(
   return isTheirs(channels[replaced]);
 }
 
-/** Our opt-out was made on a contact that we know: one that stands on another is not ours. */
+/**
+ * What a snapshot that was put back knows of somebody who was changed since: an opt-out that was
+ * ours, or nobody's, may be the person's own by now.
+ */
+export function distrusted(
+  recorded: RecordedContact,
+  shown: readonly ObservedContact[],
+): RecordedContact {
+  const isSame = ({ id, changed }: ObservedContact): boolean =>
+    recorded.contacts.some((known) => known.id === id && known.changed === changed);
+  if (shown.every(isSame)) return recorded;
+  const kept = Object.entries(recorded.channels).filter(
+    ([, { is, by }]) => is !== 'opt_out' || by !== 'us',
+  );
+  return { ...recorded, defaults: [], channels: Object.fromEntries(kept) };
+}
+
+/** Our opt-out shows on the contact it was made on: one that stands on another is not ours. */
 export function recordedIn(
   recorded: RecordedContact | undefined,
   contacts: readonly ObservedContact[],
@@ -82,7 +99,8 @@ export function recordedIn(
   const membership = recorded?.channels[channel];
   if (membership?.is !== 'opt_out' || membership.by !== 'us') return membership;
   const isOther = ({ id, channels }: ObservedContact): boolean =>
-    channels[channel] === 'opt_out' && !recorded?.contacts.some((known) => known.id === id);
+    channels[channel] === 'opt_out' &&
+    !recorded?.contacts.some((one) => one.id === id && one.channels[channel] === 'opt_out');
   return contacts.some(isOther) ? undefined : membership;
 }
 

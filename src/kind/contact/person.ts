@@ -19,7 +19,15 @@ import {
 import { leftSince } from './left.ts';
 import { hasMoved } from './moved.ts';
 import { fingerprintOf } from './observe.ts';
-import { guarded, memberships, outgrown, pastOf, recordedIn, type Channels } from './past.ts';
+import {
+  distrusted,
+  guarded,
+  memberships,
+  outgrown,
+  pastOf,
+  recordedIn,
+  type Channels,
+} from './past.ts';
 import { forbids, isOver, newsOfSight } from './remember.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -78,8 +86,9 @@ export interface Facts {
 }
 
 export function factsOf(states: States, rules: PersonRules): Facts {
-  const recorded = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
+  const known = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
   const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+  const recorded = known && states.restored ? distrusted(known, seen) : known;
   const shown = contactsOf(seen, states, recorded);
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
   const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
