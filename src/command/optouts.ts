@@ -18,7 +18,8 @@ export function options(command: Command): void {
       '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
         'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
         '  channel  one of the mirror, or * for all mail\n' +
-        '  cause    opt_out: left the channel; all_mail: unsubscribed, blocked or suppressed\n' +
+        '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
+        '           or suppressed; all_mail: left it, and how was not told apart when it was seen\n' +
         '  after    it was later than this; empty where the person was never seen subscribed\n' +
         '  by       and not later than this: when a run first saw it\n\n' +
         'Tells what the runs have seen, from the snapshot alone: of a channel that is a full run\n' +

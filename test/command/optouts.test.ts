@@ -28,7 +28,7 @@ describe('optouts', () => {
         since: null,
         optOuts: [
           { email: ann, crmIds: [`id-${ann}`], channel: 'ch_news', cause: 'opt_out' },
-          { email: bob, crmIds: [`id-${bob}`], channel: '*', cause: 'all_mail' },
+          { email: bob, crmIds: [`id-${bob}`], channel: '*', cause: 'unsubscribed' },
         ],
       },
     });
@@ -42,7 +42,7 @@ describe('optouts', () => {
     expect(out.split('\n')).toEqual([
       head,
       `${ann},id-${ann},ch_news,opt_out,${first.after},${first.by}`,
-      `${bob},id-${bob},*,all_mail,${second.after},${second.by}`,
+      `${bob},id-${bob},*,unsubscribed,${second.after},${second.by}`,
     ]);
   });
 

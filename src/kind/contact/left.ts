@@ -12,8 +12,8 @@ import {
 export interface OptOut extends Bracket {
   /** '*': all of them. */
   channel: string;
-  /** all_mail: unsubscribed from all of it, blocked or suppressed. */
-  cause: 'opt_out' | 'all_mail';
+  /** How they left all mail; all_mail: that was not told apart when it was recorded. */
+  cause: 'opt_out' | 'all_mail' | NonNullable<ObservedContact['causes']>[number];
 }
 
 /**
@@ -41,6 +41,8 @@ export function optOutsOf({ body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>
       ? [{ channel, cause: 'opt_out', ...(made ?? undated) }]
       : [],
   );
-  if (!contacts.some((contact) => contact.left)) return outs;
-  return [...outs, { channel: '*', cause: 'all_mail', ...(left ?? undated) }];
+  const gone = contacts.find((contact) => contact.left);
+  if (!gone) return outs;
+  const [cause = 'all_mail'] = gone.causes ?? [];
+  return [...outs, { channel: '*', cause, ...(left ?? undated) }];
 }
