@@ -11,11 +11,11 @@ export interface Guarding {
   approve(approval: { plan: string; at: number }): void;
   /** Marks all that is staged of a class: no guard is for it. */
   exempt(guard: GuardClass): void;
-  /** Who was let through earlier in this run is not asked again. */
+  /** What was approved earlier in this run stays so, whatever it takes to get there. */
   follow(): void;
-  /** How many are new: neither approved nor let through. */
+  /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guard: GuardClass): number;
-  /** All of this run, and those of them who were not approved. */
+  /** All of this run, and those of them of whom not all was approved. */
   counts(guard: GuardClass): { all: number; unapproved: number };
   /** Not approved, sent since then, milliseconds since the epoch, by other runs than this. */
   sentSince(guard: GuardClass, since: number, run: string): number;
@@ -49,7 +49,8 @@ const exempted = 'exempt';
 
 const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
-  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)`;
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+    and (p.approved is null or p.part = planned.part))`;
 
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
@@ -80,7 +81,8 @@ function approvedIn(db: Database): Approved {
   const follow = db.prepare(
     `update temp.planned set approved = (
        select p.approved from temp.passed p
-       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)
+       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+         and p.part = planned.part)
      where guard is not null and approved is null`,
   );
   return {
@@ -97,8 +99,8 @@ function countsIn(db: Database): Counts {
     `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
   );
   const counts = db.prepare<[string, string], { n: number; approved: number }>(
-    `select count(*) n, coalesce(sum(approved is not null), 0) approved from (
-       select kind, key, max(approved) approved from (
+    `select count(*) n, coalesce(sum(approved), 0) approved from (
+       select kind, key, min(approved is not null) approved from (
          select kind, key, approved from temp.planned where guard = ? and held = 0
          union all select kind, key, approved from temp.passed where guard = ?)
        group by kind, key)`,
@@ -163,9 +165,9 @@ function withheldIn(db: Database): Withheld {
      select ${columns} from temp.planned where guard = ? and held = 1`,
   );
   const pass = db.prepare(
-    `insert or ignore into temp.passed (guard, kind, key, approved)
-     select guard, kind, key, max(approved) from temp.planned
-     where guard is not null and held = 0 group by guard, kind, key`,
+    `insert or ignore into temp.passed (guard, kind, key, part, approved)
+     select guard, kind, key, part, max(approved) from temp.planned
+     where guard is not null and held = 0 group by guard, kind, key, part`,
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
   const empty = db.prepare('delete from temp.withheld');

@@ -2,6 +2,7 @@
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
  * first full run that began later has ended well, seven days at most.
  */
+import type { GuardClass } from '../model/change.ts';
 import { Invalid } from '../model/errors.ts';
 import { unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
@@ -12,6 +13,7 @@ import { modeName, type Run } from './mirror.ts';
 
 /** What guards are about: templates have none. */
 export const guardedKind = 'contact';
+export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
 
 /** Set by the first full run that has ended well: until then everything is a first load. */
 const loaded = 'loaded';
@@ -44,7 +46,7 @@ export function approveOwn(course: Course): void {
   });
   snapshot.guarding.release(hash);
   course.held.clear();
-  course.tally.released();
+  course.tally.released(guardClasses);
   approvals.push({ plan: hash, at: now });
 }
 

@@ -6,10 +6,8 @@
 import type { GuardClass } from '../model/change.ts';
 import { explainHeld, judge, weekMs, type Rush } from '../plan/guard.ts';
 import type { Guarding } from '../snapshot/guarding.ts';
-import { approveOwn, guardedKind as kind, isFirstLoad } from './approval.ts';
+import { approveOwn, guardClasses, guardedKind as kind, isFirstLoad } from './approval.ts';
 import type { Course } from './course.ts';
-
-const classes: readonly GuardClass[] = ['delete', 'opt_in'];
 
 /** One round of decisions, or a record that was decided upon again. */
 export function guard(course: Course): void {
@@ -18,7 +16,7 @@ export function guard(course: Course): void {
   run.snapshot.stage(() => {
     guarding.follow();
     approvals.forEach(guarding.approve);
-    for (const of of classes) guardOne(course, of);
+    for (const of of guardClasses) guardOne(course, of);
     guarding.pass();
   });
   if (course.rounds === 0) approveOwn(course);

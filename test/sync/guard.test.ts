@@ -293,6 +293,24 @@ describe('an approval', () => {
     });
   });
 
+  test.each([
+    ['whose channels stay away', undefined],
+    ['whom the platform puts into every channel', 'all-channels=opt_out'],
+  ])('releases nothing else of those it names, %s', async (_, quirk) => {
+    const stage = await mirrored(quirk === undefined ? {} : { platform: { quirks: [quirk] } });
+    stage.people.push(...range(20, 24));
+    approve(stage, (await stage.sync()).plan);
+    for (const one of stage.people.slice(20)) one['ch_product'] = '1';
+    const summary = await stage.sync();
+    expect(summary).toMatchObject({
+      status: 'held',
+      contacts: { applied: { create: 4, opt_in: 0 }, held: { opt_in: 4 } },
+      problems: [{ class: 'held', key: 'opt_in' }],
+    });
+    approve(stage, summary.plan);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 0, opt_in: 4 });
+  });
+
   test('may come with the run: of its own plan, or of an earlier one', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
