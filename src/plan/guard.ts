@@ -2,7 +2,8 @@
  * Whether a run asks for so much of one kind that a person should look first. Pure.
  *
  *   what the class asks for in this run                          → held, as
- *   nobody new                                                   passes
+ *   in fast and single runs: whom the last full run held         standing
+ *   nobody else new                                              passes
  *   more people than max(floor, percent)                         run
  *   those who were not approved, and the last seven days:        week
  *     more than twice that
@@ -12,8 +13,9 @@
  *     in a row as exports have on a page
  *   else                                                         passes
  *
- * The first matching row wins. People are counted, not changes. Only who is new is held: whom an
- * approval names passes, and counts in this run alone.
+ * The first matching row wins; the first of all is the caller's, and holds those people alone.
+ * People are counted, not changes. Only who is new is held: whom an approval names passes, and
+ * counts in this run alone.
  */
 import type { GuardClass } from '../model/change.ts';
 import type { Fault } from '../model/record.ts';
@@ -61,7 +63,7 @@ export const weekMs = 7 * 86_400_000;
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
 
-export type Held = { by: 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
+export type Held = { by: 'standing' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
 /** Undefined: it passes. */
 export function judge(rush: Rush, limit: Limit): Held | undefined {
@@ -112,6 +114,7 @@ export function explainHeld(
 }
 
 const causes: Record<Held['by'], string> = {
+  standing: 'often an export that lacks people',
   run: 'often an export that lacks people',
   week: 'often an export that lacks more people every day',
   domain: 'often a filter that was put on the export',
@@ -125,6 +128,8 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
   const approved = rush.all - rush.fresh;
   const others = approved > 0 ? `with ${approved} others of this run ` : '';
   switch (held.by) {
+    case 'standing':
+      return 'the last full run held them, and nobody has approved it';
     case 'run':
       return `${others}more than ${most} in one run (${greater})`;
     case 'week':

@@ -11,13 +11,16 @@ export interface Guarding {
   approve(approval: { plan: string; at: number }): void;
   /** Marks all that is staged of a class: no guard is for it. */
   exempt(guard: GuardClass): void;
-  /** Who was let through earlier in this run is not asked again. */
+  /** What was approved earlier in this run stays so, whatever it takes to get there. */
   follow(): void;
-  /** How many are new: neither approved nor let through. */
+  /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guard: GuardClass): number;
-  /** All of this run, and those of them who were not approved. */
+  /** All of this run, and those of them of whom not all was approved. */
   counts(guard: GuardClass): { all: number; unapproved: number };
-  /** Not approved, sent since then, milliseconds since the epoch, by other runs than this. */
+  /**
+   * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
+   * those of whom this run wants something of the same class: they are counted there.
+   */
   sentSince(guard: GuardClass, since: number, run: string): number;
   owned(kind: KindName): number;
   /** Whom the source wants in somewhere. */
@@ -28,6 +31,8 @@ export interface Guarding {
   ids(guard: GuardClass, kind: KindName): IterableIterator<boolean>;
   /** Keeps the new ones of a class from being sent. */
   withhold(guard: GuardClass): void;
+  /** … but only those whom the last full run held; answers whether there are any. */
+  withholdStanding(guard: GuardClass): boolean;
   /** Lets the others through, and remembers them. */
   pass(): void;
   /** Lets everything withheld through after all. */
@@ -49,7 +54,13 @@ const exempted = 'exempt';
 
 const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
-  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)`;
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+    and (p.approved is null or p.part = planned.part))`;
+
+const stands = `exists (
+  select 1 from held_plan s join held h on h.batch = s.batch
+  where s.current and s.mode = 'full'
+    and h.guard = planned.guard and h.kind = planned.kind and h.key = planned.key)`;
 
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
@@ -80,7 +91,8 @@ function approvedIn(db: Database): Approved {
   const follow = db.prepare(
     `update temp.planned set approved = (
        select p.approved from temp.passed p
-       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key)
+       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+         and p.part = planned.part)
      where guard is not null and approved is null`,
   );
   return {
@@ -97,8 +109,8 @@ function countsIn(db: Database): Counts {
     `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
   );
   const counts = db.prepare<[string, string], { n: number; approved: number }>(
-    `select count(*) n, coalesce(sum(approved is not null), 0) approved from (
-       select kind, key, max(approved) approved from (
+    `select count(*) n, coalesce(sum(approved), 0) approved from (
+       select kind, key, min(approved is not null) approved from (
          select kind, key, approved from temp.planned where guard = ? and held = 0
          union all select kind, key, approved from temp.passed where guard = ?)
        group by kind, key)`,
@@ -107,7 +119,13 @@ function countsIn(db: Database): Counts {
     `select count(*) n from (
        select distinct kind, key from change indexed by change_by_guard
        where guard = ? and sent_at >= ? and run <> ? and approved is null
-         and state in ('sent', 'unknown', 'acked'))`,
+         and state in ('sent', 'unknown', 'acked')
+         and not exists (
+           select 1 from temp.planned p where p.guard = change.guard and p.kind = change.kind
+             and p.key = change.key and p.approved is null and p.held = 0)
+         and not exists (
+           select 1 from temp.passed p where p.guard = change.guard and p.kind = change.kind
+             and p.key = change.key and p.approved is null))`,
   );
   const owned = db.prepare<[string], { n: number }>(
     `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
@@ -157,15 +175,18 @@ type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids'>;
 
 function withheldIn(db: Database): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';
-  const mark = db.prepare(`update temp.planned set held = 1 where ${isNew}`);
-  const keep = db.prepare(
-    `insert into temp.withheld (${columns})
-     select ${columns} from temp.planned where guard = ? and held = 1`,
-  );
+  const keep = (which: string) => ({
+    copy: db.prepare(
+      `insert into temp.withheld (${columns}) select ${columns} from temp.planned where ${which}`,
+    ),
+    mark: db.prepare(`update temp.planned set held = 1 where ${which}`),
+  });
+  const fresh = keep(isNew);
+  const standing = keep(`${isNew} and ${stands}`);
   const pass = db.prepare(
-    `insert or ignore into temp.passed (guard, kind, key, approved)
-     select guard, kind, key, max(approved) from temp.planned
-     where guard is not null and held = 0 group by guard, kind, key`,
+    `insert or ignore into temp.passed (guard, kind, key, part, approved)
+     select guard, kind, key, part, max(approved) from temp.planned
+     where guard is not null and held = 0 group by guard, kind, key, part`,
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
   const empty = db.prepare('delete from temp.withheld');
@@ -184,8 +205,12 @@ function withheldIn(db: Database): Withheld {
   const forget = db.prepare('delete from temp.withheld where kind = ? and key = ?');
   return {
     withhold(guard) {
-      mark.run({ guard });
-      keep.run(guard);
+      fresh.copy.run({ guard });
+      fresh.mark.run({ guard });
+    },
+    withholdStanding(guard) {
+      standing.copy.run({ guard });
+      return standing.mark.run({ guard }).changes > 0;
     },
     pass: () => void pass.run(),
     release(plan) {

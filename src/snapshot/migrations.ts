@@ -134,8 +134,8 @@ export const stagingTables = `
   );
   create index temp.withheld_by_key on withheld (kind, key);
   create temp table passed (
-    guard text not null, kind text not null, key text not null, approved text,
-    primary key (guard, kind, key)
+    guard text not null, kind text not null, key text not null, part text not null,
+    approved text, primary key (guard, kind, key, part)
   ) without rowid;
   create temp table noted (
     kind text not null, key text not null,

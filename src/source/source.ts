@@ -10,13 +10,14 @@
  * - The last thing a reading gives is its certificate: the proof that it was complete, or why not.
  *   Without one nobody is concluded to have left, and nobody is opted in.
  * - `reading` names the state of the source that was read. The same name twice is the same reading.
- * - `still` says whether the source is now what this very object read under that name. It never
- *   throws: what cannot be looked at is not what was read.
+ * - `still` says whether the source is now what this very object read under that name. It answers
+ *   at once, for it is asked at the moment a delete leaves, and it never throws: what cannot be
+ *   looked at is not what was read. Without it nobody's absence counts.
  * - Records and reasons may hold personal data: they go to staging and never to a log.
  */
 export interface Source {
   read(request: ReadRequest): AsyncGenerator<SourceRecord[], Certificate>;
-  still(reading: string): Promise<boolean>;
+  still?(reading: string): boolean;
 }
 
 export interface ReadRequest {

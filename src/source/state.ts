@@ -1,5 +1,5 @@
 /** Which version of a file this is, and whether it is still being written. */
-import type { Stats } from 'node:fs';
+import { statSync, type Stats } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
 import type { Clock } from '../model/clock.ts';
 import { Busy, Invalid } from '../model/errors.ts';
@@ -61,6 +61,15 @@ async function look(path: string): Promise<FileState> {
 export async function stateOf(file: FileHandle | string): Promise<FileState | undefined> {
   const stats = typeof file === 'string' ? stat(file) : file.stat();
   return stats.then(pick, () => undefined);
+}
+
+/** The same at once: for what must not wait. */
+export function stateNow(path: string): FileState | undefined {
+  try {
+    return pick(statSync(path));
+  } catch {
+    return undefined;
+  }
 }
 
 function pick({ size, mtimeMs, ino }: Stats): FileState {

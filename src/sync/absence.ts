@@ -5,11 +5,11 @@
  */
 import type { Course } from './course.ts';
 
-export async function countAbsences({ run, parts, known }: Course): Promise<void> {
+export function countAbsences({ run, parts, known }: Course): void {
   for (const { kind } of parts) {
     const knowledge = known.get(kind);
     if (!knowledge || !kind.countsAbsence) continue;
-    const absenceCounts = run.mode === 'full' && knowledge.certified && (await knowledge.still());
+    const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
     const { absences, transaction } = run.snapshot;

@@ -61,7 +61,7 @@ async function sendAll(
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
-  const { run, kind, brake, known } = applying;
+  const { run, kind, brake } = applying;
   for (const [at, planned] of changes.entries()) {
     const stays = urgent && isStatedOptOut(planned);
     if ((run.stop.aborted && !stays) || brake.stopped()) return false;
@@ -72,11 +72,12 @@ async function sendAll(
       drop(run, [change], 'its creation did not come to pass');
       continue;
     }
-    if (change.op === 'delete' && !(await known.still())) {
+    const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
+    if (outcome === 'outdated') {
+      // What the source says now is read by the next run: this one cannot decide upon it again.
       drop(run, [change], 'the source has changed since it was read');
       continue;
     }
-    const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     brake.note(kind, change, outcome);
     settle(applying, change, outcome);
     const brought = outcome.is === 'acked' && change.op === 'create' && outcome.observed;
@@ -113,7 +114,7 @@ async function attempt(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome> {
+): Promise<Outcome | 'outdated'> {
   const first = await tryOnce(applying, change, stop);
   if (first !== 'too old') return first;
   return applying.again(async () => {
@@ -124,13 +125,18 @@ async function attempt(
   });
 }
 
-/** `sent` is written at the very moment the request leaves: until then nothing has happened. */
+/**
+ * `sent` is written at the very moment the request leaves: until then nothing has happened. Whether
+ * the source still calls for a delete is asked then, too: it may have waited for hours.
+ */
 async function tryOnce(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome | 'too old'> {
+): Promise<Outcome | 'too old' | 'outdated'> {
   const { run, kind, brake } = applying;
+  const isOutdated = () => change.op === 'delete' && !applying.known.still();
+  if (isOutdated()) return 'outdated';
   const known = knownOf(applying, change);
   if (!known.fresh && brake.blinds(kind, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
@@ -138,15 +144,16 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-  let isOld = false;
+  let late: 'too old' | 'outdated' | undefined;
   let isBarred = false;
   const outcome = await kind.send(change, {
     signal: stop,
     abort: run.abort,
     leaves() {
       if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
-      isOld = change.op !== 'opt_out' && !isFresh(run, provenAt);
-      if (isOld) throw new Held('what is known of it has become too old');
+      late = isOutdated() ? 'outdated' : undefined;
+      if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
+      if (late) throw new Held(`what is known of it is ${late}`);
       if (change.op === 'delete') keepBefore(run, kind, change);
       const { journal, transaction } = run.snapshot;
       transaction(() => {
@@ -158,5 +165,5 @@ async function tryOnce(
   });
   if (outcome.is !== 'held') return outcome;
   if (isBarred) return { is: 'stale', observed: undefined, why: outcome.why };
-  return isOld ? 'too old' : outcome;
+  return late ?? outcome;
 }

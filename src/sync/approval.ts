@@ -2,19 +2,32 @@
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
  * first full run that began later has ended well, seven days at most.
  */
+import type { GuardClass } from '../model/change.ts';
 import { Invalid } from '../model/errors.ts';
 import { unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Summary } from '../plan/summary.ts';
+import type { Guarding } from '../snapshot/guarding.ts';
 import type { Approval } from '../snapshot/held.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Course } from './course.ts';
 import { modeName, type Run } from './mirror.ts';
 
 /** What guards are about: templates have none. */
 export const guardedKind = 'contact';
+export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
 
 /** Set by the first full run that has ended well: until then everything is a first load. */
 const loaded = 'loaded';
+
+/** People who are held, by class. */
+export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
+  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
+}
+
+function isHolding({ guarding }: Snapshot): boolean {
+  return guardClasses.some((of) => guarding.countWithheld(of) > 0);
+}
 
 export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
@@ -36,7 +49,7 @@ export function approveOwn(course: Course): void {
   if (approve === undefined || snapshot.held.get(approve)) return;
   const hash = plan?.hash ?? '';
   if (approve !== hash) throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
-  if (course.held.size === 0) return;
+  if (!isHolding(snapshot)) return;
   const now = run.clock.now();
   snapshot.transaction(() => {
     keepHeld(course, 1);
@@ -44,7 +57,7 @@ export function approveOwn(course: Course): void {
   });
   snapshot.guarding.release(hash);
   course.held.clear();
-  course.tally.released();
+  course.tally.released(guardClasses);
   approvals.push({ plan: hash, at: now });
 }
 
@@ -55,7 +68,7 @@ export function keepHeld(course: Course, round: number): void {
   if (round > 1 || !plan || !parts.some((part) => part.kind.name === guardedKind)) return;
   const mode = modeName(run.mode);
   held.clear(mode);
-  if (course.held.size === 0) return;
+  if (!isHolding(run.snapshot)) return;
   const batch = planOf(guarding.withheld()).hash;
   held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
 }

@@ -4,12 +4,12 @@
  * it.
  */
 import type { GuardClass } from '../model/change.ts';
-import { explainHeld, judge, weekMs, type Rush } from '../plan/guard.ts';
-import type { Guarding } from '../snapshot/guarding.ts';
-import { approveOwn, guardedKind as kind, isFirstLoad } from './approval.ts';
+import { explainHeld, judge, weekMs, type Held, type Rush } from '../plan/guard.ts';
+import { approveOwn, guardClasses, guardedKind as kind, isFirstLoad } from './approval.ts';
 import type { Course } from './course.ts';
 
-const classes: readonly GuardClass[] = ['delete', 'opt_in'];
+/** What is held stays held, in whichever run, until it is approved or a full run lets it pass. */
+const standing: Held = { by: 'standing' };
 
 /** One round of decisions, or a record that was decided upon again. */
 export function guard(course: Course): void {
@@ -18,7 +18,7 @@ export function guard(course: Course): void {
   run.snapshot.stage(() => {
     guarding.follow();
     approvals.forEach(guarding.approve);
-    for (const of of classes) guardOne(course, of);
+    for (const of of guardClasses) guardOne(course, of);
     guarding.pass();
   });
   if (course.rounds === 0) approveOwn(course);
@@ -29,14 +29,18 @@ function guardOne(course: Course, of: GuardClass): void {
   const { run, held, plan } = course;
   const { guarding } = run.snapshot;
   if (of === 'opt_in' && isFirstLoad(run)) guarding.exempt(of);
+  const stands = run.mode !== 'full' && guarding.withholdStanding(of);
   const fresh = guarding.fresh(of);
-  if (fresh === 0) return;
+  if (fresh === 0 && !stands) return;
   const rush = rushOf(course, of, fresh);
   const limit = run.guards[of];
-  const found = held.get(of) ?? judge(rush, limit);
+  const judged = held.get(of) ?? judge(rush, limit);
+  if (judged) {
+    held.set(of, judged);
+    guarding.withhold(of);
+  }
+  const found = judged ?? (stands ? standing : undefined);
   if (!found) return;
-  held.set(of, found);
-  guarding.withhold(of);
   // In later rounds a few join those who were told about.
   const told = { ...rush, fresh: guarding.countWithheld(of) };
   const fault = explainHeld(found, told, { limit, plan: plan?.hash ?? '' });
@@ -56,9 +60,4 @@ function rushOf(course: Course, of: GuardClass, fresh: number): Rush {
     of: course.population[of],
     shape: () => ({ ...guarding.domains(of, kind), ids: guarding.ids(of, kind) }),
   };
-}
-
-/** People who are held, by class. */
-export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
-  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
 }

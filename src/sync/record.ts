@@ -4,8 +4,7 @@ import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
 import { weekMs } from '../plan/guard.ts';
-import { approvalsOf, settleGuards } from './approval.ts';
-import { countHeld } from './guard.ts';
+import { approvalsOf, countHeld, guardClasses, settleGuards } from './approval.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
@@ -69,10 +68,13 @@ function even({ now, monotonic, sleep }: Clock): Clock {
 export function conclude(course: Course): Summary {
   const { run } = course;
   if (run.writes) settleQuarantine(course);
+  // Who was decided upon again may have been the last of those who were told about.
+  const held = countHeld(run.snapshot.guarding);
+  course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
-    const { runs, journal, problems, recorded, held } = run.snapshot;
+    const { runs, journal, problems, recorded, held: plans } = run.snapshot;
     // Guards count what happened in the last seven days.
     const before = at - Math.max(run.keepMs, weekMs);
     run.snapshot.transaction(() => {
@@ -95,7 +97,7 @@ export function conclude(course: Course): Summary {
       settleGuards(course, summary);
       runs.prune(at - run.keepMs);
       journal.prune(before);
-      held.prune(before);
+      plans.prune(before);
     });
   }
   return summary;

@@ -16,7 +16,7 @@ export interface Knowledge {
   /** The name of what was read of the source. */
   reading: string;
   /** Whether the source is still that. */
-  still(): Promise<boolean>;
+  still(): boolean;
   /** Whether it counts for how long somebody has not been named (README, people who left). */
   absenceCounts: boolean;
 }
@@ -27,7 +27,7 @@ export const unknown: Knowledge = {
   listing: undefined,
   lost: new Set(),
   reading: '',
-  still: () => Promise.resolve(false),
+  still: () => false,
   absenceCounts: false,
 };
 

@@ -1,5 +1,5 @@
 /** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
-import type { Change } from '../model/change.ts';
+import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
@@ -14,8 +14,8 @@ export interface Tally {
   parked(change: Change, known: Fault): void;
   /** What a guard holds of a class, in place of what was said of that class before. */
   held(problem: Problem): void;
-  /** Nothing is held after all. */
-  released(): void;
+  /** Nothing of these classes is held after all. */
+  released(classes: readonly GuardClass[]): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
   settledCount(kind: KindName): number;
   counts(): TallyCounts;
@@ -74,9 +74,12 @@ export function createTally(snapshot: Snapshot): Tally {
       snapshot.staging.addNoticed(problem);
       ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
     },
-    released() {
-      for (const { kind, key } of ranks[0]) snapshot.staging.forgetNoticed(kind, key);
-      ranks[0] = [];
+    released(classes) {
+      const isReleased = ({ key }: Problem) => classes.some((of) => of === key);
+      for (const { kind, key } of ranks[0].filter(isReleased)) {
+        snapshot.staging.forgetNoticed(kind, key);
+      }
+      ranks[0] = ranks[0].filter((problem) => !isReleased(problem));
     },
     settled(kind, change, outcome) {
       settled[kind.name] += 1;

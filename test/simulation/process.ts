@@ -275,6 +275,6 @@ function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Read
       if (reading === 'failing') throw new Unavailable('the CRM does not answer', { acted: 'no' });
       return certificate;
     },
-    still: (name) => Promise.resolve(name === certificate.reading),
+    still: (name) => name === certificate.reading,
   };
 }

@@ -195,6 +195,23 @@ describe('policy.deletes', () => {
     expect(world.shown(bob.email)).toEqual({ ch_news: 'opt_in' });
   });
 
+  test('the export was written anew while deletes waited for the budget: they do not leave', async () => {
+    const world = await mirrored({
+      policy: { deletes: 'owned' },
+      limits: ['*=1000000/1', 'contacts.delete=1/3600'],
+    });
+    await leave(world, [eve]);
+    let named = false;
+    world.server.watch.arrived = ({ method }) => {
+      if (method === 'DELETE' && !named) world.people([ann, bob, eve]);
+      named ||= method === 'DELETE';
+    };
+    const { status, contacts } = await world.sync();
+    expect({ status, applied: contacts.applied['delete'] }).toEqual({ status: 'done', applied: 1 });
+    expect([ann, bob].filter(({ email }) => world.shown(email))).toHaveLength(1);
+    expect(world.states()['stale']).toBe(1);
+  });
+
   test('the export was written anew while the platform was listed: nobody is due', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [ann, bob]);

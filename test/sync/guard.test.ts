@@ -138,6 +138,19 @@ describe('deletes', () => {
     });
   });
 
+  test('count a person once in seven days, whatever befalls them', async () => {
+    const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
+    const from = [0, 3];
+    for (const at of from) {
+      exportOf(stage, [...[at, at + 1, at + 2].map(flag), ...range(at + 3, 20)]);
+      expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 3 });
+      expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 3 });
+      await stage.clock.advance(24 * hour);
+    }
+    exportOf(stage, [flag(6), ...range(7, 20)]);
+    expect((await stage.sync({ mode: 'fast' })).contacts.held.delete).toBe(1);
+  });
+
   test('all of one mail domain are held below the limit', async () => {
     const stage = await mirrored({ guards: { delete: { percent: 50, floor: 2 } } });
     await leave(
@@ -194,6 +207,40 @@ describe('opt-ins', () => {
     expect(await stage.sync()).toMatchObject({
       status: 'done',
       contacts: { applied: { create: 5 } },
+    });
+  });
+});
+
+describe('what a full run held stays held', () => {
+  test('when those people are synced one by one', async () => {
+    const stage = await mirrored();
+    stage.people.push(...range(20, 24));
+    const { plan } = await stage.sync();
+    for (const { email } of range(20, 24)) {
+      expect(await stage.sync({ mode: { single: email }, only: 'contacts' })).toMatchObject({
+        status: 'held',
+        contacts: { held: { opt_in: 1 }, applied: { create: 0 } },
+        problems: [{ class: 'held', reason: expect.stringContaining('the last full run held') }],
+      });
+    }
+    expect(stage.writes()).toEqual([]);
+    stage.people.push(person(30));
+    const other = await stage.sync({ mode: { single: person(30).email }, only: 'contacts' });
+    expect(other.contacts.applied).toMatchObject({ create: 1 });
+    approve(stage, plan);
+    const one = await stage.sync({ mode: { single: person(20).email }, only: 'contacts' });
+    expect(one).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
+  });
+
+  test('when a fast run would opt some of them out, and it does what is new', async () => {
+    const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
+    await leave(stage, range(2, 20));
+    exportOf(stage, [flag(2), flag(3), ...range(4, 20)]);
+    expect((await stage.sync()).contacts.held.delete).toBe(4);
+    exportOf(stage, [flag(2), flag(3), flag(4), ...range(5, 20)]);
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
+      status: 'held',
+      contacts: { held: { delete: 2 }, applied: { opt_out: 1 } },
     });
   });
 });
@@ -291,6 +338,24 @@ describe('an approval', () => {
       status: 'done',
       contacts: { applied: { create: 4, opt_in: 4 }, held: { opt_in: 0 } },
     });
+  });
+
+  test.each([
+    ['whose channels stay away', undefined],
+    ['whom the platform puts into every channel', 'all-channels=opt_out'],
+  ])('releases nothing else of those it names, %s', async (_, quirk) => {
+    const stage = await mirrored(quirk === undefined ? {} : { platform: { quirks: [quirk] } });
+    stage.people.push(...range(20, 24));
+    approve(stage, (await stage.sync()).plan);
+    for (const one of stage.people.slice(20)) one['ch_product'] = '1';
+    const summary = await stage.sync();
+    expect(summary).toMatchObject({
+      status: 'held',
+      contacts: { applied: { create: 4, opt_in: 0 }, held: { opt_in: 4 } },
+      problems: [{ class: 'held', key: 'opt_in' }],
+    });
+    approve(stage, summary.plan);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 0, opt_in: 4 });
   });
 
   test('may come with the run: of its own plan, or of an earlier one', async () => {

@@ -124,6 +124,6 @@ function sourceOf(
       yield records().map((value, at) => ({ where: `record ${at + 1}`, value }));
       return certificate;
     },
-    still: (reading) => Promise.resolve(certificate.reading === reading),
+    still: (reading) => certificate.reading === reading,
   };
 }

@@ -17,7 +17,7 @@ import { assertNotUtf16, utf8Check } from './encoding.ts';
 import { chunksOf, opened } from '../file.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './rows.ts';
-import { type FileState, sameState, settled, stateOf } from '../state.ts';
+import { type FileState, sameState, settled, stateNow, stateOf } from '../state.ts';
 
 const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -42,9 +42,9 @@ export function csvSource({ path }: CsvOptions, { clock }: { clock: Clock }): So
         await handle.close();
       }
     },
-    async still(reading) {
+    still(reading) {
       const isLatest = latest !== undefined && readingOf(latest) === reading;
-      return isLatest && sameState(await stateOf(path), latest);
+      return isLatest && sameState(stateNow(path), latest);
     },
   };
 }

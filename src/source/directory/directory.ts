@@ -39,11 +39,6 @@ export function directorySource({ path }: DirectoryOptions): Source {
       const changed = readingOf(await listEntries(path)) !== reading;
       return certificateOf(reading, { changed, broken });
     },
-    still: (reading) =>
-      listEntries(path).then(
-        (entries) => readingOf(entries) === reading,
-        () => false,
-      ),
   };
 }
 
