@@ -3,16 +3,15 @@ import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
-import { contactKey } from '../kind/contact/observe.ts';
 import { loadConfig } from '../config/load.ts';
 import { email } from '../platform/request.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Mirror } from '../sync/mirror.ts';
 import { shortHash } from '../sync/name.ts';
 import { assemble } from './assemble.ts';
 import { lookOptions, print, type LookFlags, type Told } from './look.ts';
 import { writingOptions } from './pass.ts';
 import type { Shell } from './shell.ts';
+import { keyOf, wordOf } from './who.ts';
 
 export interface PersonFlags extends LookFlags {
   acceptLostLedger?: true;
@@ -46,7 +45,7 @@ export async function withPerson(
   try {
     const kind = mirror.parts.find((part) => part.kind.name === 'contact')?.kind;
     if (!kind) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
-    const key = keyOf(command.args[0] ?? '', mirror.snapshot);
+    const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
     const told = await act({ mirror, kind, key, hash });
     print(told, flags, shell);
@@ -56,16 +55,11 @@ export async function withPerson(
   }
 }
 
-/** A hash may come without its #, which begins a comment in most shells. */
-function keyOf(word: string, snapshot: Snapshot): Key {
-  const address = contactKey(word);
-  if (email.safeParse(address).success) return address;
-  const hash = address.startsWith('#') ? address : `#${address}`;
-  const key = snapshot.purge
-    .keys('contact')
-    .find((one) => one.includes('@') && shortHash(snapshot.meta, one) === hash);
-  if (key !== undefined) return key;
+/** As `keyOf` has it; but what is no address the platform would take is not looked for. */
+function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
+  const word = wordOf(who);
+  if (word.startsWith('#') || email.safeParse(word).success) return keyOf(word, mirror, signal);
   throw new Invalid(
-    `"${word}" names nobody this mirror knows → give the address, or a hash as runs and status show it`,
+    `"${word}" names nobody → give an address, or a hash as runs and status show it (#9cc428f416d4)`,
   );
 }

@@ -43,11 +43,12 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   if (word.includes('@')) return word;
   const isMeant = namedBy(word, mirror.snapshot);
   for (const key of mirror.snapshot.memory.keys('contact')) {
-    if (isMeant({ kind: 'contact', key })) return key;
+    // A problem of somebody who was erased stands under the hash itself, which is no key.
+    if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }
   const found = await inSource(part, isMeant, signal);
   if (found !== undefined) return found;
-  throw new Invalid(`"${word}" is nobody in the snapshot or the CRM → give the address`);
+  throw new Invalid(`"${word}" names nobody in the snapshot or the CRM → give the address`);
 }
 
 async function inSource(

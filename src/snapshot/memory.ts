@@ -4,7 +4,7 @@ import { keptColumns, type KeptChange } from './outcomes.ts';
 
 /** What is remembered of single records, for people to look at. */
 export interface Memory {
-  /** Every key that is recorded, or that a problem or a change is about; each once. */
+  /** Every key that is recorded, or that a problem, a change or what is held is about; each once. */
   keys(kind: KindName): IterableIterator<Key>;
   /** Every record that is recorded, by its key; nothing is written meanwhile. */
   records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
@@ -18,7 +18,8 @@ export function memoryIn(db: Database): Memory {
   const keys = db.prepare<{ kind: string }, { key: Key }>(
     `select key from recorded where kind = @kind
      union select key from problem where kind = @kind
-     union select key from change where kind = @kind`,
+     union select key from change where kind = @kind
+     union select key from held where kind = @kind`,
   );
   const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
     'select key, body, seen_at seenAt from recorded where kind = ? order by key',

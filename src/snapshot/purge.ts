@@ -11,8 +11,6 @@ export interface Purge {
    * Throws Busy while another process reads the snapshot.
    */
   scrub(): void;
-  /** Every key of a kind that some row names, in their order. */
-  keys(kind: KindName): string[];
 }
 
 /** How many rows there were. */
@@ -21,27 +19,42 @@ export interface Purged {
   origins: number;
   problems: number;
   changes: number;
+  absences: number;
+  held: number;
 }
+
+/** A change of another key may say under which former keys the record was known (`former`). */
+const withoutFormer = `
+  update change set body = json_set(body, '$.former', (
+    select json_group_array(json(f.value)) from json_each(change.body, '$.former') f
+    where f.value ->> 'key' <> @key))
+  where kind = @kind and exists (
+    select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
 
 export function purgeIn(db: Database): Purge {
   const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
   const origins = db.prepare('delete from origin where kind = ? and key = ?');
   const problems = db.prepare('delete from problem where kind = ? and key = ?');
   const changes = db.prepare('delete from change where kind = ? and key = ?');
-  const keys = db.prepare<{ kind: string }, { key: string }>(
-    `select key from recorded where kind = @kind union select key from problem where kind = @kind
-     union select key from change where kind = @kind order by key`,
-  );
+  const absences = db.prepare('delete from absence where kind = ? and key = ?');
+  const held = db.prepare('delete from held where kind = ? and key = ?');
+  const emptied = db.prepare('delete from held_plan where batch not in (select batch from held)');
+  const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
   return {
     rows(kind, key, ids) {
       // What cannot be used and names nobody is listed by its id.
       const names = [key, ...ids.map((id) => `id ${id}`)];
-      return {
+      mentions.run({ kind, key });
+      const dropped = {
         recorded: recorded.run(kind, key).changes,
         origins: origins.run(kind, key).changes,
         problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
         changes: changes.run(kind, key).changes,
+        absences: absences.run(kind, key).changes,
+        held: held.run(kind, key).changes,
       };
+      emptied.run();
+      return dropped;
     },
     scrub() {
       db.exec('vacuum');
@@ -49,6 +62,5 @@ export function purgeIn(db: Database): Purge {
       if (done?.busy === 0) return;
       throw new Busy('another process reads the snapshot, so it is not rewritten → run it again');
     },
-    keys: (kind) => keys.all({ kind }).map(({ key }) => key),
   };
 }

@@ -3,7 +3,7 @@ import { isStatedOptOut, type Change } from '../model/change.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Run } from './mirror.ts';
-import { shortHash } from './name.ts';
+import { calledOf } from './name.ts';
 import { nothing, whoOf } from './remember.ts';
 import { statesOf, type Knowledge } from './states.ts';
 import type { Parked } from '../snapshot/problems.ts';
@@ -75,7 +75,7 @@ function decideOne(
   const { staging } = run.snapshot;
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
-  const name = nameOf(run, states);
+  const name = calledOf(run.snapshot.meta, key, states);
   staging.forgetNoticed(kind.name, name);
   run.snapshot.guarding.forget(kind.name, key);
   for (const problem of decision.problems) {
@@ -93,12 +93,6 @@ function decideOne(
   for (const change of withoutParked(run, tally, { kind, states, changes })) {
     if (!run.quarantined || isStatedOptOut(change)) staging.addPlanned(change);
   }
-}
-
-/** Of whom it was asked to forget not even a problem holds the address. */
-function nameOf({ snapshot }: Run, { key, entries, recorded }: States): Key {
-  const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
-  return isErased ? shortHash(snapshot.meta, key) : key;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
-import type { Key } from '../model/record.ts';
+import type { Entry } from '../model/ledger.ts';
+import type { Key, RecordedRow } from '../model/record.ts';
 import type { Meta } from '../snapshot/meta.ts';
 
 /**
@@ -9,4 +10,15 @@ import type { Meta } from '../snapshot/meta.ts';
 export function shortHash({ get }: Meta, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
+}
+
+interface Standing {
+  recorded: RecordedRow | undefined;
+  entries: readonly Entry[];
+}
+
+/** What a problem of a record goes by: of whom it was asked to forget it holds no address either. */
+export function calledOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
+  const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
+  return isErased ? shortHash(meta, name) : name;
 }

@@ -1,9 +1,11 @@
 /**
  * Lists the records of a source that cannot be used, each under a name that stays when lines move.
  */
-import type { DesiredRow } from '../model/record.ts';
+import type { DesiredRow, Key } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
 import { onlyKey, type Run } from './mirror.ts';
+import { calledOf } from './name.ts';
+import { whoOf } from './remember.ts';
 import type { Tally } from './tally.ts';
 
 const page = 500;
@@ -11,29 +13,40 @@ const page = 500;
 export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
   const only = onlyKey(run);
   if (only !== undefined) {
-    for (const row of run.snapshot.staging.desired(kind.name, only)) noticeOne(row, kind, tally);
+    for (const row of run.snapshot.staging.desired(kind.name, only)) noticeOne(run, kind, { row, tally });
     return;
   }
   let after = 0;
   for (;;) {
     const rows = run.snapshot.staging.invalid(kind.name, after, page);
     run.snapshot.stage(() => {
-      for (const row of rows) noticeOne(row, kind, tally);
+      for (const row of rows) noticeOne(run, kind, { row, tally });
     });
     if (rows.length < page) return;
     after = rows.at(-1)?.row ?? after;
   }
 }
 
-function noticeOne(row: DesiredRow, kind: Kind, tally: Tally): void {
+function noticeOne(run: Run, kind: Kind, { row, tally }: { row: DesiredRow; tally: Tally }): void {
   if (!row.invalid) return;
   const { reason, fix } = row.invalid;
   tally.notice({
     kind: kind.name,
-    key: row.key ?? (row.id === '' ? row.place : `id ${row.id}`),
+    key: nameOf(run, kind, row),
     class: 'invalid',
     part: '',
     reason: `${row.place}: ${reason}`,
     fix,
   });
+}
+
+/** What names nobody is listed by its id, or by its place. */
+function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
+  const { meta, recorded } = run.snapshot;
+  const name = key ?? (id === '' ? place : `id ${id}`);
+  if (!kind.ledger) return name;
+  const who = key === undefined ? { key: '', ids: [id] } : whoOf(run, kind, key);
+  const entries = run.ledger.concerning(who);
+  const row = key === undefined ? undefined : recorded.get(kind.name, key);
+  return calledOf(meta, name, { recorded: row, entries });
 }
