@@ -17,7 +17,8 @@ export interface Narrowing {
   add(kind: KindName, key: Key): void;
   /** The next candidates after `after`, in the order of their keys. */
   next(kind: KindName, after: Key, count: number): Key[];
-  clear(): void;
+  /** Of one kind, or of all. */
+  clear(kind?: KindName): void;
 }
 
 /** One row per key of the source, whatever the number of its records. */
@@ -75,11 +76,12 @@ export function narrowingIn(db: Database): Narrowing {
   const next = db.prepare<[string, string, number], { key: Key }>(
     'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
   );
+  const clear = db.prepare('delete from temp.candidate where @kind is null or kind = @kind');
   return {
     full: (kind, absent) => void full.run({ kind, absent: Number(absent) }),
     fast: (kind, absent) => void fast.run({ kind, absent: Number(absent) }),
     add: (kind, key) => void add.run(kind, key),
     next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
-    clear: () => db.exec('delete from temp.candidate') && undefined,
+    clear: (kind) => void clear.run({ kind: kind ?? null }),
   };
 }

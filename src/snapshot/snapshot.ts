@@ -28,6 +28,7 @@ import { purgeIn, type Purge } from './purge.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
+import { slicingIn, type Slicing } from './slicing.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
 
@@ -40,6 +41,7 @@ export interface Snapshot {
   parking: Parking;
   outcomes: Outcomes;
   memory: Memory;
+  slicing: Slicing;
   staging: Staging;
   remarks: Remarks;
   purge: Purge;
@@ -188,6 +190,7 @@ function snapshotOf(
     parking: parkingIn(db),
     outcomes: outcomesIn(db),
     memory: memoryIn(db),
+    slicing: slicingIn(db),
     staging: stagingIn(db),
     remarks: remarksIn(db),
     purge: purgeIn(db),

@@ -6,7 +6,7 @@ import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
-import { isFresh, knownOf, type Applying } from './applying.ts';
+import { isFresh, knownOf, waits, type Applying } from './applying.ts';
 import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
@@ -22,13 +22,14 @@ export async function apply(applying: Applying): Promise<void> {
   }
 }
 
-function* plannedKeys({ run, kind, brake }: Applying, phase: number): Generator<Key> {
+function* plannedKeys(applying: Applying, phase: number): Generator<Key> {
+  const { run, kind, brake, endsAt } = applying;
   const part = { run: run.id, kind: kind.name, phase };
   let after = '';
   for (;;) {
     const keys = run.snapshot.journal.plannedKeys(part, after, pageOfKeys);
     for (const key of keys) {
-      if (run.stop.aborted || brake.stopped()) return;
+      if (run.stop.aborted || brake.stopped() || run.clock.now() >= endsAt) return;
       yield key;
     }
     if (keys.length === 0) return;
@@ -151,6 +152,7 @@ async function tryOnce(
     abort: run.abort,
     leaves() {
       if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+      if (waits(applying, change)) throw new Held('the source is read again first');
       late = isOutdated() ? 'outdated' : undefined;
       if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
       if (late) throw new Held(`what is known of it is ${late}`);

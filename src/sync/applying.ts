@@ -1,6 +1,6 @@
 /** What the sending of one kind's changes shares, and how fresh it is. */
 import type { LimitFunction } from 'p-limit';
-import type { JournaledChange } from '../model/change.ts';
+import { isStatedOptOut, type Change, type JournaledChange } from '../model/change.ts';
 import type { Kind, Known } from '../kind/kind.ts';
 import type { Brake } from './brake.ts';
 import type { Run } from './mirror.ts';
@@ -17,6 +17,8 @@ export interface Applying {
   again: LimitFunction;
   /** Puts what was decided before the guards. */
   sift(): void;
+  /** When to take no more, and ask the source again; by the clock of the run. */
+  endsAt: number;
   /** How many changes the plan holds. */
   planned: number;
 }
@@ -43,4 +45,10 @@ export function knownOf(
 /** Seen in this run, and not too long ago. */
 export function isFresh(run: Run, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
+}
+
+/** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
+export function waits({ run, kind, known, endsAt }: Applying, change: Change): boolean {
+  if (!kind.needsCertificate || isStatedOptOut(change)) return false;
+  return run.clock.now() >= endsAt && !known.still();
 }

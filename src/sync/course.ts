@@ -22,6 +22,8 @@ export interface Course {
   /** What is to be said besides, of a run that may be all it should be. */
   notes: string[];
   plan: Plan | undefined;
+  /** When to ask the source again; by the clock of the run, in milliseconds since the epoch. */
+  sliceEndsAt: number;
   failure: Expected | undefined;
   /** In force when the run began. */
   approvals: Approval[];

@@ -13,7 +13,8 @@ const page = 500;
 export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
   const only = onlyKey(run);
   if (only !== undefined) {
-    for (const row of run.snapshot.staging.desired(kind.name, only)) noticeOne(run, kind, { row, tally });
+    for (const row of run.snapshot.staging.desired(kind.name, only))
+      noticeOne(run, kind, { row, tally });
     return;
   }
   let after = 0;

@@ -51,6 +51,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     notes:
       isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
     plan: undefined,
+    sliceEndsAt: 0,
     failure: undefined,
     approvals: approvalsOf(run),
     held: new Map(),

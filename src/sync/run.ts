@@ -27,6 +27,7 @@ import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
 import { keysOf, lookUp } from './single.ts';
+import { cutShort, readAgain, sliceMs } from './slice.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
@@ -51,8 +52,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
       if (!options.writes || isLeftOver(course, round)) break;
       commit(course.run, () => keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
-      await eachPart(course, apply);
-      await eachPart(course, recover);
+      await applyAll(course);
       if (!again(course)) break;
     }
   } catch (error) {
@@ -177,9 +177,34 @@ async function eachPart(
       planned,
       known,
       again: pLimit(1),
+      endsAt: course.sliceEndsAt,
       sift: () => guard(course),
     });
   });
+}
+
+/** In slices, as long as it takes. */
+async function applyAll(course: Course): Promise<void> {
+  const { run } = course;
+  for (;;) {
+    course.sliceEndsAt = run.clock.now() + sliceMs;
+    await eachPart(course, apply);
+    await eachPart(course, recover);
+    const parts = cutShort(course);
+    if (parts.length === 0) return;
+    for (const part of parts) if (await readAgain(course, part)) planAgain(course, part);
+  }
+}
+
+/** What is left of a part, by what its source says now. */
+function planAgain(course: Course, { kind }: MirrorPart): void {
+  const { run, tally } = course;
+  narrow(course, kind);
+  decide({ run, kind, tally, known: knowledgeOf(course, kind) });
+  noticeInvalid(run, kind, tally);
+  guard(course);
+  commit(run);
+  run.snapshot.narrowing.clear(kind.name);
 }
 
 /** Whether something was learnt that calls for another decision. */

@@ -76,8 +76,8 @@ export function createStage(options: StageOptions = {}): Stage {
       random,
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
-      contacts: sourceOf(() => stage.people, stage),
-      templates: sourceOf(() => stage.templates, stage),
+      contacts: sourceOf(stage, 'people'),
+      templates: sourceOf(stage, 'templates'),
     });
 
   const whole: Stage = Object.assign(stage, kept, {
@@ -116,14 +116,14 @@ export function createStage(options: StageOptions = {}): Stage {
 }
 
 function sourceOf(
-  records: () => Record<string, unknown>[],
-  { certificate }: Pick<Stage, 'certificate'>,
+  stage: Pick<Stage, 'people' | 'templates' | 'certificate'>,
+  which: 'people' | 'templates',
 ): Source {
   return {
     async *read() {
-      yield records().map((value, at) => ({ where: `record ${at + 1}`, value }));
-      return certificate;
+      yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
+      return stage.certificate;
     },
-    still: (reading) => certificate.reading === reading,
+    still: (reading) => stage.certificate.reading === reading,
   };
 }
