@@ -94,7 +94,7 @@ export function conclude(course: Course): Summary {
         summary: JSON.stringify(kept),
         at,
       });
-      settleGuards(course, summary);
+      settleGuards(course);
       runs.prune(at - run.keepMs);
       journal.prune(before);
       plans.prune(before);
