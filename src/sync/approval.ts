@@ -2,32 +2,17 @@
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
  * first full run that began later and could do all of it has ended, seven days at most.
  */
-import type { GuardClass } from '../model/change.ts';
 import { Invalid } from '../model/errors.ts';
 import type { Kind } from '../kind/kind.ts';
 import { unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
-import type { Guarding } from '../snapshot/guarding.ts';
 import type { Approval } from '../snapshot/held.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Course } from './course.ts';
 import { modeName, type Run } from './mirror.ts';
-
-/** What guards are about: templates have none. */
-export const guardedKind = 'contact';
-export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
+import { guardClasses, guardedKind, isHolding } from './withheld.ts';
 
 /** Set by the first full run that came to its end: until then everything is a first load. */
 const loaded = 'loaded';
-
-/** People who are held, by class. */
-export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
-  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
-}
-
-function isHolding({ guarding }: Snapshot): boolean {
-  return guardClasses.some((of) => guarding.countWithheld(of) > 0);
-}
 
 export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
@@ -49,7 +34,7 @@ export function approveOwn(course: Course): void {
   if (approve === undefined || snapshot.held.get(approve)) return;
   const hash = plan?.hash ?? '';
   if (approve !== hash) throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
-  if (!isHolding(snapshot)) return;
+  if (!isHolding(snapshot.guarding)) return;
   const now = run.clock.now();
   snapshot.transaction(() => {
     keepHeld(course, 1);
@@ -71,7 +56,7 @@ export function keepHeld(course: Course, round: number): void {
   if (round > 1 || !plan) return;
   const mode = modeName(run.mode);
   if (couldAll(course)) held.clear(mode);
-  if (!isHolding(run.snapshot)) return;
+  if (!isHolding(guarding)) return;
   const batch = planOf(guarding.withheld()).hash;
   held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
 }
@@ -89,7 +74,7 @@ export function settleGuards(course: Course): void {
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   if (!couldAll(course)) return;
   for (const { plan } of approvals) snapshot.held.end(plan, at);
-  if (!isHolding(snapshot)) snapshot.held.clear(mode);
+  if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
 }
 
 /** Whether whatever the CRM calls for was planned: a first load deletes nobody. */
