@@ -6,6 +6,7 @@ import {
   deletes,
   exportOf,
   flag,
+  hour,
   leave,
   mirrored,
   person,
@@ -99,6 +100,26 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     await stage.sync({ mode });
     expect(stage.snapshot.held.current()).toEqual([]);
   });
+});
+
+test('since when it is held does not reach back to what was approved', async () => {
+  const stage = await mirrored();
+  const leaving = [...[0, 1, 2, 3].map(flag), ...range(4, 20)];
+  const since = () => stage.snapshot.held.current().map((held) => held.since);
+  exportOf(stage, leaving);
+  const first = stage.clock.now();
+  const { plan } = await stage.sync();
+  await stage.clock.advance(hour);
+  await stage.sync();
+  expect(since()[0]).toBeLessThan(first + hour);
+  approve(stage, plan);
+  exportOf(stage, range(0, 20));
+  await stage.sync();
+  expect(since()).toEqual([]);
+  await stage.clock.advance(24 * hour);
+  exportOf(stage, leaving);
+  expect((await stage.sync()).plan).toBe(plan);
+  expect(since()[0]).toBeGreaterThan(first + 24 * hour);
 });
 
 describe('a first load ends, and approvals do, though the run ends with 1', () => {
