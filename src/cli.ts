@@ -167,7 +167,7 @@ export async function main(argv: readonly string[], shell: Shell): Promise<numbe
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const { text, code: failure } = explain(error);
-    shell.note(text);
+    shell.note(`crm-mirror: ${text}`);
     return failure;
   }
 }

@@ -9,12 +9,12 @@ export interface Fault {
 export function explain(error: unknown): Fault {
   if (isExpected(error)) {
     const text = error instanceof Rejected ? refusalOf(error) : error.message;
-    return { text: `crm-mirror: ${text}`, code: codeOf(error) };
+    return { text, code: codeOf(error) };
   }
   const storage = storageFault(error);
   if (storage !== undefined) return { text: storage, code: isLocked(error) ? 75 : 1 };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { text: `crm-mirror: this is a bug, please report it:\n${stack}`, code: 1 };
+  return { text: `this is a bug, please report it:\n${stack}`, code: 1 };
 }
 
 /** What the platform said, why, and how to mend it. */
@@ -39,23 +39,23 @@ function storageFault(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;
   if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
-    return 'crm-mirror: the disk is full; nothing is lost → free some space and run again';
+    return 'the disk is full; nothing is lost → free some space and run again';
   }
   if (isLocked(error)) {
-    return 'crm-mirror: the snapshot is in use by another process → wait for it, then run again';
+    return 'the snapshot is in use by another process → wait for it, then run again';
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
-    return 'crm-mirror: the snapshot cannot be written (read-only) → mend its permissions or its disk';
+    return 'the snapshot cannot be written (read-only) → mend its permissions or its disk';
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return 'crm-mirror: the snapshot is not a readable database → restore a backup, or run again: `sync` sets it aside and begins anew';
+    return 'the snapshot is not a readable database → restore a backup, or run again: `sync` sets it aside and begins anew';
   }
   if (
     /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
       code,
     )
   ) {
-    return `crm-mirror: ${error.message} (${code}) → mend the disk or the permissions, then run again`;
+    return `${error.message} (${code}) → mend the disk or the permissions, then run again`;
   }
   return undefined;
 }

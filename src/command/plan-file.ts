@@ -1,5 +1,6 @@
 /** A plan as a file: what `plan --out` writes and `apply` reads. There are no addresses in it. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../model/errors.ts';
 import type { Summary } from '../plan/summary.ts';
@@ -17,6 +18,30 @@ const planFile = z.object({
   madeAt: z.iso.datetime(),
 });
 export type PlanFile = z.infer<typeof planFile>;
+
+/**
+ * Throws Invalid where a plan cannot be written, or would take the place of something that is none:
+ * to be asked before the run.
+ */
+export function refuseOverwriting(file: string): void {
+  const folder = dirname(resolve(file));
+  if (!existsSync(folder)) {
+    throw new Invalid(`${file}: there is no folder ${folder} → make it, or name another file`);
+  }
+  if (!existsSync(file) || isPlan(file)) return;
+  throw new Invalid(
+    `${file}: it is there and is no plan, and nothing else is overwritten → name another, or remove it`,
+  );
+}
+
+/** Plans of other versions, and what is left of one, are none that this one knows. */
+function isPlan(file: string): boolean {
+  try {
+    return planFile.safeParse(jsonIn(file)).success;
+  } catch {
+    return false;
+  }
+}
 
 /** `at`: milliseconds since the epoch. */
 export function writePlan(file: string, summary: Summary, at: number): void {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { changeCount } from '../plan/summary.ts';
 import { renderChanges } from '../plan/render.ts';
 import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
-import { writePlan } from './plan-file.ts';
+import { refuseOverwriting, writePlan } from './plan-file.ts';
 import type { Shell } from './shell.ts';
 import { modeOf } from './sync.ts';
 
@@ -23,15 +23,19 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   let changes = 0;
+  const { out } = flags;
+  const begins = (): void => {
+    if (out !== undefined) refuseOverwriting(out);
+  };
   const ended: Pass['ended'] = ({ mirror, summary, names }) => {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) for (const line of renderChanges(planned, names)) shell.print(line);
-    if (flags.out !== undefined && summary.plan !== '') {
-      writePlan(flags.out, summary, mirror.clock.now());
-      shell.note(`plan ${summary.plan} written to ${flags.out}`);
+    if (out !== undefined && summary.plan !== '') {
+      writePlan(out, summary, mirror.clock.now());
+      shell.note(`plan ${summary.plan} written to ${out}`);
     }
   };
-  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, ended });
+  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, begins, ended });
   return code === 0 && flags.exitCode && changes > 0 ? 5 : code;
 }

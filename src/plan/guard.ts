@@ -62,6 +62,8 @@ export const weekMs = 7 * 86_400_000;
 /** Pages of a CRM's export, or of the program that makes it. */
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
+/** 0.57 % of 10000 is 57, and a little less as a computer has it. */
+const rounding = 1e-6;
 
 export type Held = { by: 'standing' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
@@ -79,7 +81,7 @@ export function judge(rush: Rush, limit: Limit): Held | undefined {
 }
 
 function mostOf({ of }: Pick<Rush, 'of'>, { percent, floor }: Limit): number {
-  return Math.max(floor, Math.floor((of * percent) / 100));
+  return Math.max(floor, Math.floor((of * percent) / 100 + rounding));
 }
 
 /** The length of a block that is as long as a page. */

@@ -52,11 +52,14 @@ interface Stored {
 const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
   where h.batch = s.batch and h.guard = '${guard}')`;
 
-/** One of its changes may have been held under other plans before. */
-const since = `(select min(e.at) from held_plan e where e.batch in (
-  select o.batch from held h
-    join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
-  where h.batch = s.batch))`;
+/** One of its changes may have been held under other plans before, since it was last approved. */
+const since = `coalesce((select min(e.at) from held h
+  join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
+  join held_plan e on e.batch = o.batch
+  where h.batch = s.batch and not exists (
+    select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+    where a.ended_at >= e.at
+      and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part)), s.at)`;
 
 const told = `select s.plan, ${since} since, ${people('delete')} deletes,
   ${people('opt_in')} optIns from held_plan s`;
@@ -71,7 +74,10 @@ export function heldIn(db: Database): HeldPlans {
   );
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
-     on conflict (plan) do update set batch = @batch, mode = @mode, current = 1`,
+     on conflict (plan) do update set batch = @batch, mode = @mode, current = 1,
+       at = iif(
+         exists (select 1 from approval a where a.plan = @plan and a.ended_at >= held_plan.at),
+         @at, held_plan.at)`,
   );
   const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
   const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);

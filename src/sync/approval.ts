@@ -1,33 +1,18 @@
 /**
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
- * first full run that began later has ended well, seven days at most.
+ * first full run that began later and could do all of it has ended, seven days at most.
  */
-import type { GuardClass } from '../model/change.ts';
 import { Invalid } from '../model/errors.ts';
+import type { Kind } from '../kind/kind.ts';
 import { unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
-import type { Summary } from '../plan/summary.ts';
-import type { Guarding } from '../snapshot/guarding.ts';
 import type { Approval } from '../snapshot/held.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Course } from './course.ts';
 import { modeName, type Run } from './mirror.ts';
+import { guardClasses, guardedKind, isHolding } from './withheld.ts';
 
-/** What guards are about: templates have none. */
-export const guardedKind = 'contact';
-export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
-
-/** Set by the first full run that has ended well: until then everything is a first load. */
+/** Set by the first full run that came to its end: until then everything is a first load. */
 const loaded = 'loaded';
-
-/** People who are held, by class. */
-export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
-  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
-}
-
-function isHolding({ guarding }: Snapshot): boolean {
-  return guardClasses.some((of) => guarding.countWithheld(of) > 0);
-}
 
 export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
@@ -49,7 +34,7 @@ export function approveOwn(course: Course): void {
   if (approve === undefined || snapshot.held.get(approve)) return;
   const hash = plan?.hash ?? '';
   if (approve !== hash) throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
-  if (!isHolding(snapshot)) return;
+  if (!isHolding(snapshot.guarding)) return;
   const now = run.clock.now();
   snapshot.transaction(() => {
     keepHeld(course, 1);
@@ -61,26 +46,46 @@ export function approveOwn(course: Course): void {
   approvals.push({ plan: hash, at: now });
 }
 
-/** What the plan of a run holds, in place of what earlier runs did; later rounds add nothing. */
+/**
+ * What the plan of a run holds, in place of what earlier runs did, if it could tell; later rounds
+ * add nothing.
+ */
 export function keepHeld(course: Course, round: number): void {
-  const { run, plan, parts } = course;
+  const { run, plan } = course;
   const { held, guarding } = run.snapshot;
-  if (round > 1 || !plan || !parts.some((part) => part.kind.name === guardedKind)) return;
+  if (round > 1 || !plan) return;
   const mode = modeName(run.mode);
-  held.clear(mode);
-  if (!isHolding(run.snapshot)) return;
+  if (couldAll(course)) held.clear(mode);
+  if (!isHolding(guarding)) return;
   const batch = planOf(guarding.withheld()).hash;
   held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
 }
 
-/** A full run that has ended well ends the approvals it began with, and the first load. */
-export function settleGuards(course: Course, { status, mode }: Summary): void {
-  const { run, approvals, parts } = course;
-  const { snapshot } = run;
-  const isWell = status === 'done' || status === 'rejected' || status === 'held';
-  const isAll = mode === 'full' && parts.some((part) => part.kind.name === guardedKind);
-  if (!isWell || !isAll) return;
+/**
+ * A full run that came to its end ends the first load, and the approvals it began with if it could
+ * do what they are about. How the other kind fared, or a single channel, is no matter of that.
+ */
+export function settleGuards(course: Course): void {
+  const { run, approvals, brake, failure } = course;
+  const { snapshot, mode, stop } = run;
+  const kind = wholeKind(course);
+  if (mode !== 'full' || !kind || failure || stop.aborted || brake.endsEarly(kind)) return;
   const at = run.clock.now();
-  for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
+  if (!couldAll(course)) return;
+  for (const { plan } of approvals) snapshot.held.end(plan, at);
+  if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
+}
+
+/** Whether whatever the CRM calls for was planned: a first load deletes nobody. */
+function couldAll(course: Course): boolean {
+  return wholeKind(course) !== undefined && course.run.firstLoad !== true;
+}
+
+/** People, if they took part and both their readings, as far as there are two, are certified. */
+function wholeKind({ run, parts, known }: Course): Kind | undefined {
+  const kind = parts.find((part) => part.kind.name === guardedKind)?.kind;
+  const knowledge = kind && known.get(kind);
+  if (!knowledge?.certified || run.quarantined) return undefined;
+  return run.mode !== 'full' || knowledge.listing?.complete ? kind : undefined;
 }

@@ -8,7 +8,7 @@
  *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
  *   5 requests in a row without a usable answer               → the run stops
  */
-import { isStatedOptOut, type Change } from '../model/change.ts';
+import { isStatedOptOut, type Change, type Op } from '../model/change.ts';
 import { Rejected } from '../model/errors.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
@@ -26,6 +26,8 @@ export interface Brake {
   verdict(): Verdict;
   /** The whole run is stopped. */
   stopped(): boolean;
+  /** … or most of it, or a route that people's changes take: more than single channels. */
+  endsEarly(kind: Kind): boolean;
 }
 
 /**
@@ -34,6 +36,7 @@ export interface Brake {
  */
 export type Verdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
+const personOps: readonly Op[] = ['create', 'opt_in', 'opt_out', 'delete'];
 const unanswered = 5;
 const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
@@ -78,6 +81,10 @@ export function createBrake(): Brake {
     reasons: () => [...stops.values()],
     verdict: () => (stops.has('most') ? 'stopped' : refusals.verdict()),
     stopped: () => stops.has('run'),
+    endsEarly(kind) {
+      const routes = personOps.flatMap((op) => [kind.route(op), kind.lookRoute(op)]);
+      return ['run', 'most', ...routes].some((scope) => stops.has(scope));
+    },
   };
 }
 

@@ -5,8 +5,9 @@
  */
 import type { GuardClass } from '../model/change.ts';
 import { explainHeld, judge, weekMs, type Held, type Rush } from '../plan/guard.ts';
-import { approveOwn, guardClasses, guardedKind as kind, isFirstLoad } from './approval.ts';
+import { approveOwn, isFirstLoad } from './approval.ts';
 import type { Course } from './course.ts';
+import { guardClasses, guardedKind as kind } from './withheld.ts';
 
 /** What is held stays held, in whichever run, until it is approved or a full run lets it pass. */
 const standing: Held = { by: 'standing' };

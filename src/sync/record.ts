@@ -4,7 +4,7 @@ import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
 import { weekMs } from '../plan/guard.ts';
-import { approvalsOf, countHeld, guardClasses, settleGuards } from './approval.ts';
+import { approvalsOf, settleGuards } from './approval.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
@@ -13,6 +13,7 @@ import { shownCounts, type KindSummary, type Status, type Summary } from '../pla
 import { bindLedger } from './ledger.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
+import { countHeld, guardClasses } from './withheld.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
   const { snapshot, random } = mirror;
@@ -95,7 +96,7 @@ export function conclude(course: Course): Summary {
         summary: JSON.stringify(kept),
         at,
       });
-      settleGuards(course, summary);
+      settleGuards(course);
       runs.prune(at - run.keepMs);
       journal.prune(before);
       plans.prune(before);

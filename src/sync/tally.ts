@@ -75,11 +75,9 @@ export function createTally(snapshot: Snapshot): Tally {
       ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
     },
     released(classes) {
-      const isReleased = ({ key }: Problem) => classes.some((of) => of === key);
-      for (const { kind, key } of ranks[0].filter(isReleased)) {
-        snapshot.staging.forgetNoticed(kind, key);
-      }
-      ranks[0] = ranks[0].filter((problem) => !isReleased(problem));
+      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
+      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
+      ranks[0] = held;
     },
     settled(kind, change, outcome) {
       settled[kind.name] += 1;
@@ -95,6 +93,10 @@ export function createTally(snapshot: Snapshot): Tally {
     counts: () => ({ adopted, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(is), all.filter((one) => !is(one))];
 }
 
 function sameProblem(a: Problem, b: Problem): boolean {

@@ -174,3 +174,30 @@ test('plan writes no file where no plan was made', async () => {
   expect((await world.call('plan', '--out', plan)).code).toBe(1);
   expect(() => readFileSync(plan)).toThrow(/ENOENT/);
 });
+
+describe('plan --out', () => {
+  test.each([
+    ['the snapshot', 'cli/snapshot.sqlite'],
+    ['the export', 'people.csv'],
+    ['the configuration', 'mirror.yaml'],
+    ['a folder', 'templates'],
+  ])('does not overwrite what is no plan: %s', async (_, name) => {
+    const world = await mirrored();
+    expect((await world.call('sync')).code).toBe(0);
+    const file = join(world.folder, name);
+    const asked = world.server.arrived.length;
+    const { code, err } = await world.call('plan', '--out', file);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('it is there and is') });
+    expect(world.server.arrived).toHaveLength(asked);
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test('wants a folder that is there, and a refused run tells its reason plainly', async () => {
+    const world = await mirrored();
+    const file = join(world.folder, 'nowhere/plan.json');
+    const { code, err, json } = await world.call('plan', '--out', file, '--json');
+    const reason = expect.stringMatching(/^\/.*: there is no folder .*nowhere → make it/);
+    expect({ code, reasons: json.reasons }).toEqual({ code: 2, reasons: [reason] });
+    expect(err).toMatch(/^crm-mirror: \//);
+  });
+});

@@ -57,6 +57,16 @@ test.each(table)('%s', (_, asked, by) => {
   expect(judge(rush(asked), limit)?.by).toBe(by);
 });
 
+test.each([
+  [0.57, 10_000, 57],
+  [1.1, 1000, 11],
+  [0.7, 3000, 21],
+  [4.35, 100, 4],
+])('%d %% of %d are %d, whatever a computer makes of the fraction', (percent, of, most) => {
+  const held = (fresh: number) => judge(rush({ fresh, of }), { percent, floor: 0 })?.by;
+  expect([held(most), held(most + 1)]).toEqual([undefined, 'run']);
+});
+
 test('the shape is looked at only where it may matter', () => {
   const never = (): never => {
     throw new Error('looked');

@@ -1,49 +1,19 @@
 /** What guards hold and what an approval releases: the whole engine against the whole emulator. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
 import type { Send } from '../../src/model/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './process.ts';
-
-const hour = 3_600_000;
-const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
-
-const person = (at: number, more: Record<string, unknown> = {}) => ({
-  id: `${1000 + at}`,
-  email: `p${at}@${at % 2 === 0 ? 'example' : 'example2'}.com`,
-  ch_news: 'yes',
-  ...more,
-});
-const range = (from: number, to: number) =>
-  Array.from({ length: to - from }, (_, at) => person(from + at));
-
-/** Twenty people whom a first run has created: no guard holds a first load. */
-async function mirrored(options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage({ guards, policy: { deletes: 'owned' }, ...options });
-  onTestFinished(() => stage.close());
-  stage.people.push(...range(0, 20));
-  expect((await stage.sync()).contacts.applied).toMatchObject({ create: 20 });
-  stage.writes();
-  return stage;
-}
-
-/** The CRM's next export. */
-function exportOf(stage: Stage, people: Record<string, unknown>[]): void {
-  stage.people.splice(0, stage.people.length, ...people);
-  Object.assign(stage.certificate, { reading: `at ${stage.clock.now()}` });
-}
-
-/** Two exports, twenty hours apart, of these people alone; the second is not read yet. */
-async function leave(stage: Stage, people: Record<string, unknown>[]): Promise<void> {
-  exportOf(stage, people);
-  await stage.sync();
-  await stage.clock.advance(21 * hour);
-  exportOf(stage, people);
-}
-
-const flag = (at: number) => person(at, { deleted: 'true' });
-const deletes = (stage: Stage) => stage.writes().filter(({ method }) => method === 'DELETE').length;
-const approve = (stage: Stage, plan: string): void =>
-  stage.snapshot.held.approve(plan, stage.clock.now());
+import {
+  approve,
+  deletes,
+  exportOf,
+  flag,
+  hour,
+  leave,
+  mirrored,
+  person,
+  range,
+  staged,
+} from './rush.ts';
 
 describe('deletes', () => {
   test('are held as a class, and everything else goes on', async () => {
@@ -198,8 +168,7 @@ describe('opt-ins', () => {
   });
 
   test('a first load that was interrupted is still one', async () => {
-    const stage = createStage({ guards });
-    onTestFinished(() => stage.close());
+    const stage = staged();
     stage.people.push(...range(0, 5));
     const stop = new AbortController();
     stop.abort(new Interrupted('SIGTERM'));
@@ -207,40 +176,6 @@ describe('opt-ins', () => {
     expect(await stage.sync()).toMatchObject({
       status: 'done',
       contacts: { applied: { create: 5 } },
-    });
-  });
-});
-
-describe('what a full run held stays held', () => {
-  test('when those people are synced one by one', async () => {
-    const stage = await mirrored();
-    stage.people.push(...range(20, 24));
-    const { plan } = await stage.sync();
-    for (const { email } of range(20, 24)) {
-      expect(await stage.sync({ mode: { single: email }, only: 'contacts' })).toMatchObject({
-        status: 'held',
-        contacts: { held: { opt_in: 1 }, applied: { create: 0 } },
-        problems: [{ class: 'held', reason: expect.stringContaining('the last full run held') }],
-      });
-    }
-    expect(stage.writes()).toEqual([]);
-    stage.people.push(person(30));
-    const other = await stage.sync({ mode: { single: person(30).email }, only: 'contacts' });
-    expect(other.contacts.applied).toMatchObject({ create: 1 });
-    approve(stage, plan);
-    const one = await stage.sync({ mode: { single: person(20).email }, only: 'contacts' });
-    expect(one).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
-  });
-
-  test('when a fast run would opt some of them out, and it does what is new', async () => {
-    const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
-    await leave(stage, range(2, 20));
-    exportOf(stage, [flag(2), flag(3), ...range(4, 20)]);
-    expect((await stage.sync()).contacts.held.delete).toBe(4);
-    exportOf(stage, [flag(2), flag(3), flag(4), ...range(5, 20)]);
-    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
-      status: 'held',
-      contacts: { held: { delete: 2 }, applied: { opt_out: 1 } },
     });
   });
 });

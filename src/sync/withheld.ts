@@ -1,0 +1,16 @@
+/** What guards are about, and how much of it they hold. */
+import type { GuardClass } from '../model/change.ts';
+import type { Guarding } from '../snapshot/guarding.ts';
+
+/** Templates have no guards. */
+export const guardedKind = 'contact';
+export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
+
+/** People who are held, by class. */
+export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
+  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
+}
+
+export function isHolding({ countWithheld }: Guarding): boolean {
+  return guardClasses.some((of) => countWithheld(of) > 0);
+}
