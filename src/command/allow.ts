@@ -27,7 +27,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Ends every entry of the address, and what it would be written again from. Nothing is sent: the next run decides. */
+/** Ends every entry of the address, and what would write it again. Nothing is sent by it. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
   if (!reason) throw new Invalid('--reason: it is empty → say why this person may come back');

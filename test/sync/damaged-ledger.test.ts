@@ -6,7 +6,7 @@ import { mirrored, type Mirrored } from '../command/mirrored.ts';
 const people = Array.from({ length: 60 }, (_, at) => `p${at}@example.com`);
 const [first = ''] = people;
 
-/** Everybody has left; and the ledger's pages but the first two, its schema and its id, are gone. */
+/** Everybody has left; of the ledger only the first pages are whole, its schema and its id. */
 async function damaged(): Promise<Mirrored> {
   const world = await mirrored();
   world.people(people.map((email) => ({ email, news: 'yes' })));
