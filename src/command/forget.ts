@@ -44,7 +44,7 @@ function linesOf(who: string, { at, erased, purged, entry, failure }: Certificat
     return [`${who} is not wholly forgotten: ${failure ?? ''}`, ledger, '  Run it again.'];
   }
   const { found, optedOut, deleted } = erased;
-  const rows = Object.values(purged).reduce((sum: number, count: number) => sum + count, 0);
+  const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
   return [
     `${who} is forgotten, ${instant(at)}`,
     `  platform  ${counted(found, 'contact')} found, ${counted(optedOut, 'subscription')} opted out, ` +

@@ -86,12 +86,20 @@ function quoted(cell: string): string {
 function sinceOf(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
-  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const [day = ''] = text.split('T');
+  const isTime =
+    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && isDay(day);
   const at = isTime ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(at)) return at;
   throw new Invalid(
     `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
   );
+}
+
+/** Whether there is such a day: not the 30th of February, which Date takes for the 2nd of March. */
+function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && timeOf(at).startsWith(day);
 }
 
 /** In full: a bracket that is rounded holds less than it says. */

@@ -5,8 +5,10 @@ import { Invalid } from '../model/errors.ts';
 import { metaIn } from './meta.ts';
 import { runsIn } from './runs.ts';
 
-const name = 'checked-at';
+const checkedName = 'checked-at';
 const everyMs = 86_400_000;
+/** The file itself last. */
+const ends = ['-shm', '-wal', ''];
 
 /** Whether SQLite says that the file is none of its own, or broken. */
 export function isDamage(error: unknown): boolean {
@@ -29,7 +31,7 @@ export function damaged(path: string): Invalid {
 export function isCheckDue(db: Database.Database, at: number): boolean {
   const [last] = runsIn(db).newest(1);
   if (last && last.endedAt === null) return true;
-  const checkedAt = Number(metaIn(db).get(name) ?? 0);
+  const checkedAt = Number(metaIn(db).get(checkedName) ?? 0);
   // What lies ahead was written by a clock that was wrong.
   return at - checkedAt >= everyMs || checkedAt > at;
 }
@@ -44,18 +46,23 @@ export function check(db: Database.Database): void {
 }
 
 export function noteChecked(db: Database.Database, at: number): void {
-  metaIn(db).set(name, String(at));
+  metaIn(db).set(checkedName, String(at));
 }
 
 /**
- * Renames a snapshot, and what lies beside it; answers its new name. Only for who holds the lease.
+ * Renames a snapshot, and what lies beside it, to the first name that is free; answers that name.
+ * Only for who holds the lease.
  * The file itself goes last: what was written last must not stay behind, and be taken for a part of
  * the next one.
  */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  const aside = `${path}.broken-${stamp}`;
-  for (const end of ['-shm', '-wal', '']) {
+  const name = `${path}.broken-${stamp}`;
+  let aside = name;
+  for (let count = 2; ends.some((end) => existsSync(aside + end)); count += 1) {
+    aside = `${name}-${count}`;
+  }
+  for (const end of ends) {
     if (existsSync(path + end)) renameSync(path + end, aside + end);
   }
   return aside;

@@ -3,12 +3,13 @@
  * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
  * so that a crash between them leaves a ledger that the next start takes over.
  */
-import { chmodSync, existsSync, renameSync } from 'node:fs';
+import { chmodSync, existsSync, renameSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
+import { check, isDamage } from './damage.ts';
 import { ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
 import { keyedHash, readKey, writeKey } from './ledger-key.ts';
-import { patienceMs, waiterFor } from './patience.ts';
+import { patienceMs, waiterFor, type Wait } from './patience.ts';
 
 export interface LedgerPlace {
   path: string;
@@ -28,7 +29,8 @@ const version = 1;
 /**
  * Opens the ledger of a snapshot that names `named` (undefined: none yet), making it and its key
  * (0600) where neither snapshot nor disk knows of one; a good one beside a snapshot that names none
- * is taken over. Throws Invalid where what the snapshot names is not there, or its key is not. With
+ * is taken over. Throws Invalid where what the snapshot names is not there, or its key is not, or
+ * it is damaged; what turns out to be so only later is Invalid then. With
  * `acceptLost` what cannot be used is set aside then, and a new one made. Throws Busy.
  */
 export function openLedger(place: LedgerPlace, { named, acceptLost, randomHex }: Opening): Ledger {
@@ -79,6 +81,8 @@ interface Found {
 }
 
 function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
+  refuseFolder(path, 'the ledger');
+  refuseFolder(keyFile, 'the key of the ledger');
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
@@ -96,14 +100,15 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
         db.close();
         return none;
       }
+      // It is small beside the snapshot; and what is broken is given up here, or never.
+      if (!readonly) check(db);
       const id = metaOf(db, 'id');
       const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);
       return { ...none, db, id, isSound };
     });
   } catch (error) {
     db.close();
-    const code = error instanceof Database.SqliteError ? error.code : '';
-    if (code !== 'SQLITE_NOTADB' && !code.startsWith('SQLITE_CORRUPT')) throw error;
+    if (!isDamage(error)) throw error;
     return { ...none, unreadable: true };
   }
 }
@@ -113,7 +118,7 @@ function faultOf(
   { db, key, id, isSound, unreadable }: Found,
   named: string | undefined,
 ): string | undefined {
-  if (unreadable) return `${path}: this ledger is not a readable database`;
+  if (unreadable) return damageOf(path);
   if (!db && named !== undefined) return `${path}: the ledger of this snapshot is missing`;
   if (db && !existsSync(keyFile)) return `${keyFile}: the key of the ledger is missing`;
   if (existsSync(keyFile) && key === undefined) {
@@ -123,6 +128,15 @@ function faultOf(
   if (!isSound) return `${keyFile}: this is not the key of the ledger ${path}`;
   if (named === undefined || named === id) return undefined;
   return `${path}: this ledger is another than the one the snapshot knows`;
+}
+
+function damageOf(path: string): string {
+  return `${path}: this ledger is damaged, it is not a readable database`;
+}
+
+function refuseFolder(path: string, what: string): void {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
 }
 
 function lost(fault: string): Invalid {
@@ -140,9 +154,28 @@ function newer(path: string): Invalid {
 
 function opened({ path }: LedgerPlace, { db, key, id }: Found): Ledger {
   if (!db || key === undefined) throw new TypeError('a ledger without its key is refused before');
+  const patiently = soundly(db, path);
+  try {
+    return patiently(() => {
+      if (!db.readonly) settle(db);
+      return ledgerIn(db, { id, key, patiently });
+    });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Its damage is Invalid, lest it be taken for that of the snapshot. */
+function soundly(db: Database.Database, path: string): Wait {
   const patiently = waiterFor(db, path, 'ledger');
-  if (!db.readonly) patiently(() => settle(db));
-  return ledgerIn(db, { id, key, patiently });
+  return (work) => {
+    try {
+      return patiently(work);
+    } catch (error) {
+      throw isDamage(error) ? lost(damageOf(path)) : error;
+    }
+  };
 }
 
 function settle(db: Database.Database): void {
@@ -155,7 +188,7 @@ function make(path: string, made: { id: string; key: string }): Ledger {
   const db = new Database(path, { timeout: patienceMs });
   try {
     chmodSync(path, 0o600);
-    const patiently = waiterFor(db, path, 'ledger');
+    const patiently = soundly(db, path);
     patiently(() => {
       settle(db);
       begin(db, made);

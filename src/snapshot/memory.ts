@@ -4,7 +4,7 @@ import { keptColumns, type KeptChange } from './outcomes.ts';
 
 /** What is remembered of single records, for people to look at. */
 export interface Memory {
-  /** Every key that is recorded, or that a problem, a change or what is held is about; each once. */
+  /** Every key that is recorded, or that a problem, a change, or one held, is about; each once. */
   keys(kind: KindName): IterableIterator<Key>;
   /** Every record that is recorded, by its key; nothing is written meanwhile. */
   records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;

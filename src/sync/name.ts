@@ -17,7 +17,7 @@ interface Standing {
   entries: readonly Entry[];
 }
 
-/** What a problem of a record goes by: of whom it was asked to forget it holds no address either. */
+/** What a problem of a record goes by: of whom it was asked to forget it holds no address. */
 export function calledOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
   const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
   return isErased ? shortHash(meta, name) : name;

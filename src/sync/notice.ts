@@ -13,8 +13,8 @@ const page = 500;
 export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
   const only = onlyKey(run);
   if (only !== undefined) {
-    for (const row of run.snapshot.staging.desired(kind.name, only))
-      noticeOne(run, kind, { row, tally });
+    const rows = run.snapshot.staging.desired(kind.name, only);
+    for (const row of rows) noticeOne(run, kind, { row, tally });
     return;
   }
   let after = 0;
@@ -48,6 +48,6 @@ function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
   if (!kind.ledger) return name;
   const who = key === undefined ? { key: '', ids: [id] } : whoOf(run, kind, key);
   const entries = run.ledger.concerning(who);
-  const row = key === undefined ? undefined : recorded.get(kind.name, key);
-  return calledOf(meta, name, { recorded: row, entries });
+  const known = key === undefined ? undefined : recorded.get(kind.name, key);
+  return calledOf(meta, name, { recorded: known, entries });
 }

@@ -164,6 +164,7 @@ describe('allow', () => {
         reason: 'asked',
         taken: [{ cause: 'erasure', part: '*', since: expect.any(String) }],
         others: 0,
+        dropped: false,
       },
     });
     await world.call('sync');

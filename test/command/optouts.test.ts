@@ -70,7 +70,7 @@ describe('optouts', () => {
     expect(await emails('2099-01-01T00:00:00+02:00')).toEqual([]);
   });
 
-  test.each(['yesterday', '7', '2026-03-01T12:00:00', '2026-13-01', ''])(
+  test.each(['yesterday', '7', '2026-03-01T12:00:00', '2026-13-01', '2026-02-30', ''])(
     '--since "%s" is no time',
     async (since) => {
       const world = await mirrored();

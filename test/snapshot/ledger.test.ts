@@ -2,6 +2,7 @@
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -151,6 +152,15 @@ describe('refused until it is restored, or given up aloud', () => {
     // What could not be used is kept; a sound one is no loss, and taken over.
     const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
     expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
+  });
+
+  test.each(['path', 'keyFile'] as const)('a folder in the place of the %s', (what) => {
+    const files = place();
+    mkdirSync(files[what]);
+    const says = `${files[what]}: this is a folder`;
+    expect(() => files.open()).toThrow(Invalid);
+    expect(() => files.open(undefined, true)).toThrow(says);
+    expect(() => lookIntoLedger(files.files, undefined)).toThrow(says);
   });
 
   test('a good one beside a snapshot that knows of none is taken over', () => {

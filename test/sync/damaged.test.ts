@@ -1,7 +1,10 @@
 /** A snapshot that is damaged: a run sets it aside and begins anew, nobody else touches it. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { setAside } from '../../src/snapshot/damage.ts';
 import { takeLease } from '../../src/snapshot/lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../command/mirrored.ts';
 import { launch } from './world.ts';
@@ -76,6 +79,21 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
     });
   },
 );
+
+test('what was set aside in the same second before stays', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-aside-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'a.sqlite');
+  const asides = ['first', 'second', 'third'].map((text) => {
+    writeFileSync(path, text);
+    writeFileSync(`${path}-wal`, text);
+    return setAside(path, 0);
+  });
+  const texts = asides.flatMap((aside) =>
+    [aside, `${aside}-wal`].map((file) => `${readFileSync(file)}`),
+  );
+  expect(texts).toEqual(['first', 'first', 'second', 'second', 'third', 'third']);
+});
 
 describe('nobody else sets it aside', () => {
   test.each(['plan', 'status', 'runs', 'retry', 'pause', 'rebind'])('%s', async (command) => {
