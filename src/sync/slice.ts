@@ -1,7 +1,7 @@
 /**
- * A long run works in slices. Between them the CRM is asked whether it still says the same; where it
- * does not, it is read again and what is left is decided upon anew: hour fifty of a first load never
- * sends what hour zero believed.
+ * A long run works in slices. Between them the CRM is asked whether it still says the same; where
+ * it does not, it is read again and what is left is decided upon anew: hour fifty of a first load
+ * never sends what hour zero believed.
  *
  *   the source is still what was read     → goes on with the plan
  *   it changed, and was read wholly       → what is left is planned anew, by what it says now

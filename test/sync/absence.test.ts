@@ -198,7 +198,7 @@ describe('policy.deletes', () => {
   test('the export was written anew while deletes waited for the budget: they do not leave', async () => {
     const world = await mirrored({
       policy: { deletes: 'owned' },
-      limits: ['*=1000000/1', 'contacts.delete=1/3600'],
+      limits: ['*=1000000/1', 'contacts.delete=1/60'],
     });
     await leave(world, [eve]);
     let named = false;

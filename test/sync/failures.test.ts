@@ -1,7 +1,7 @@
 /**
  * The twelve failures that have hurt the users of mirrors most, each told end to end: over a real
- * socket, with real files. Where it could be made worse by several workers, the test says what is to
- * be added once there are any.
+ * socket, with real files. Where it could be made worse by several workers, the test says what is
+ * to be added once there are any.
  */
 import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
