@@ -205,6 +205,8 @@ export interface Known {
    * Whether the platform was read recently enough to prove what the plan assumed of this record.
    */
   fresh: boolean;
+  /** Whether that is so of every record, former names included: a listing proves it. */
+  listed: boolean;
   /** Whether the platform was listed, and not wholly: others of this key may have been missed. */
   partial: boolean;
   signal: AbortSignal;

@@ -39,7 +39,8 @@ export function knownOf(
   const at = Math.max(listed, alone, sighted);
   const before = recorded.get(kind.name, change.key);
   const partial = known.listing?.complete === false && alone === 0;
-  return { recorded: before, fresh: isFresh(run, at), partial, at, signal: run.abort };
+  const fresh = isFresh(run, at);
+  return { recorded: before, fresh, listed: isFresh(run, listed), partial, at, signal: run.abort };
 }
 
 /** Seen in this run, and not too long ago. */

@@ -16,9 +16,11 @@ function stage(...faults: Fault[]) {
     ...world,
     seed: emulator.seed.contact,
     look: (what: ReturnType<typeof change>, recorded?: RecordedRow, fresh = false) =>
-      world.run(contacts.look(what, { recorded, fresh, partial: false, signal })),
+      world.run(contacts.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
     lookBlindly: (what: ReturnType<typeof change>, recorded: RecordedRow) =>
-      world.run(contacts.look(what, { recorded, fresh: false, partial: true, signal })),
+      world.run(
+        contacts.look(what, { recorded, fresh: false, listed: false, partial: true, signal }),
+      ),
     recover: (what: ReturnType<typeof change>) =>
       world.run(contacts.recover(what, { late: false, signal })),
   };

@@ -82,7 +82,7 @@ test('they are marked, for guards to count; what the CRM itself forbids is not',
 
 describe('before it is sent', () => {
   const sent = { ...change('opt_out', 'con_1'), body: '{"moved":true}' };
-  const known = { fresh: false, partial: false, signal };
+  const known = { fresh: false, listed: false, partial: false, signal };
   const looks = async (email: string) => {
     const stage = open();
     const id = stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });

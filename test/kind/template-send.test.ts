@@ -28,7 +28,7 @@ function stage(...faults: Fault[]) {
     send: (what: Change) => world.run(templates.send(what, passage)),
     recover: (what: Change) => world.run(templates.recover(what, { late: false, signal })),
     look: (what: Change, recorded?: RecordedRow, fresh = false) =>
-      world.run(templates.look(what, { recorded, fresh, partial: false, signal })),
+      world.run(templates.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
     recorded: () =>
       templates.decide(
         states({

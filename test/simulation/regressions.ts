@@ -232,6 +232,38 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'who left a channel before a creation was read back was taken for opted out by default',
+    stories: [
+      told(
+        [wanted],
+        [
+          run({
+            faults: [{ nth: 3, fault: '500-after' }],
+            meanwhile: [{ nth: 4, act: onPlatform(0, 'leaves the product mail') }],
+          }),
+        ],
+        { limit: 'contacts.enrol=1/800' },
+      ),
+    ],
+  },
+  {
+    found: 'who was found under a new address was not looked for under the old one, which she left',
+    stories: [
+      told(
+        [
+          { ...wanted, wishes: ['yes', ''] },
+          { ...nobody, platform: 'subscribed' },
+        ],
+        [
+          run(),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          inCrm(0, 'moves to the address of the next one'),
+          run({ mode: 'fast' }),
+        ],
+      ),
+    ],
+  },
+  {
     found: 'of two contacts of one address a listing without proof showed one, who was opted in',
     stories: Array.from({ length: 10 }, (_, chance) =>
       told(

@@ -140,7 +140,8 @@ async function readBack(
   const [row] = rows;
   if (!row) return anew(access, change, { why: 'gone from the platform', signal });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
-  if (holds(row, change)) return acked({ id: row.id, observed: row, found: !ours });
+  // Read this late, what else it shows need not be the creation's doing.
+  if (holds(row, change)) return acked({ id: row.id, observed: row, found: !ours, late: true });
   return {
     is: 'rejected',
     status: 409,

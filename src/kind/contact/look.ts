@@ -18,7 +18,10 @@ export async function look(
   known: Known,
 ): Promise<Outcome | undefined> {
   const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
-  if (isPlain || (known.fresh && change.op !== 'delete')) return undefined;
+  if (isPlain) return undefined;
+  if (known.fresh && change.op !== 'delete') {
+    return known.listed ? undefined : lookBack(access, change, known);
+  }
   if (change.op === 'create') {
     const found = await search(access, change.key, known.signal);
     if (found.length > 0) return stale(found, 'found on the platform');
