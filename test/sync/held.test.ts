@@ -59,6 +59,15 @@ function counting(phantoms: { count: number }) {
     };
 }
 
+test('what a full run held stays held after a fast run that held the very same', async () => {
+  const stage = await mirrored({ policy: { absent: 'opt_out' } });
+  exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+  const { plan } = await stage.sync();
+  expect((await stage.sync({ mode: 'fast' })).plan).toBe(plan);
+  const one = await stage.sync({ mode: { single: person(0).email }, only: 'contacts' });
+  expect(one).toMatchObject({ status: 'held', contacts: { applied: { opt_out: 0 } } });
+});
+
 describe('a full run that cannot tell all ends no approval and forgets nothing held', () => {
   test('where the platform cannot be listed wholly', async () => {
     const phantoms = { count: 0 };

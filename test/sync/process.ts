@@ -122,7 +122,7 @@ function sourceOf(
   return {
     async *read() {
       yield records().map((value, at) => ({ where: `record ${at + 1}`, value }));
-      return certificate;
+      return { ...certificate };
     },
     still: (reading) => certificate.reading === reading,
   };
