@@ -74,7 +74,8 @@ export function heldIn(db: Database): HeldPlans {
   );
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
-     on conflict (plan) do update set batch = @batch, mode = @mode, current = 1,
+     on conflict (plan) do update set batch = @batch, current = 1,
+       mode = iif(held_plan.current and held_plan.mode = 'full', 'full', @mode),
        at = iif(
          exists (select 1 from approval a where a.plan = @plan and a.ended_at >= held_plan.at),
          @at, held_plan.at)`,

@@ -12,7 +12,7 @@
  * - `reading` names the state of the source that was read. The same name twice is the same reading.
  * - `still` says whether the source is now what this very object read under that name. It answers
  *   at once, for it is asked at the moment a delete leaves, and it never throws: what cannot be
- *   looked at is not what was read. Without it nobody's absence counts.
+ *   looked at is not what was read. A source of people needs it: nobody is deleted without.
  * - Records and reasons may hold personal data: they go to staging and never to a log.
  */
 export interface Source {

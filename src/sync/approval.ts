@@ -3,7 +3,6 @@
  * first full run that began later and could do all of it has ended, seven days at most.
  */
 import { Invalid } from '../model/errors.ts';
-import type { Kind } from '../kind/kind.ts';
 import { unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
@@ -68,24 +67,29 @@ export function keepHeld(course: Course, round: number): void {
 export function settleGuards(course: Course): void {
   const { run, approvals, brake, failure } = course;
   const { snapshot, mode, stop } = run;
-  const kind = wholeKind(course);
-  if (mode !== 'full' || !kind || failure || stop.aborted || brake.endsEarly(kind)) return;
+  const people = wholePeople(course);
+  if (mode !== 'full' || !people || failure || stop.aborted) return;
+  if (brake.endsEarly(people.kind)) return;
   const at = run.clock.now();
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
-  if (!couldAll(course)) return;
+  // Of an export that was written anew meanwhile no delete has left any more.
+  if (!couldAll(course) || !people.knowledge.still()) return;
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
 }
 
-/** Whether whatever the CRM calls for was planned: a first load deletes nobody. */
+/** Whether all that the CRM calls for was planned: a first load, for one, deletes nobody. */
 function couldAll(course: Course): boolean {
-  return wholeKind(course) !== undefined && course.run.firstLoad !== true;
+  const people = wholePeople(course);
+  if (!people || course.run.firstLoad) return false;
+  return course.run.mode !== 'full' || people.knowledge.absenceCounts;
 }
 
 /** People, if they took part and both their readings, as far as there are two, are certified. */
-function wholeKind({ run, parts, known }: Course): Kind | undefined {
+function wholePeople({ run, parts, known }: Course) {
   const kind = parts.find((part) => part.kind.name === guardedKind)?.kind;
-  const knowledge = kind && known.get(kind);
-  if (!knowledge?.certified || run.quarantined) return undefined;
-  return run.mode !== 'full' || knowledge.listing?.complete ? kind : undefined;
+  if (!kind || run.quarantined) return undefined;
+  const knowledge = known.get(kind);
+  if (!knowledge?.certified) return undefined;
+  return run.mode !== 'full' || knowledge.listing?.complete ? { kind, knowledge } : undefined;
 }

@@ -59,6 +59,15 @@ function counting(phantoms: { count: number }) {
     };
 }
 
+test('what a full run held stays held after a fast run that held the very same', async () => {
+  const stage = await mirrored({ policy: { absent: 'opt_out' } });
+  exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+  const { plan } = await stage.sync();
+  expect((await stage.sync({ mode: 'fast' })).plan).toBe(plan);
+  const one = await stage.sync({ mode: { single: person(0).email }, only: 'contacts' });
+  expect(one).toMatchObject({ status: 'held', contacts: { applied: { opt_out: 0 } } });
+});
+
 describe('a full run that cannot tell all ends no approval and forgets nothing held', () => {
   test('where the platform cannot be listed wholly', async () => {
     const phantoms = { count: 0 };
@@ -75,6 +84,33 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     expect(stage.snapshot.held.approvals(0)).toEqual([]);
     expect(stage.snapshot.held.current()).toEqual([]);
   });
+
+  test.each(['the first listing', 'the first delete'])(
+    'where the export is written anew at %s',
+    async (what) => {
+      let anew: (() => void) | undefined;
+      const wire =
+        (send: Send): Send =>
+        async (request, signal) => {
+          const is = request.method === 'DELETE' ? 'the first delete' : 'the first listing';
+          if (is === what) anew?.();
+          return send(request, signal);
+        };
+      const stage = await mirrored({ wire });
+      await leave(stage, range(8, 20));
+      const { plan } = await stage.sync();
+      approve(stage, plan);
+      anew = () => {
+        Object.assign(stage.certificate, { reading: 'anew' });
+        anew = undefined;
+      };
+      expect((await stage.sync()).contacts.applied['delete']).toBeLessThan(8);
+      expect(stage.snapshot.held.approvals(0)).toMatchObject([{ plan }]);
+      await stage.sync();
+      expect(deletes(stage)).toBe(8);
+      expect(stage.snapshot.held.approvals(0)).toEqual([]);
+    },
+  );
 
   test('where it is a first load', async () => {
     const stage = await mirrored();

@@ -122,7 +122,7 @@ function sourceOf(
   return {
     async *read() {
       yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
-      return stage.certificate;
+      return { ...stage.certificate };
     },
     still: (reading) => stage.certificate.reading === reading,
   };
