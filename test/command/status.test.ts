@@ -1,5 +1,4 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/lease.ts';
@@ -136,21 +135,21 @@ describe('status', () => {
 
   test('beside a process that holds the lease, which it does not disturb', async () => {
     const world = await mirrored();
-    world.server.delayMs = 20;
-    const { child, ended } = launch(['sync', '-c', world.file]);
-    const held: boolean[] = [];
-    while (child.exitCode === null) {
-      await pause(5);
-      const { code, json } = await world.call('status', '--json');
-      expect(code).toBe(0);
-      held.push(json.lease.held);
-      if (json.lastRuns.full?.status === 'running') {
-        expect(json.attention).toEqual([]);
-        expect((await world.call('runs')).out).toContain('interrupted or still running');
-      }
-    }
+    const met = Promise.withResolvers<void>();
+    const door = Promise.withResolvers<void>();
+    world.server.watch.arrived = ({ route }) => {
+      if (route !== 'contacts.enrol') return undefined;
+      met.resolve();
+      return door.promise;
+    };
+    const { ended } = launch(['sync', '-c', world.file]);
+    await met.promise;
+    const { code, json } = await world.call('status', '--json');
+    expect({ code, held: json.lease.held }).toEqual({ code: 0, held: true });
+    expect(json).toMatchObject({ attention: [], lastRuns: { full: { status: 'running' } } });
+    expect((await world.call('runs')).out).toContain('interrupted or still running');
+    door.resolve();
     expect((await ended).code).toBe(0);
-    expect(held).toContain(true);
     expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
   });
 

@@ -90,7 +90,8 @@ test('of forty people whose looks grow old while they wait, each is looked at ag
   const looks = lines.filter((line) => line.includes('search='));
   expect(lines.filter((line) => line.includes('opt_in → 201'))).toHaveLength(40);
   expect(looks.length).toBeGreaterThan(30);
-  expect(looks.length).toBeLessThanOrEqual(40);
+  // Whom the end of a slice meets at the gate is looked at once more. Side by side it would be 242.
+  expect(looks.length).toBeLessThanOrEqual(45);
 });
 
 describe('a seed', () => {
