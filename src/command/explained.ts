@@ -90,7 +90,7 @@ function snapshotOf({ found, snapshot, names }: Explaining) {
     /** null: vanished from the platform. */
     id: recorded.id ?? null,
     // A CRM may use the address as an id.
-    crmIds: snapshot.memory.origins(kind, key).map((id) => names({ kind, key: id })),
+    crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
     /** For how long full runs have not found the person in the CRM; null: the last one has. */
     absence: absenceOf(snapshot.absences.get(kind, key)),

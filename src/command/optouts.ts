@@ -46,7 +46,7 @@ interface Leaver extends OptOut {
 }
 
 /** What can be no earlier than `since`, or all; by the time at which it was known. */
-function leavers({ memory }: Snapshot, since: number | null): Leaver[] {
+function leavers({ memory, recorded }: Snapshot, since: number | null): Leaver[] {
   const found: (OptOut & { email: string })[] = [];
   for (const row of memory.records('contact')) {
     const recent = optOutsOf(row).filter(({ by }) => since === null || by >= since);
@@ -54,7 +54,7 @@ function leavers({ memory }: Snapshot, since: number | null): Leaver[] {
   }
   return found
     .toSorted((a, b) => a.by - b.by)
-    .map((one) => ({ ...one, crmIds: memory.origins('contact', one.email) }));
+    .map((one) => ({ ...one, crmIds: recorded.originsOf('contact', one.email) }));
 }
 
 function told({ email, crmIds, channel, cause, after, by }: Leaver) {

@@ -1,14 +1,12 @@
 /** A snapshot that cannot be trusted: how it is found out, and put out of the way. */
-import { existsSync, renameSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
+import { moveAside } from './aside.ts';
 import { metaIn } from './meta.ts';
 import { runsIn } from './runs.ts';
 
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
-/** The file itself last. */
-const ends = ['-shm', '-wal', ''];
 
 /** Whether SQLite says that the file is none of its own, or broken. */
 export function isDamage(error: unknown): boolean {
@@ -49,21 +47,9 @@ export function noteChecked(db: Database.Database, at: number): void {
   metaIn(db).set(checkedName, String(at));
 }
 
-/**
- * Renames a snapshot, and what lies beside it, to the first name that is free; answers that name.
- * Only for who holds the lease.
- * The file itself goes last: what was written last must not stay behind, and be taken for a part of
- * the next one.
- */
+/** Puts a snapshot out of the way; answers its new name. Only for who holds the lease. */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const name = `${path}.broken-${stamp}`;
-  let aside = name;
-  for (let count = 2; ends.some((end) => existsSync(aside + end)); count += 1) {
-    aside = `${name}-${count}`;
-  }
-  for (const end of ends) {
-    if (existsSync(path + end)) renameSync(path + end, aside + end);
-  }
-  return aside;
+  return moveAside(path, (count) => (count === 1 ? name : `${name}-${count}`));
 }

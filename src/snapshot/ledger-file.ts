@@ -3,9 +3,10 @@
  * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
  * so that a crash between them leaves a ledger that the next start takes over.
  */
-import { chmodSync, existsSync, renameSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
+import { moveAside } from './aside.ts';
 import { check, isDamage } from './damage.ts';
 import { ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
 import { keyedHash, readKey, writeKey } from './ledger-key.ts';
@@ -44,8 +45,8 @@ export function openLedger(place: LedgerPlace, { named, acceptLost, randomHex }:
   if (found.db && !isLost) return opened(place, found);
   found.db?.close();
   if (isLost) {
-    for (const end of ['-wal', '-shm', '']) setAside(place.path, end);
-    if (found.key === undefined) setAside(place.keyFile, '');
+    setAside(place.path);
+    if (found.key === undefined) setAside(place.keyFile);
   }
   const key = found.key ?? randomHex(32);
   if (found.key === undefined) writeKey(place.keyFile, key);
@@ -87,12 +88,9 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
   const none = { db: undefined, key, id: '', isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
   const db = new Database(path, { readonly, timeout: patienceMs });
+  const patiently = waiterFor(db, path, 'ledger');
   try {
-    return waiterFor(
-      db,
-      path,
-      'ledger',
-    )(() => {
+    return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
       if (at > version) throw newer(path);
       if (at === 0) {
@@ -221,10 +219,7 @@ function metaOf(db: Database.Database, name: string): string {
   return get.get(name)?.value ?? '';
 }
 
-/** What cannot be used is kept all the same, under the first name that is free. */
-function setAside(path: string, end: string): void {
-  if (!existsSync(path + end)) return;
-  let count = 1;
-  while (existsSync(`${path}-lost-${count}${end}`)) count += 1;
-  renameSync(path + end, `${path}-lost-${count}${end}`);
+/** What cannot be used is kept all the same. */
+function setAside(path: string): void {
+  moveAside(path, (count) => `${path}-lost-${count}`);
 }

@@ -10,8 +10,6 @@ export interface Memory {
   records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
   /** What was done about a record and what came of it, the newest first. */
   changes(kind: KindName, key: Key, count: number): (KeptChange & { run: string })[];
-  /** Under which ids the source ever named a recorded key. */
-  origins(kind: KindName, key: Key): string[];
 }
 
 export function memoryIn(db: Database): Memory {
@@ -28,15 +26,11 @@ export function memoryIn(db: Database): Memory {
     `select run, ${keptColumns} from change indexed by change_by_key
      where kind = ? and key = ? order by seq desc limit ?`,
   );
-  const origins = db.prepare<[string, string], { id: string }>(
-    'select id from origin where kind = ? and key = ? order by id',
-  );
   return {
     *keys(kind) {
       for (const { key } of keys.iterate({ kind })) yield key;
     },
     records: (kind) => records.iterate(kind),
     changes: (kind, key, count) => changes.all(kind, key, count),
-    origins: (kind, key) => origins.all(kind, key).map(({ id }) => id),
   };
 }

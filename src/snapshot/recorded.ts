@@ -56,7 +56,7 @@ export function recordedIn(db: Database): Recorded {
      where o.kind = ? and o.id = ? and o.key <> ?`,
   );
   const origins = db.prepare<[string, string], { id: string }>(
-    'select id from origin where kind = ? and key = ?',
+    'select id from origin where kind = ? and key = ? order by id',
   );
   const next = db.prepare<[string, string, number], StoredRecord>(
     'select * from recorded where kind = ? and key > ? order by key limit ?',

@@ -15,7 +15,7 @@ import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import type { Course } from './course.ts';
 import { commit, decide } from './decide.ts';
-import { unknown, type Knowledge } from './states.ts';
+import { readingOf, unknown, type Knowledge } from './states.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
 import { keepHeld } from './approval.ts';
 import { guard } from './guard.ts';
@@ -76,12 +76,7 @@ async function readAll(course: Course): Promise<void> {
     if (!certificate.complete && part.kind.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
     }
-    known.set(part.kind, {
-      ...unknown,
-      certified: certificate.complete,
-      reading: certificate.reading,
-      still: () => part.source.still?.(certificate.reading) ?? false,
-    });
+    known.set(part.kind, { ...unknown, ...readingOf(part.source, certificate) });
   }
 }
 

@@ -15,7 +15,7 @@ import { Interrupted, isExpected } from '../model/errors.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart } from './mirror.ts';
 import { read } from './read.ts';
-import { unknown } from './states.ts';
+import { readingOf, unknown } from './states.ts';
 
 export const sliceMs = 10 * 60_000;
 
@@ -45,11 +45,11 @@ export async function readAgain(course: Course, part: MirrorPart): Promise<boole
     return false;
   }
   try {
-    const { reading, ...found } = await read(run, part);
-    const still = (): boolean => source.still?.(reading) ?? false;
-    known.set(kind, { ...before, certified: found.complete, reading, still });
-    if (!found.complete) {
-      reasons.push(`${found.why}, so only opt-outs are applied from now on → ${found.fix}`);
+    const certificate = await read(run, part);
+    known.set(kind, { ...before, ...readingOf(source, certificate) });
+    if (!certificate.complete) {
+      const { why, fix } = certificate;
+      reasons.push(`${why}, so only opt-outs are applied from now on → ${fix}`);
     }
     return true;
   } catch (error) {

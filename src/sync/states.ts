@@ -1,6 +1,7 @@
 /** What is known of one kind, and of one record of it, when it is decided upon. */
 import type { DesiredRow, Key, ObservedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
+import type { Certificate, Source } from '../source/source.ts';
 import type { Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
 import { whoOf } from './remember.ts';
@@ -30,6 +31,14 @@ export const unknown: Knowledge = {
   still: () => false,
   absenceCounts: false,
 };
+
+/** What a reading of the source tells. */
+export function readingOf(
+  source: Source,
+  { complete, reading }: Certificate,
+): Pick<Knowledge, 'certified' | 'reading' | 'still'> {
+  return { certified: complete, reading, still: () => source.still?.(reading) ?? false };
+}
 
 /** What is known of one record, of all that was read and recorded. */
 export function statesOf(

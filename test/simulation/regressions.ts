@@ -13,7 +13,7 @@ interface Regression {
 
 type Person = Story['people'][number];
 
-const nobody: Person = {
+export const nobody: Person = {
   crm: 'absent',
   wishes: ['', ''],
   twinWish: '',
@@ -27,7 +27,7 @@ const nobody: Person = {
 const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };
 const member: Person = { ...wanted, platform: 'subscribed', shown: ['in', 'in'] };
 
-function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
+export function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
   return {
     chance: 0,
     quirks: [],

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, expect, test, vi } from 'vitest';
 import { createProgress } from './progress.ts';
-import { regressions } from './regressions.ts';
+import { nobody, regressions, told } from './regressions.ts';
 import { simulate } from './simulate.ts';
 import { calm, storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
@@ -57,35 +57,15 @@ describe('what was found once is found no more', () => {
 });
 
 test('of forty people whose looks grow old while they wait, each is looked at again once', async () => {
-  const newcomer: Story['people'][number] = {
-    crm: 'once',
-    wishes: ['yes', ''],
-    twinWish: '',
-    unsubscribed: '',
-    spelling: 'plain',
-    platform: 'absent',
-    shown: ['none', 'none'],
-    refused: false,
-  };
-  const story: Story = {
-    chance: 0,
-    quirks: [],
-    algorithm: 'fixed',
-    // A look counts for a quarter of an hour, so for two of them.
-    limit: 'contacts.enrol=1/400',
-    platformAhead: 0,
-    missing: 'respect',
-    resubscribe: 'never',
-    templates: 'keep',
-    absentTemplates: 'keep',
-    absent: 'keep',
-    deletes: 'off',
-    floor: 10,
-    farewell: undefined,
-    people: Array.from({ length: 40 }, () => newcomer),
-    letters: [],
-    steps: [calm],
-  };
+  const newcomer: Story['people'][number] = { ...nobody, crm: 'once', wishes: ['yes', ''] };
+  const story = told(
+    Array.from({ length: 40 }, () => newcomer),
+    [calm],
+    {
+      // A look counts for a quarter of an hour, so for two of them.
+      limit: 'contacts.enrol=1/400',
+    },
+  );
   const lines = await heard(story);
   const looks = lines.filter((line) => line.includes('search='));
   expect(lines.filter((line) => line.includes('opt_in → 201'))).toHaveLength(40);

@@ -64,6 +64,16 @@ export function fingerprintOf({ changed: _, ...seen }: ObservedContact): string 
   return fingerprint(canonicalJson(seen));
 }
 
+/** Whether any contact is another than those known, or was changed in any way since. */
+export function isChanged(
+  known: readonly ObservedContact[],
+  contacts: readonly ObservedContact[],
+): boolean {
+  const isKnown = ({ id, changed }: ObservedContact): boolean =>
+    known.some((one) => one.id === id && one.changed === changed);
+  return !contacts.every(isKnown);
+}
+
 /** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */
 function strict(word: string): Subscription {
   return word === 'opt_in' ? 'opt_in' : 'opt_out';

@@ -2,6 +2,7 @@
 import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import { beyond } from './conflict.ts';
 import { seen, type Sight, type Verdict } from './decide.ts';
+import { isChanged } from './observe.ts';
 import {
   observedBody,
   recordedBody,
@@ -81,9 +82,7 @@ export function distrusted(
   recorded: RecordedContact,
   shown: readonly ObservedContact[],
 ): RecordedContact {
-  const isSame = ({ id, changed }: ObservedContact): boolean =>
-    recorded.contacts.some((known) => known.id === id && known.changed === changed);
-  if (shown.every(isSame)) return recorded;
+  if (!isChanged(recorded.contacts, shown)) return recorded;
   const kept = Object.entries(recorded.channels).filter(
     ([, { is, by }]) => is !== 'opt_out' || by !== 'us',
   );

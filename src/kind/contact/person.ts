@@ -18,7 +18,7 @@ import {
 } from './decide.ts';
 import { leftSince } from './left.ts';
 import { hasMoved } from './moved.ts';
-import { fingerprintOf } from './observe.ts';
+import { fingerprintOf, isChanged } from './observe.ts';
 import {
   distrusted,
   guarded,
@@ -237,14 +237,11 @@ function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): st
 }
 
 function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
-  const known = recorded?.contacts ?? [];
-  const isKnown = (contact: ObservedContact): boolean =>
-    known.some(({ id, changed }) => id === contact.id && changed === contact.changed);
   return {
     present: shown.length > 0,
     before: states.recorded?.seenAt ?? null,
     by: states.by,
-    changed: !shown.every(isKnown),
+    changed: isChanged(recorded?.contacts ?? [], shown),
   };
 }
 
