@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Absence, Key, KindName } from '../model/record.ts';
 
 /**
@@ -21,7 +21,7 @@ const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence <> 'outside' or d.reason is not null))`;
 
-export function absencesIn(db: Database): Absences {
+export function absencesIn(db: Statements): Absences {
   const get = db.prepare<[string, string], Absence>(
     'select readings, first_at firstAt, last_at lastAt from absence where kind = ? and key = ?',
   );

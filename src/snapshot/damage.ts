@@ -4,6 +4,7 @@ import { Invalid } from '../model/errors.ts';
 import { moveAside } from './aside.ts';
 import { metaIn } from './meta.ts';
 import { runsIn } from './runs.ts';
+import { statementsOf } from './statements.ts';
 
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
@@ -27,9 +28,9 @@ export function damaged(path: string): Invalid {
  * last run did not live to write down its end. What is broken where a run looks, it meets anyway.
  */
 export function isCheckDue(db: Database.Database, at: number): boolean {
-  const [last] = runsIn(db).newest(1);
+  const [last] = runsIn(statementsOf(db)).newest(1);
   if (last && last.endedAt === null) return true;
-  const checkedAt = Number(metaIn(db).get(checkedName) ?? 0);
+  const checkedAt = Number(metaIn(statementsOf(db)).get(checkedName) ?? 0);
   // What lies ahead was written by a clock that was wrong.
   return at - checkedAt >= everyMs || checkedAt > at;
 }
@@ -44,7 +45,7 @@ export function check(db: Database.Database): void {
 }
 
 export function noteChecked(db: Database.Database, at: number): void {
-  metaIn(db).set(checkedName, String(at));
+  metaIn(statementsOf(db)).set(checkedName, String(at));
 }
 
 /** Puts a snapshot out of the way; answers its new name. Only for who holds the lease. */

@@ -9,6 +9,7 @@ import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
 import { metaIn } from './meta.ts';
+import { statementsOf } from './statements.ts';
 
 export interface Fence {
   /** Makes this connection the only one that may write from now on. Within a transaction. */
@@ -23,7 +24,7 @@ export interface Fence {
 const name = 'lease-token';
 
 export function fenceIn(db: Database, path: string): Fence {
-  const meta = metaIn(db);
+  const meta = metaIn(statementsOf(db));
   let own: { token: string; file: string } | undefined;
   const fileNow = (): string => (db.memory ? '' : fileAt(path));
   return {

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 
@@ -64,13 +64,13 @@ const stands = `exists (
 
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
-export function guardingIn(db: Database): Guarding {
+export function guardingIn(db: Statements): Guarding {
   return { ...approvedIn(db), ...countsIn(db), ...shapeIn(db), ...withheldIn(db) };
 }
 
 type Approved = Pick<Guarding, 'approve' | 'exempt' | 'follow'>;
 
-function approvedIn(db: Database): Approved {
+function approvedIn(db: Statements): Approved {
   const approve = db.prepare(
     `update temp.planned set approved = @plan
      where guard is not null and approved is null
@@ -104,7 +104,7 @@ function approvedIn(db: Database): Approved {
 
 type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned' | 'wanted'>;
 
-function countsIn(db: Database): Counts {
+function countsIn(db: Statements): Counts {
   const fresh = db.prepare<{ guard: string }, { n: number }>(
     `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
   );
@@ -145,7 +145,7 @@ function countsIn(db: Database): Counts {
   };
 }
 
-function shapeIn(db: Database): Pick<Guarding, 'domains' | 'ids'> {
+function shapeIn(db: Statements): Pick<Guarding, 'domains' | 'ids'> {
   const domains = db.prepare<{ guard: string }, { n: number; first: string | null }>(
     `select count(distinct ${domainOf}) n, min(${domainOf}) first
      from temp.planned where ${isNew}`,
@@ -173,7 +173,7 @@ function shapeIn(db: Database): Pick<Guarding, 'domains' | 'ids'> {
 
 type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids'>;
 
-function withheldIn(db: Database): Withheld {
+function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';
   const keep = (which: string) => ({
     copy: db.prepare(

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { KindName } from '../model/record.ts';
 
@@ -64,7 +64,7 @@ const since = `coalesce((select min(e.at) from held h
 const told = `select s.plan, ${since} since, ${people('delete')} deletes,
   ${people('opt_in')} optIns from held_plan s`;
 
-export function heldIn(db: Database): HeldPlans {
+export function heldIn(db: Statements): HeldPlans {
   const clear = db.prepare(
     `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')`,
   );
@@ -99,7 +99,7 @@ export function heldIn(db: Database): HeldPlans {
   };
 }
 
-function approvalsIn(db: Database): Pick<HeldPlans, 'approve' | 'approvals' | 'end' | 'prune'> {
+function approvalsIn(db: Statements): Pick<HeldPlans, 'approve' | 'approvals' | 'end' | 'prune'> {
   const approve = db.prepare(
     `insert into approval (plan, at) values (@plan, @at)
      on conflict (plan) do update set at = @at, ended_at = null`,

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { ChangeState, GuardClass, JournaledChange } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 
@@ -57,7 +57,7 @@ interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentA
 
 const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
 
-export function changesIn(db: Database): Journal {
+export function changesIn(db: Statements): Journal {
   const adopt = db.prepare(
     `insert into change
        (run, kind, key, op, part, target, body, phase, guard, approved, state, planned_at)

@@ -12,14 +12,14 @@ export interface Lease {
 const glanceMs = 200;
 
 /**
- * Takes the lease of the snapshot at `path`; throws Busy while another process holds it. It is a
- * lock of the operating system on a file beside the snapshot, so a dead holder's ends with it. What
+ * Takes the lease of the snapshot at `path`; throws Busy while another process holds it, for
+ * `waitMs` at most. It is a lock of the operating system on a file beside the snapshot, so a dead holder's ends with it. What
  * such a lock cannot cover, the fencing token does: raise it next (`Snapshot.fence`).
  */
-export function takeLease(path: string): Lease {
+export function takeLease(path: string, waitMs = glanceMs): Lease {
   const file = fileOf(path);
   mkdirSync(dirname(file), { recursive: true });
-  const db = new Database(file, { timeout: glanceMs });
+  const db = new Database(file, { timeout: waitMs });
   try {
     chmodSync(file, 0o600);
     db.exec('begin exclusive');

@@ -7,6 +7,7 @@ import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
 import { keyedHash } from './ledger-key.ts';
 import type { Wait } from './patience.ts';
+import { statementsOf, type Statements } from './statements.ts';
 
 export interface Ledger {
   /** Names this ledger; the snapshot knows it. */
@@ -51,15 +52,17 @@ export function ledgerIn(
   db: Database,
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
 ): Ledger {
-  const ofAddress = db.prepare<[string], Stored>(
+  const statements = statementsOf(db);
+  const { prepare } = statements;
+  const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing
      where e.address = ? and e.ended_at is null order by e.seq`,
   );
-  const ofId = db.prepare<[string, string], Stored>(
+  const ofId = prepare<[string, string], Stored>(
     `select ${columns} from bearer b join entry e on e.seq = b.entry
      where b.id = ? and e.ended_at is null and e.address <> ? order by e.seq`,
   );
-  const isBorne = db.prepare<[string, number], { one: 1 }>(
+  const isBorne = prepare<[string, number], { one: 1 }>(
     'select 1 one from bearer where id = ? and entry = ?',
   );
   const hashes = ({ key: address, ids }: Who) => ({
@@ -87,7 +90,7 @@ export function ledgerIn(
     ];
   }
 
-  const write = writing(db);
+  const write = writing(statements);
   return {
     id,
     concerning: (who) => patiently(() => concerning(who)),
@@ -109,8 +112,8 @@ export function ledgerIn(
 type Hashed = Pick<Remark, 'adds' | 'ends'> & { address: string; ids: readonly string[] };
 
 /** One remark; the transaction is the caller's. */
-function writing(db: Database): (remark: Hashed, at: number) => void {
-  const add = db.prepare<
+function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
+  const add = prepare<
     Omit<Memory, 'contact'> & { address: string; contact: string },
     { seq: number }
   >(
@@ -119,10 +122,8 @@ function writing(db: Database): (remark: Hashed, at: number) => void {
      on conflict (address, part, cause, contact) where ended_at is null
      do update set made_by = max(made_by, excluded.made_by) returning seq`,
   );
-  const bear = db.prepare<[string, number]>(
-    'insert or ignore into bearer (id, entry) values (?, ?)',
-  );
-  const end = db.prepare<[number, string, number]>(
+  const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
+  const end = prepare<[number, string, number]>(
     'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
   );
   return ({ address, ids, adds, ends }, at) => {

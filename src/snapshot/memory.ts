@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Key, KindName, RecordedRow } from '../model/record.ts';
 import { keptColumns, type KeptChange } from './outcomes.ts';
 
@@ -12,7 +12,7 @@ export interface Memory {
   changes(kind: KindName, key: Key, count: number): (KeptChange & { run: string })[];
 }
 
-export function memoryIn(db: Database): Memory {
+export function memoryIn(db: Statements): Memory {
   const keys = db.prepare<{ kind: string }, { key: Key }>(
     `select key from recorded where kind = @kind
      union select key from problem where kind = @kind

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 
 /** Single facts about the snapshot itself. */
 export interface Meta {
@@ -7,7 +7,7 @@ export interface Meta {
   drop(name: string): void;
 }
 
-export function metaIn(db: Database): Meta {
+export function metaIn(db: Statements): Meta {
   const get = db.prepare<[string], { value: string }>('select value from meta where name = ?');
   const set = db.prepare('insert or replace into meta (name, value) values (?, ?)');
   const drop = db.prepare('delete from meta where name = ?');

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Key, KindName } from '../model/record.ts';
 
 /**
@@ -44,7 +44,7 @@ const moved = `union all
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
 
-export function narrowingIn(db: Database): Narrowing {
+export function narrowingIn(db: Statements): Narrowing {
   const full = db.prepare(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d

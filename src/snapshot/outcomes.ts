@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { JournaledChange } from '../model/change.ts';
 
 /** What became of changes, for people to look at; the journal itself is journal.ts. */
@@ -31,7 +31,7 @@ export interface OpenCount {
 export const keptColumns =
   'kind, key, op, part, state, reason, fix, planned_at plannedAt, sent_at sentAt, ended_at endedAt';
 
-export function outcomesIn(db: Database): Outcomes {
+export function outcomesIn(db: Statements): Outcomes {
   const gravest = db.prepare<[string, number], KeptChange>(
     `select ${keptColumns} from change indexed by change_by_run where run = ?
      order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
 import type { KindName } from '../model/record.ts';
 
@@ -40,7 +40,7 @@ export interface RefusedOptOut extends Pick<Problem, 'kind' | 'key' | 'part' | '
 /** What `desired` is of something released: nothing that a record ever wants. */
 const released = 'released';
 
-export function parkingIn(db: Database): Parking {
+export function parkingIn(db: Statements): Parking {
   const counts = db.prepare<[], ProblemCount>(
     `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
      from problem group by kind, class, parked`,

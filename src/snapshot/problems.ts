@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName } from '../model/record.ts';
 
@@ -55,7 +55,7 @@ interface Stored {
   since: number;
 }
 
-export function problemsIn(db: Database): Problems {
+export function problemsIn(db: Statements): Problems {
   const get = db.prepare<Name, Stored>(
     `select reason, desired, attempts, retry_at, since from problem
      where kind = @kind and key = @key and class = @class and part = @part and target = @target`,

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import { Busy } from '../model/errors.ts';
 import type { Key, KindName } from '../model/record.ts';
 
@@ -31,7 +31,7 @@ const withoutFormer = `
   where kind = @kind and exists (
     select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
 
-export function purgeIn(db: Database): Purge {
+export function purgeIn(db: Statements): Purge {
   const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
   const origins = db.prepare('delete from origin where kind = ? and key = ?');
   const problems = db.prepare('delete from problem where kind = ? and key = ?');

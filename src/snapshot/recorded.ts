@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Key, KindName, Ownership, RecordedRow } from '../model/record.ts';
 
 /** What was last seen acknowledged, one row per record that is ours. */
@@ -43,7 +43,7 @@ export interface StoredRecord {
   seen_at: number;
 }
 
-export function recordedIn(db: Database): Recorded {
+export function recordedIn(db: Statements): Recorded {
   const get = db.prepare<[string, string], StoredRecord>(
     'select * from recorded where kind = ? and key = ?',
   );
@@ -101,7 +101,7 @@ export function recordedIn(db: Database): Recorded {
 }
 
 /** Which of the recorded rows a run has to look through. */
-function rangesIn(db: Database): Pick<Recorded, 'successors' | 'unlisted' | 'next'> {
+function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'unlisted' | 'next'> {
   const successors = db.prepare<[string, string], { key: string }>(
     `select distinct d.key from origin o indexed by origin_by_key
        join temp.desired d on d.kind = o.kind and d.id = o.id

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import { z } from 'zod';
 import { causes, type Remark } from '../model/ledger.ts';
 
@@ -26,7 +26,7 @@ const staged = z.object({
   ends: z.array(z.object({ seq: z.number(), why: z.string() })),
 });
 
-export function remarksIn(db: Database): Remarks {
+export function remarksIn(db: Statements): Remarks {
   const add = db.prepare('insert into temp.remarked (body) values (?)');
   const all = db.prepare<[], { body: string }>('select body from temp.remarked order by seq');
   return {

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 
 /** A run as it is kept; times in milliseconds since the epoch. */
 export interface KeptRun {
@@ -32,7 +32,7 @@ export interface Runs {
 
 const columns = 'id, mode, status, plan, started_at startedAt, ended_at endedAt, summary';
 
-export function runsIn(db: Database): Runs {
+export function runsIn(db: Statements): Runs {
   const start = db.prepare(
     `insert into run (id, mode, status, started_at) values (@id, @mode, 'running', @at)`,
   );

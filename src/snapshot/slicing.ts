@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { KindName } from '../model/record.ts';
 
 /** What of a run is put back when its source is read once more in the middle of it. */
@@ -12,7 +12,7 @@ export interface Slicing {
   forgetDesired(kind: KindName): void;
 }
 
-export function slicingIn(db: Database): Slicing {
+export function slicingIn(db: Statements): Slicing {
   const planned = db.prepare<[string, string]>(
     `select 1 from change indexed by change_by_run
      where run = ? and kind = ? and state = 'planned' limit 1`,

@@ -29,6 +29,7 @@ import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
 import { slicingIn, type Slicing } from './slicing.ts';
+import { statementsOf } from './statements.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
 
@@ -174,6 +175,7 @@ function snapshotOf(
   { path, patiently }: { path: string; patiently: Wait },
 ): Snapshot {
   db.exec(stagingTables);
+  const statements = statementsOf(db);
   const fence = fenceIn(db, path);
   const checked =
     <T>(work: () => T) =>
@@ -182,22 +184,22 @@ function snapshotOf(
       return work();
     };
   return {
-    meta: metaIn(db),
-    recorded: recordedIn(db),
-    journal: changesIn(db),
-    runs: runsIn(db),
-    problems: problemsIn(db),
-    parking: parkingIn(db),
-    outcomes: outcomesIn(db),
-    memory: memoryIn(db),
-    slicing: slicingIn(db),
-    staging: stagingIn(db),
-    remarks: remarksIn(db),
-    purge: purgeIn(db),
-    narrowing: narrowingIn(db),
-    absences: absencesIn(db),
-    guarding: guardingIn(db),
-    held: heldIn(db),
+    meta: metaIn(statements),
+    recorded: recordedIn(statements),
+    journal: changesIn(statements),
+    runs: runsIn(statements),
+    problems: problemsIn(statements),
+    parking: parkingIn(statements),
+    outcomes: outcomesIn(statements),
+    memory: memoryIn(statements),
+    slicing: slicingIn(statements),
+    staging: stagingIn(statements),
+    remarks: remarksIn(statements),
+    purge: purgeIn(statements),
+    narrowing: narrowingIn(statements),
+    absences: absencesIn(statements),
+    guarding: guardingIn(statements),
+    held: heldIn(statements),
     fence: () => patiently(() => db.transaction(fence.raise).immediate()),
     stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
     transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),

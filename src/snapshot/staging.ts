@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
@@ -72,7 +72,7 @@ interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
   created_at: number | null;
 }
 
-export function stagingIn(db: Database): Staging {
+export function stagingIn(db: Statements): Staging {
   return {
     ...desiredIn(db),
     ...observedIn(db),
@@ -91,7 +91,7 @@ type DesiredPart = Pick<
 const desiredColumns =
   'kind, id, key, alias, place, body, fingerprint, wants, presence, reason, fix';
 
-function desiredIn(db: Database): DesiredPart {
+function desiredIn(db: Statements): DesiredPart {
   const add = db.prepare<StoredDesired>(
     `insert into temp.desired (${desiredColumns})
      values (@kind, @id, @key, @alias, @place, @body, @fingerprint, @wants, @presence,
@@ -175,7 +175,7 @@ type ObservedPart = Pick<
   | 'sightedAt'
 >;
 
-function observedIn(db: Database): ObservedPart {
+function observedIn(db: Statements): ObservedPart {
   const add = db.prepare<StoredObserved & { key: string }>(
     `insert or replace into temp.observed (kind, id, key, alias, body, fingerprint, created_at)
      values (@kind, @id, @key, @alias, @body, @fingerprint, @created_at)`,
@@ -242,7 +242,7 @@ interface StoredChange extends Omit<Change, 'target' | 'guard'> {
 
 type DecidedPart = Omit<Staging, keyof DesiredPart | keyof ObservedPart | 'clear'>;
 
-function decidedIn(db: Database): DecidedPart {
+function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(
     `insert into temp.planned (kind, key, op, part, target, body, phase, guard)
      values (@kind, @key, @op, @part, @target, @body, @phase, @guard)`,
