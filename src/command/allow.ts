@@ -1,11 +1,7 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
-import { all, type Entry } from '../model/ledger.ts';
-import type { Kind } from '../kind/kind.ts';
-import type { Key } from '../model/record.ts';
-import { bindLedger } from '../sync/ledger.ts';
-import type { Mirror } from '../sync/mirror.ts';
-import { whoOf } from '../sync/remember.ts';
+import { all } from '../model/ledger.ts';
+import { allow, type Allowed } from '../sync/allow.ts';
 import { personOptions, withPerson, type PersonFlags } from './person.ts';
 import { reasonOf } from './reason.ts';
 import type { Shell } from './shell.ts';
@@ -32,15 +28,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
   if (!reason) throw new Invalid('--reason: it is empty → say why this person may come back');
   return withPerson(command, shell, async ({ mirror, kind, key, hash }) => {
-    bindLedger(mirror);
-    const at = mirror.clock.now();
-    const who = whoOf(mirror, kind, key);
-    const entries = mirror.ledger.concerning(who);
-    const taken = entries.filter(({ through }) => through === 'address');
-    const dropped = dropVanished(mirror, kind, key);
-    const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
-    if (ends.length > 0) mirror.ledger.write([{ ...who, adds: [], ends }], at);
-    const others = entries.length - taken.length;
+    const done = allow(mirror, { kind, key }, reason);
+    const { at, taken, others, dropped } = done;
     const document = {
       mirror: mirror.name,
       person: hash,
@@ -50,30 +39,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       others,
       dropped,
     };
-    return { document, lines: linesOf(hash, { taken, others, dropped }), failed: false };
+    return { document, lines: linesOf(hash, done), failed: false };
   });
-}
-
-/**
- * What is recorded of a contact that vanished would have the next run remember it again. First of
- * all: stopped between the two, the ledger still holds it.
- */
-function dropVanished({ snapshot }: Mirror, { name }: Kind, key: Key): boolean {
-  const { recorded, transaction } = snapshot;
-  return transaction(() => {
-    const row = recorded.get(name, key);
-    if (!row || row.id !== undefined) return false;
-    recorded.drop(name, key);
-    return true;
-  });
-}
-
-interface Allowed {
-  taken: readonly Entry[];
-  /** Entries of other addresses. */
-  others: number;
-  /** Whether the record of a contact that vanished was dropped. */
-  dropped: boolean;
 }
 
 function linesOf(who: string, { taken, others, dropped }: Allowed): string[] {

@@ -7,7 +7,7 @@ import type { Meta } from '../snapshot/meta.ts';
  * What a person is called where no address may stand: a short keyed hash (#9cc428f416d4), the same
  * in every run of one mirror. The key is made with the snapshot.
  */
-export function shortHash({ get }: Meta, key: Key): string {
+export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
 }

@@ -73,11 +73,11 @@ function isFlagged(record: CrmRecord, reading: Reading): boolean {
   return record['deleted'] === 'true' && !isUnsound(record, reading);
 }
 
-/** What the story's mirror is told about people who left. */
-export function absenceOf({ absent, deletes, floor }: Story) {
+/** What the story's mirror is told about people who left, and about guards. */
+export function absenceOf({ absent, deletes, floor, optIns }: Story) {
   return {
     policy: { absent, deletes },
-    guards: { delete: { percent: 0, floor } },
+    guards: { delete: { percent: 0, floor }, opt_in: { percent: 0, floor: optIns } },
     absence: { absentReadings: 2, absentForMs },
   };
 }

@@ -8,6 +8,7 @@
  */
 import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
 import { fallbackOf } from './end-checkers.ts';
+import { checkGuard } from './guarded.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { mayBeOptedOut } from './moved.ts';
@@ -16,7 +17,8 @@ import type { Person } from './witness.ts';
 
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;
-  if (route === 'contacts.enrol') checkEnrolment(arrival, known);
+  if (arrival.outing.forgets !== undefined) checkForgetting(arrival, known);
+  else if (route === 'contacts.enrol') checkEnrolment(arrival, known);
   else if (route === 'contacts.delete') checkDelete(arrival, known);
   else if (route === 'templates.create') checkCreation(arrival, known);
   else if (route === 'templates.update') checkUpdate(arrival, known);
@@ -33,6 +35,19 @@ const answerable = new Set([
   'templates.update',
 ]);
 
+/** Whom somebody forgets the CRM need not want out, and no policy speaks for it. */
+function checkForgetting({ entry, outing }: Arrival, { witness, judge }: Known): void {
+  const { contactId, created, subscription, path, route } = entry;
+  const id = route === 'contacts.delete' ? path.split('/').at(-1) : contactId;
+  const person = witness.people().find((one) => one.id === id);
+  const isTheirs = person?.key === outing.forgets;
+  const isHarmless = !created && (route === 'contacts.delete' || subscription === 'opt_out');
+  const wrong =
+    (!isTheirs || !isHarmless) &&
+    `${route} of ${person?.key}, where ${outing.forgets} is forgotten`;
+  judge('where somebody is forgotten nobody else is touched', wrong);
+}
+
 function checkEnrolment(arrival: Arrival, known: Known): void {
   const { entry, outing } = arrival;
   const since = horizon(arrival);
@@ -46,7 +61,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
     const wrong = !isOut && `${what} on an uncertified reading`;
     known.judge('on an uncertified reading there are only opt-outs', wrong);
   }
-  if (isOut) checkOptOut(what, { about, person }, { outing, known });
+  if (isOut) checkOptOut(what, { about, person }, { arrival, known });
   else checkOptIn(what, { about, person }, { arrival, known });
 }
 
@@ -71,6 +86,10 @@ function checkOptIn(
     const wrong = listed > 1 && `${what}, and ${listed} contacts share the address`;
     judge('where contacts share an address nobody is opted in', wrong);
   }
+  checkErasures(what, key, { arrival, known });
+  const keys = [key, ...keysOf(person)];
+  const change = { guard: 'opt_in', op: 'opt_in', keys, part: channel, target: asks.id } as const;
+  checkGuard(what, change, { arrival, known });
   const newer = newerThan(arrival, known);
   for (const one of there) {
     // By id a fast run sees one contact, and not that another has its address by now.
@@ -82,6 +101,26 @@ function checkOptIn(
   for (const former of memories.former(key, outing.people)) {
     checkFormer(what, former, { about, known });
   }
+}
+
+/** What was under way before may still arrive, unless it is certain that all is done. */
+function checkErasures(
+  what: string,
+  key: string,
+  { arrival: { outing, sentAt }, known }: { arrival: Arrival; known: Known },
+): void {
+  const against = known.erasures.against(key, outing.people);
+  const standing = against.filter(({ at, certified }) => certified || at < sentAt);
+  const own = standing.some((one) => one.key === key) && `${what}, and was forgotten`;
+  const shared = standing.map((one) => one.key).join(' and ');
+  const other = standing.length > 0 && `${what}, and was forgotten as ${shared}`;
+  known.judge('who was forgotten is not brought in', own);
+  known.judge('who was forgotten is not brought in under another address', other);
+}
+
+/** By id, a change reaches whoever has been renamed since. */
+function keysOf(person: Person | undefined): string[] {
+  return [person?.key, person?.former?.key].filter((key) => key !== undefined);
 }
 
 /** One address, one channel, and since when its state had to be known. */
@@ -185,11 +224,11 @@ function checkFormer(
 function checkOptOut(
   what: string,
   { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
-  { outing, known }: { outing: Outing; known: Known },
+  { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
   const { memories, unanswered, judge } = known;
-  // By id, an opt-out reaches whoever has been renamed since.
-  const keys = [key, person?.key ?? key, person?.former?.key ?? key];
+  const { outing } = arrival;
+  const keys = [key, ...keysOf(person)];
   const isTheirs = (record: CrmRecord) =>
     keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
   const wanted = outing.people.records.some(
@@ -200,28 +239,33 @@ function checkOptOut(
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('an opt-out is wanted by the CRM', unwanted);
   if (absent) checkAbsence(what, keys, { outing, known });
+  const change = {
+    guard: 'delete',
+    op: 'opt_out',
+    keys,
+    part: channel,
+    target: person?.id,
+  } as const;
+  if (!wanted) checkGuard(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);
   judge('nobody is opted out a second time', again && `${what} a second time`);
 }
 
-/** Rows 2 and 3: who left the CRM for long enough, and no more of them than a guard lets pass. */
+/** Rows 2 and 3: who left the CRM for long enough. */
 function checkAbsence(
   what: string,
   keys: readonly string[],
   { outing, known }: { outing: Outing; known: Known },
 ): void {
-  const { absences, story, judge } = known;
+  const { absences, judge } = known;
   const isDue = keys.some((key) => absences.isDue(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
   judge('who is taken out for absence has left the CRM for long enough', early);
   const wasNamed = keys.some(absences.wasNamed);
   const foreign = !wasNamed && `${what}, and the CRM never named them`;
   judge('who is taken out for absence was in the CRM once', foreign);
-  outing.left.add(keys[0] ?? '');
-  const many = outing.left.size > story.floor && `${what}: more than a guard lets pass`;
-  judge('no more leave in a run than a guard lets pass', many);
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {
@@ -232,7 +276,11 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
   judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
-  checkAbsence(what, [keyThen(person, horizon(arrival))], { outing, known });
+  const key = keyThen(person, horizon(arrival));
+  checkAbsence(what, [key], { outing, known });
+  const keys = [key, ...keysOf(person)];
+  const change = { guard: 'delete', op: 'delete', keys, part: '', target: person.id } as const;
+  checkGuard(what, change, { arrival, known });
   const isAdopted = story.deletes === 'created' && person.made.by !== 'us';
   const wrong = isAdopted && `${what}, and not made by us`;
   judge('whom we only adopted is deleted only where policy says so', wrong);

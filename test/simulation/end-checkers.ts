@@ -4,7 +4,9 @@ import type { Known, Outing } from './known.ts';
 import { keyIn, wishesIn, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import { leftBehind } from './moved.ts';
-import type { RunStep, Story } from './story.ts';
+import type { Shown } from './approvals.ts';
+import type { RunStep } from './steps.ts';
+import type { Story } from './story.ts';
 import type { Counted } from './traffic.ts';
 import type { Person } from './witness.ts';
 
@@ -59,6 +61,29 @@ export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): 
   if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
 }
 
+/** Of a full run that could do all of it: what was approved before it, and is still wanted. */
+export function checkReleased(
+  { approvals }: Pick<Outing, 'approvals'>,
+  { held }: Pick<Traces, 'held'>,
+  { refusals, unanswered, judge }: Known,
+): void {
+  const isSame = (one: Shown, other: Shown): boolean =>
+    one.key === other.key &&
+    one.op === other.op &&
+    one.part === other.part &&
+    one.target === other.target;
+  const isOpen = ({ key, op, part }: Shown): boolean => {
+    const enrolment = `${key} ${part} ${op === 'opt_out' ? op : 'opt_in'}`;
+    return !refusals.has(enrolment) && !unanswered.has(enrolment);
+  };
+  for (const { plan, shown, used } of approvals) {
+    const due = shown.filter((one) => !used.has(one) && isOpen(one));
+    const left = due.find((one) => held.some((now) => now.current && isSame(now, one)));
+    const wrong = left && `${left.op} of ${left.key} ${left.part} is held, and approved in ${plan}`;
+    judge('what was approved and shown is held no longer', wrong ?? false);
+  }
+}
+
 interface Spent {
   left: number;
   disturbed: number;
@@ -87,12 +112,16 @@ export function fallbackOf({ quirks }: Story): string | undefined {
   return quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
 }
 
+interface Ending {
+  told: ReadonlySet<string>;
+  files: Pick<Traces, 'held' | 'hashOf'>;
+  /** Whether a guard holds who is to be deleted or opted out. */
+  isLeaving: boolean;
+}
+
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
-export function checkEnd(
-  reading: Reading,
-  known: Known,
-  { told, held }: { told: ReadonlySet<string>; held: boolean },
-): void {
+export function checkEnd(reading: Reading, known: Known, { told, files, isLeaving }: Ending): void {
+  const held = files.held.filter(({ current }) => current);
   const { story, witness, refusals, judge } = known;
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.present(key);
@@ -100,7 +129,10 @@ export function checkEnd(
     const what = `in the end ${key} is ${states.join(' and ') || 'nowhere'} in ${channel}`;
     // Who could not be made is refused and named once, not for each channel.
     const parts = there.length === 0 ? channels : [channel];
-    const isTold = ['', ...parts].some((part) => told.has(`contact ${key} ${part}`));
+    const names = [key, files.hashOf(key)];
+    const isTold = ['', ...parts].some((part) =>
+      names.some((name) => told.has(`contact ${name} ${part}`)),
+    );
     const isIn = states.includes('opt_in');
     if (wish === 'opt_out') {
       const wrong =
@@ -109,10 +141,11 @@ export function checkEnd(
       const silent = !isTold && `${what}, the CRM forbids it, and nobody was told`;
       if (isIn) judge('in the end who cannot be opted out is named', silent);
     }
-    if (wish === 'opt_in' && isIn && !held) {
+    if (wish === 'opt_in' && isIn && !isLeaving) {
       for (const former of leftBehind(reading, key, known)) checkLeftBehind(former, channel, known);
     }
-    if (wish !== 'opt_in' || isIn) continue;
+    const isHeld = held.some((one) => one.key === key && parts.includes(one.part));
+    if (wish !== 'opt_in' || isIn || isHeld) continue;
     const silent = !isTold && `${what}, the CRM wants it, and nobody was told why not`;
     judge('in the end who is not in is named', silent);
     const asked = parts.map((part) => `${key} ${part} opt_in`);
@@ -142,7 +175,7 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered }: Known,
+  { story, witness, memories, unanswered, erasures }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -150,10 +183,12 @@ function isExcused(
   const isBlocked = reading.records.some(
     (record) => keyIn(record) === undefined && memories.everOf(String(record['id'])).has(key),
   );
-  if (isBlocked) return true;
+  if (isBlocked || erasures.against(key, reading).length > 0) return true;
   const records = reading.records.filter((record) => keyIn(record) === key);
   const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
+  const unsettled = erasures.unsettled();
+  if ([key, ...keys].some((one) => unsettled.has(one))) return true;
   // Nobody can tell the platform's own default from what a person said elsewhere, unless the answer
   // to the creation shows it.
   const isDefault = fallbackOf(story) === 'opt_out';

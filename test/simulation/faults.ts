@@ -14,7 +14,7 @@ import { horizon, type Known, type Outing } from './known.ts';
 import type { Life } from './life.ts';
 import type { Reached } from './reached.ts';
 import type { Judge } from './rules.ts';
-import type { RunStep } from './story.ts';
+import type { RunStep } from './steps.ts';
 import { asked } from './asked.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
 import { createTraffic, type Counted, type Traffic } from './traffic.ts';
@@ -199,7 +199,7 @@ function judgeArrival(options: WireOptions, request: Request, trip: Trip): void 
   attempt(() => checkArrival(arrival, known), found);
   const { route, path, status, email, channelId } = entry;
   const gone = world.witness.people().find(({ id }) => path.endsWith(`/${id}`));
-  if (route === 'contacts.delete' && gone) {
+  if (route === 'contacts.delete' && gone && outing.forgets === undefined) {
     const done = status < 300;
     if (done) options.reached.note('run', 'somebody is deleted');
     known.memories.deleting(gone, { since: horizon(arrival), done });

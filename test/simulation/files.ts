@@ -2,6 +2,8 @@
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
+import { shortHash } from '../../src/sync/name.ts';
+import type { Shown } from './approvals.ts';
 
 /** What the snapshot says of people and of changes. */
 export interface Traces {
@@ -19,6 +21,10 @@ export interface Traces {
   problems: string[];
   /** Changes of the newest run. */
   newest: number;
+  /** What guards hold, and what they held before: the newest last. */
+  held: (Shown & { current: boolean })[];
+  /** What somebody is called where no address may stand. */
+  hashOf(key: string): string;
 }
 
 const body = z.object({
@@ -46,6 +52,13 @@ export function readFiles(path: string): Traces {
     const newest = db.prepare<[], { n: number }>(
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
+    const held = db.prepare<[], Shown & { current: number }>(
+      `select s.plan, s.current, h.key, h.op, h.part, h.target
+       from held_plan s join held h on h.batch = s.batch order by s.current, s.at, s.plan`,
+    );
+    const secret = db
+      .prepare<[], { value: string }>("select value from meta where name = 'name-key'")
+      .get()?.value;
     const counts = states.all();
     const count = (state: string, kind?: string): number =>
       counts
@@ -64,6 +77,8 @@ export function readFiles(path: string): Traces {
       planned: count('planned'),
       problems: problems.all().map(({ kind, key, part }) => `${kind} ${key} ${part}`),
       newest: newest.get()?.n ?? 0,
+      hashOf: (key) => shortHash({ get: () => secret }, key),
+      held: held.all().map((row) => ({ ...row, current: row.current === 1 })),
     };
   } finally {
     db.close();

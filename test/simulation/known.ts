@@ -1,12 +1,16 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
+import type { GuardClass } from '../../src/model/change.ts';
 import type { VirtualClock } from '../clock.ts';
 import type { Absences } from './absence.ts';
+import type { Approval, Approvals } from './approvals.ts';
 import type { Asked } from './asked.ts';
 import type { Reading } from './crm.ts';
+import type { Erasures } from './erasures.ts';
 import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
-import type { RunStep, Story } from './story.ts';
+import type { RunStep } from './steps.ts';
+import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
 
@@ -16,8 +20,16 @@ export interface Outing {
   startedAt: number;
   /** By the clock of the mirror. */
   ourStart: number;
-  /** Whom this run has deleted or opted out since they left the CRM. */
-  left: Set<string>;
+  /** Whom this run has changed, of those that a guard counts and nobody approved. */
+  through: Record<GuardClass, Set<string>>;
+  /** Classes of which something passed since it was approved. */
+  approved: Set<GuardClass>;
+  /** In force when it began. */
+  approvals: readonly Approval[];
+  /** Whether a first load was over by then. */
+  isLoaded: boolean;
+  /** It forgets this address, and does nothing else. */
+  forgets: string | undefined;
   mode: 'full' | 'fast';
   only: RunStep['only'];
   /** Another key was used before: it may have to prove whose this one is. */
@@ -49,6 +61,8 @@ export interface Known {
   witness: Witness;
   memories: Memories;
   absences: Absences;
+  approvals: Approvals;
+  erasures: Erasures;
   unanswered: Pick<Unanswered, 'has'>;
   /** Enrolments (address, channel, subscription) that the platform has refused. */
   refusals: Set<string>;

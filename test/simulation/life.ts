@@ -71,7 +71,7 @@ export function clockOf(life: Life, clock: Clock, ahead: () => number): Clock {
 
 /** Every use of what is kept is a touch; staging is a process's own business. */
 export function snapshotOf(life: Life, snapshot: Snapshot): Snapshot {
-  const { meta, recorded, journal, runs, problems } = snapshot;
+  const { meta, recorded, journal, runs, problems, purge } = snapshot;
   return {
     ...snapshot,
     meta: touching(life, meta),
@@ -79,6 +79,7 @@ export function snapshotOf(life: Life, snapshot: Snapshot): Snapshot {
     journal: touching(life, journal),
     runs: touching(life, runs),
     problems: touching(life, problems),
+    purge: touching(life, purge),
     stage(work) {
       if (life.dead) life.touch();
       snapshot.stage(work);

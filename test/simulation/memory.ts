@@ -42,6 +42,12 @@ export interface Memories {
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
+  /** The ids under which the snapshot knows this address. */
+  idsOf(key: string): string[];
+  /** The snapshot has nothing of this address any more; what the ledger had of it stands. */
+  forget(key: string): void;
+  /** Nothing that happened before stands against this address any more. */
+  allow(key: string): void;
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
   /** Whether a reading of the templates lacked this name once. */
@@ -70,7 +76,7 @@ interface Kept extends Pick<Former, 'key' | 'away' | 'outs'> {
 /** `fallback`: what the platform shows of a channel where somebody has no subscription. */
 export function createMemories(witness: Witness, fallback?: string): Memories {
   const memories = new Map<string, Memory>();
-  const kept: Kept[] = [];
+  let kept: Kept[] = [];
   const met = new Map<string, Set<string>>();
   const ever = new Map<string, Set<string>>();
   const named = new Set<string>();
@@ -161,6 +167,18 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       return [...known, ...lost].filter((one) => one.key !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
+    idsOf: (key) =>
+      of(key)?.owned ? [...met].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])) : [],
+    forget(key) {
+      for (const [id, keys] of met) if (keys.delete(key)) kept.push({ ...standing(key), id, key });
+      const memory = memories.get(key);
+      if (memory) disown(memory);
+    },
+    allow(key) {
+      memories.delete(key);
+      kept = kept.filter((one) => one.key !== key);
+      for (const keys of met.values()) keys.delete(key);
+    },
     read({ records }, templates) {
       for (const record of records) noteAddress(ever, record);
       const names = templates.records.map((record) => textOf(record, 'name'));
@@ -192,11 +210,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
         for (const key of keys) kept.push({ ...standing(key), id, key });
       }
       met.clear();
-      for (const memory of memories.values()) {
-        memory.owned = false;
-        memory.ids.clear();
-        memory.ins.clear();
-      }
+      for (const memory of memories.values()) disown(memory);
       for (const name of named) missed.add(name);
       lostAt = at;
     },
@@ -228,6 +242,12 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       }
     },
   };
+}
+
+function disown(memory: Memory): void {
+  memory.owned = false;
+  memory.ids.clear();
+  memory.ins.clear();
 }
 
 function forgive(memory: Memory, people: readonly Person[], fallback?: string): void {

@@ -24,8 +24,11 @@ const member = [
   platform('signs up for the newsletter'),
 ];
 
-/** loss: the snapshot is lost. key: the run after the line is called with another key. */
-type Beside = 'loss' | 'key';
+/**
+ * loss: the snapshot is lost. key: the run after the line is called with another key. forget, allow:
+ * under the address she has in the beginning.
+ */
+type Beside = 'loss' | 'key' | 'forget' | 'allow';
 
 /** Lines of acts; each is done by, or to, the same. */
 export type Plot = readonly (readonly (PlotAct | Beside)[])[];
@@ -56,6 +59,9 @@ export const plots: readonly Plot[] = [
     [crm('is flagged no longer')],
   ],
   [member, [platform('leaves the newsletter')], [platform('is deleted'), 'loss'], []],
+  [member, ['forget'], [crm('states a new will')], ['allow']],
+  [member, ['forget'], [crm('moves to a new address')], ['allow']],
+  [member, [platform('leaves the newsletter')], ['forget'], ['allow']],
   [
     [template('is new in the source')],
     [template('is edited on the platform')],

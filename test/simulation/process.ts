@@ -1,4 +1,5 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
+import { createHash } from 'node:crypto';
 import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
 import type { Summary } from '../../src/plan/summary.ts';
@@ -18,7 +19,8 @@ import { createWire, timeoutMs, type Wire } from './faults.ts';
 import { killing } from './files.ts';
 import { clockOf, createLife, ledgerOf, snapshotOf, type Life } from './life.ts';
 import type { Reached } from './reached.ts';
-import { isCrowd, type RunStep } from './story.ts';
+import type { RunStep } from './steps.ts';
+import { isCrowd } from './story.ts';
 import type { Counted } from './traffic.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { World } from './world.ts';
@@ -49,9 +51,9 @@ export interface Export {
   templates: readonly CrmRecord[];
 }
 
-export interface Lived {
+export interface Lived<Done = Summary> {
   /** Undefined when it was killed, or threw. */
-  summary: Summary | undefined;
+  done: Done | undefined;
   killed: boolean;
   /** It refused to write for an organization that is not proven to be the snapshot's. */
   strange: boolean;
@@ -62,9 +64,36 @@ export interface Lived {
 /** Pages so small that a few people fill several, and change places between them. */
 const pageSizes = { few: [3, 2], crowd: [20, 13] };
 
-export async function live(ground: Ground, step: RunStep): Promise<Lived> {
-  const { world } = ground;
+/** What a process does with its mirror. */
+interface Work<Done> {
+  /** Undefined: not that. */
+  forgets: string | undefined;
+  work(mirror: Mirror, leave: { stop: AbortSignal; abort: AbortSignal }): Promise<Done>;
+}
+
+/** A run. */
+export function live(ground: Ground, step: RunStep): Promise<Lived> {
   begin(ground, step);
+  return lead(ground, step, {
+    forgets: undefined,
+    work: (mirror, leave) =>
+      run(mirror, {
+        mode: step.mode,
+        writes: !step.plans,
+        only: step.only,
+        progress: () => undefined,
+        ...leave,
+      }),
+  });
+}
+
+/** Any process; of the step counts what it meets. */
+export async function lead<Done extends object>(
+  ground: Ground,
+  step: RunStep,
+  { forgets, work }: Work<Done>,
+): Promise<Lived<Done>> {
+  const { world } = ground;
   const stop = new AbortController();
   const abort = new AbortController();
   const life = createLife(step.killed, (touch) => {
@@ -76,28 +105,22 @@ export async function live(ground: Ground, step: RunStep): Promise<Lived> {
     queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
   });
-  const outing = outingOf(ground, step);
+  const outing = { ...outingOf(ground, step), forgets };
   const found = (error: unknown): void => find(ground, error);
   const wire = createWire({ ...ground, step, life, outing, found });
   const opened = step.plans ? look(ground) : open(ground);
   const mirror = mirrorIn(ground, { step, life, outing, wire, opened });
-  const running = run(ground.broken({ ...mirror, timeoutMs }), {
-    mode: step.mode,
-    writes: !step.plans,
-    only: step.only,
-    progress: () => undefined,
-    stop: stop.signal,
-    abort: abort.signal,
-  });
+  const leave = { stop: stop.signal, abort: abort.signal };
+  const running = work(ground.broken({ ...mirror, timeoutMs }), leave);
   // A dead process may fail as it likes; nobody is there to see it.
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
   if (life.dead) befall(ground, 'killed');
   life.end();
   close(ground, { ...opened, killed: life.dead });
-  const summary = typeof ending === 'string' ? undefined : ending;
+  const done = typeof ending === 'string' ? undefined : ending;
   const strange = ending === 'strange';
-  return { summary, killed: life.dead, strange, outing, counts: wire.counts() };
+  return { done, killed: life.dead, strange, outing, counts: wire.counts() };
 }
 
 interface Parts {
@@ -126,8 +149,8 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
   });
 }
 
-/** The summary; else what kind of error it ended with that a run may end with. */
-async function ended(running: Promise<Summary>): Promise<Summary | 'threw' | 'strange'> {
+/** What came of it; else what kind of error it ended with that a run may end with. */
+async function ended<Done>(running: Promise<Done>): Promise<Done | 'threw' | 'strange'> {
   try {
     return await running;
   } catch (error) {
@@ -148,7 +171,7 @@ interface Opened {
 }
 
 /** As a command that writes does it. */
-function open({ path, world, known }: Ground, waitMs?: number): Opened {
+export function open({ path, world, known }: Ground, waitMs?: number): Opened {
   const lease = takeLease(path, waitMs);
   const at = world.clock.now();
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
@@ -217,7 +240,7 @@ function startRival(ground: Ground): void {
   }
 }
 
-function close(
+export function close(
   { path }: Ground,
   { snapshot, ledger, lease, killed }: Opened & { killed: boolean },
 ): void {
@@ -232,19 +255,23 @@ function close(
 }
 
 function outingOf(
-  { world, last, aheadMs, keys }: Ground,
+  { world, last, aheadMs, keys, known }: Ground,
   { reading, mode, only, key }: RunStep,
-): Outing {
+): Omit<Outing, 'forgets'> {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),
   };
   const read = reading === 'unchanged' ? last : now;
   const certified = reading !== 'cut short, and it shows';
+  const ourStart = world.clock.now() + aheadMs;
   return {
     startedAt: world.clock.monotonic(),
-    ourStart: world.clock.now() + aheadMs,
-    left: new Set(),
+    ourStart,
+    through: { delete: new Set(), opt_in: new Set() },
+    approved: new Set(),
+    approvals: known.approvals.inForce(ourStart),
+    isLoaded: known.approvals.isLoaded(),
     mode,
     only,
     proves: [...keys].some((one) => one !== key),
@@ -263,9 +290,11 @@ function shorten(records: readonly CrmRecord[], reading: RunStep['reading']): re
 }
 
 function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Reading): Source {
+  // The snapshot keeps it, and may hold nobody's address for that.
+  const name = createHash('sha1').update(JSON.stringify(records)).digest('hex');
   const certificate: Certificate = certified
-    ? { complete: true, reading: JSON.stringify(records) }
-    : { complete: false, reading: JSON.stringify(records), why: 'cut short', fix: 'export again' };
+    ? { complete: true, reading: name }
+    : { complete: false, reading: name, why: 'cut short', fix: 'export again' };
   return {
     async *read() {
       for (const [at, value] of records.entries()) {
@@ -276,6 +305,6 @@ function sourceOf(life: Life, { reading }: RunStep, { records, certified }: Read
       if (reading === 'failing') throw new Unavailable('the CRM does not answer', { acted: 'no' });
       return certificate;
     },
-    still: (name) => name === certificate.reading,
+    still: (other) => other === name,
   };
 }

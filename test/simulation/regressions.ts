@@ -3,7 +3,8 @@
  * draws changes whenever something new may happen.
  */
 import type { Act } from './acts.ts';
-import { calm, type RunStep, type Step, type Story } from './story.ts';
+import { calm, type RunStep, type Step } from './steps.ts';
+import type { Story } from './story.ts';
 
 interface Regression {
   found: string;
@@ -42,6 +43,8 @@ export function told(people: Person[], steps: Step[], more: Partial<Story> = {})
     deletes: 'off',
     floor: 10,
     farewell: undefined,
+    optIns: 100,
+    release: undefined,
     letters: [],
     people,
     steps,

@@ -9,10 +9,14 @@ import {
   checkFiles,
   checkOuting,
   checkRecorded,
+  checkReleased,
   checkRequests,
   fallbackOf,
 } from './end-checkers.ts';
 import { createAbsences } from './absence.ts';
+import { createApprovals } from './approvals.ts';
+import { createErasures } from './erasures.ts';
+import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
 import type { Known, Outing } from './known.ts';
 import type { Reading } from './crm.ts';
 import { timeoutMs } from './faults.ts';
@@ -21,7 +25,9 @@ import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
-import { calm, isCrowd, stepsOf, type RunStep, type Step, type Story } from './story.ts';
+import { stepsOf } from './sequel.ts';
+import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
+import { isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
 import { createUnanswered } from './unanswered.ts';
 import { inWords } from './words.ts';
@@ -69,12 +75,25 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const unanswered = createUnanswered();
   const memories = createMemories(witness, fallbackOf(story));
   const absences = createAbsences();
+  const approvals = createApprovals();
+  const erasures = createErasures();
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
     story,
     world,
-    known: { story, clock, witness, memories, absences, unanswered, refusals, judge },
+    known: {
+      story,
+      clock,
+      witness,
+      memories,
+      absences,
+      approvals,
+      erasures,
+      unanswered,
+      refusals,
+      judge,
+    },
     unanswered,
     reached,
     path: join(folder, 'snapshot.sqlite'),
@@ -124,6 +143,10 @@ async function take(stage: Stage, step: Step): Promise<void> {
   } else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
   else if (step.is === 'jump') jump(stage, step.seconds, 'our clock jumps between runs');
   else if (step.is === 'loss') await lose(stage);
+  else if (step.is === 'approve') approve(stage, step.which);
+  else if (step.is === 'forget')
+    await forgetIn(stage, step, whomOf(step, stage.story.people.length));
+  else if (step.is === 'allow') await allowAgain(stage, whomOf(step, stage.story.people.length));
   else if (step.plans) await goDry(stage, step);
   else await go(stage, step);
 }
@@ -140,8 +163,20 @@ async function lose(stage: Stage): Promise<void> {
   stage.opened = 0;
   stage.keys.clear();
   known.absences.lose();
+  known.approvals.lose();
   known.memories.lose(world.clock.monotonic());
   reached.note('run', 'the snapshot is lost');
+}
+
+async function forgetIn(stage: Stage, step: Forgetting, key: string) {
+  const lived = await forgetOne(stage, step, key);
+  stage.requests += lived.counts.left;
+  stage.opened = openIn(readFiles(stage.path));
+  return lived;
+}
+
+function openIn({ sent, unknown }: Traces): number {
+  return sent.contact + sent.template + unknown;
 }
 
 /** One run, and what must hold after it. */
@@ -150,20 +185,34 @@ async function go(stage: Stage, step: RunStep): Promise<void> {
   const { judge } = known;
   stage.keys.add(step.key);
   const lived = await liveOn(stage, step);
-  const { summary, killed, outing, counts } = lived;
+  const { done: summary, killed, outing, counts } = lived;
   stage.runs += 1;
   checkOuting(outing, counts, known);
   if (counts.brakedAt !== undefined) reached.note('run', 'the platform refuses more than 40 %');
   const files = readFiles(path);
-  stage.opened = files.sent.contact + files.sent.template + files.unknown;
+  stage.opened = openIn(files);
   checkFiles(files, known, !killed && step);
   if (!killed) checkRequests({ ...counts, files, opened, step }, known);
   remember(stage, step, { ...lived, files });
   if (lived.strange) return giveUp(stage, step);
   if (!killed) judge('no run gives up', !summary && 'the run gave up');
-  if (summary && summary.contacts.held.delete > 0) reached.note('run', 'a guard holds who left');
+  noteGuards(stage, lived);
   const listed = (summary?.problems ?? []).map(({ kind, key, part }) => `${kind} ${key} ${part}`);
   for (const one of [...listed, ...files.problems]) stage.told.add(one);
+}
+
+function noteGuards({ known, reached }: Stage, { done: summary, outing }: Lived): void {
+  const { held } = summary?.contacts ?? { held: { delete: 0, opt_in: 0 } };
+  const isHolding = held.delete + held.opt_in > 0;
+  const befell = {
+    'a guard holds who left': held.delete > 0,
+    'a guard holds newcomers': held.opt_in > 0,
+    'an approval lets something pass': outing.approved.has('opt_in'),
+    'an approval lets somebody leave': outing.approved.has('delete'),
+    'somebody is held beside what is approved': isHolding && outing.approved.size > 0,
+    'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
+  };
+  for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
 }
 
 /** Its key is of another organization, for all it can prove: somebody has to begin anew. */
@@ -197,7 +246,7 @@ async function liveOn(stage: Stage, step: RunStep): Promise<Lived> {
 function remember(
   stage: Stage,
   step: RunStep,
-  { summary, killed, outing, files }: Lived & { files: Traces },
+  { done: summary, killed, outing, files }: Lived & { files: Traces },
 ): void {
   const { memories, absences } = stage.known;
   const { people, templates, startedAt, answered } = outing;
@@ -215,6 +264,10 @@ function remember(
   const isAll = step.mode === 'full' && step.only === undefined;
   if (!isAll || !summary || !isWhole(summary)) return;
   memories.conclude(people, { startedAt, endedAt: stage.world.clock.monotonic() });
+  stage.known.erasures.read(people);
+  checkReleased(outing, files, stage.known);
+  const ends = stage.known.approvals.concluded();
+  if (ends) stage.reached.note('run', 'an approval ends with a full run');
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */
@@ -236,7 +289,7 @@ function isWhole({ status, reasons, certificate }: Summary): boolean {
   return listed && reasons.length === 0 && status !== 'interrupted';
 }
 
-function ending({ summary, killed }: Lived): string {
+function ending({ done: summary, killed }: Lived): string {
   if (killed) return 'killed';
   if (!summary) return 'gave up';
   const { status, reasons, contacts, problems } = summary;
@@ -255,15 +308,18 @@ async function settle(stage: Stage): Promise<void> {
   stage.log('Nothing goes wrong any more.');
   const slow = isCrowd(story) || story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   stage.told.clear();
+  if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = slow ? 4 : 2; runs > 0; runs -= 1) {
     // What was refused is tried again at least once a day.
     await world.clock.advance(25 * hour);
+    // Or else it stays held.
+    if (story.chance % 2 > 0) approve(stage, 0);
     await go(stage, calm);
     if (stage.over) return;
   }
   // The platform tells its time in whole seconds: who came within the same one may come later.
   await world.clock.advance(2000);
-  const { summary, outing } = await goDry(stage, { ...calm, plans: true });
+  const { done: summary, outing } = await goDry(stage, { ...calm, plans: true });
   known.judge('no run gives up', !summary && 'nothing goes wrong, and it gives up');
   if (!summary) return;
   checkQuiet(summary, outing, known);
@@ -279,9 +335,23 @@ async function settle(stage: Stage): Promise<void> {
   const wrong = !isListed && 'nothing goes wrong, and the listing is not certified';
   known.judge('in the end the listing is certified', wrong);
   if (isEmpty(outing.people)) return;
-  const held = summary.contacts.held.delete > 0;
-  checkEnd(outing.people, known, { told: stage.told, held });
+  checkEnd(outing.people, known, {
+    told: stage.told,
+    files,
+    isLeaving: summary.contacts.held.delete > 0,
+  });
   checkRecorded(files, known);
+}
+
+/** What was stopped half-way is done again, and comes to its end. */
+async function forgetAgain(stage: Stage): Promise<void> {
+  for (const key of stage.known.erasures.unsettled()) {
+    stage.log(`${key} is forgotten.`);
+    const { done, strange } = await forgetIn(stage, forgetting(0), key);
+    const failed = done?.failure ?? (!done && !strange && 'it threw');
+    const wrong = failed !== false && `${key} cannot be forgotten: ${failed}`;
+    if (!strange) stage.known.judge('who was not wholly forgotten can be forgotten again', wrong);
+  }
 }
 
 /** An empty source is taken for a failed export: its kind is left out, and the run fails. */
@@ -295,7 +365,10 @@ function checkQuiet(
     ...(isEmpty(outing.templates) ? [] : Object.entries(templates.changes)),
   ];
   // A guard may hold them for as long as nobody approves.
-  const held = contacts.held.delete > 0 ? ['delete', 'opt_out'] : [];
+  const held = [
+    ...(contacts.held.delete > 0 ? ['delete', 'opt_out'] : []),
+    ...(contacts.held.opt_in > 0 ? ['create', 'opt_in'] : []),
+  ];
   const left = changes
     .filter(([op, n]) => n > 0 && op !== 'adopt' && !held.includes(op))
     .map(([op, n]) => `${n} ${op}`);

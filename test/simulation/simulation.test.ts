@@ -6,7 +6,8 @@ import { describe, expect, test, vi } from 'vitest';
 import { createProgress } from './progress.ts';
 import { nobody, regressions, told } from './regressions.ts';
 import { simulate } from './simulate.ts';
-import { calm, storyOf, type Story } from './story.ts';
+import { calm } from './steps.ts';
+import { storyOf, type Story } from './story.ts';
 import { beginning } from './words.ts';
 
 // Beside other tests on two cores.

@@ -3,13 +3,15 @@
  * fast-check can draw and shrink: the same story is the same world, whoever plays it.
  */
 import fc from 'fast-check';
-import { faultKinds } from '../../src/emulator/fault/kinds.ts';
 import { algorithms } from '../../src/emulator/limit/algorithms.ts';
 import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { letter } from '../sync/letters.ts';
 import { person } from '../sync/people.ts';
-import { act, allActs, who, type Act } from './acts.ts';
+import { act, allActs, who } from './acts.ts';
+import { pick } from './draw.ts';
 import { plots, type Plot } from './plots.ts';
+import { farewell, release } from './sequel.ts';
+import { calm, faults, forgetting, readings, step, type Step } from './steps.ts';
 
 /** Every quirk with every value it takes. */
 const variants = quirks.flatMap(({ name, values }) =>
@@ -50,6 +52,8 @@ const settings = {
   deletes: ['off', 'created', 'owned'],
   /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
   floor: [10, 10, 0],
+  /** How many are brought in in one run, once a first load has ended. */
+  optIns: [100, 100, 100, 100, 100, 100, 0, 1],
 } as const;
 const settingNames = [
   'algorithm',
@@ -62,87 +66,8 @@ const settingNames = [
   'absent',
   'deletes',
   'floor',
+  'optIns',
 ] as const;
-
-/** How the CRM is read: whole, as it was last time, with an error, or not at all. */
-const readings = [
-  'whole',
-  'unchanged',
-  'cut short, and it shows',
-  'cut short, and nothing shows it',
-  'empty',
-  'failing',
-] as const;
-
-/** Those of the emulator, and one that happens before anything has left. */
-const faults = [...faultKinds.map(({ name }) => name), 'no connection'];
-/** Most runs of so few people are short. */
-const nth = fc.oneof(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 40 }));
-const touch = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 200 }));
-
-/** By which a clock jumps. */
-const seconds = pick([-7200, -600, 90, 86_400]);
-
-const latency = fc.nat({ max: 1000 });
-
-/** A run of crm-mirror; what is counted is its requests, or its touches with the world outside. */
-const run = fc.record({
-  is: fc.constant('run'),
-  mode: fc.constantFrom('full' as const, 'full', 'fast'),
-  /** What the key may do. */
-  key: fc.oneof(
-    { weight: 20, arbitrary: fc.constant('everything' as const) },
-    { weight: 1, arbitrary: pick(['nothing', 'read']) },
-  ),
-  /** It is refused from the n-th request on, and accepted again in the next run. */
-  refused: sometimes(nth),
-  /** A plan: nothing is written. */
-  plans: fc.oneof(
-    { weight: 14, arbitrary: fc.constant(false) },
-    { weight: 1, arbitrary: fc.constant(true) },
-  ),
-  only: sometimes(pick(['contacts', 'templates'])),
-  reading: fc.oneof(
-    { weight: 3, arbitrary: fc.constant('whole' as const) },
-    { weight: 2, arbitrary: pick(readings) },
-  ),
-  /** What becomes of the n-th request. */
-  faults: fc.array(fc.record({ nth, fault: pick(faults) }), { maxLength: 10, size: '+1' }),
-  /** Other programs eat the budget before the n-th request. */
-  eaten: sometimes(nth),
-  /** What happens while the n-th request is under way. */
-  meanwhile: fc.array(fc.record({ nth, act }), { maxLength: 3 }),
-  /** The process is killed at its n-th touch. */
-  killed: sometimes(touch, 3),
-  /** It is asked to stop at its n-th touch. */
-  stopped: sometimes(touch),
-  /** A second process is started at the n-th touch. */
-  rival: sometimes(touch),
-  /** Seconds by which our clock jumps at the n-th touch. */
-  jump: sometimes(fc.record({ touch, seconds })),
-  /** Draws how long requests and answers travel; 0 = no time at all. */
-  latency,
-});
-export type RunStep = typeof run extends fc.Arbitrary<infer T> ? T : never;
-
-/** A run in which nothing goes wrong. */
-export const calm: RunStep = {
-  is: 'run',
-  mode: 'full',
-  key: 'everything',
-  refused: undefined,
-  plans: false,
-  only: undefined,
-  reading: 'whole',
-  faults: [],
-  eaten: undefined,
-  meanwhile: [],
-  killed: undefined,
-  stopped: undefined,
-  rival: undefined,
-  jump: undefined,
-  latency: 0,
-};
 
 /** All that a story may choose from, as what it comes to is counted. */
 export const choices = {
@@ -172,6 +97,18 @@ export const choices = {
     'without latency',
     'somebody is deleted',
     'a guard holds who left',
+    'a guard holds newcomers',
+    'something is approved',
+    'an approval lets something pass',
+    'an approval lets somebody leave',
+    'somebody is held beside what is approved',
+    'an approval ends with a full run',
+    'an approval grows old',
+    'somebody is forgotten',
+    'somebody is forgotten who is on the platform',
+    'somebody is not wholly forgotten',
+    'killed while somebody is forgotten',
+    'who was forgotten is allowed again',
     'its key is not proven',
   ],
   settings: settingNames.flatMap((name) => {
@@ -184,26 +121,13 @@ export function settingsOf(one: Story): string[] {
   return settingNames.map((name) => `${name} ${one[name]}`);
 }
 
-/** Between runs. */
-const pause = fc.record({ is: fc.constant('pause'), minutes: pick([1, 20, 130, 1560]) });
-const jump = fc.record({ is: fc.constant('jump'), seconds });
-/** The snapshot is deleted, or was on a disk that broke. */
-const loss = fc.record({ is: fc.constant('loss') });
-export type Step =
-  | RunStep
-  | { is: 'act'; act: Act }
-  | (typeof pause | typeof jump | typeof loss extends fc.Arbitrary<infer T> ? T : never);
-
 /** A plot about somebody, each line of it followed by a run in which mostly nothing goes wrong. */
 const plot = fc
   .record({
     who,
     lines: fc.constantFrom<Plot>(...plots),
     runs: fc.array(
-      fc.oneof(
-        { weight: 5, arbitrary: latency.map((drawn): RunStep => ({ ...calm, latency: drawn })) },
-        { weight: 1, arbitrary: run },
-      ),
+      fc.oneof({ weight: 5, arbitrary: step.calm }, { weight: 1, arbitrary: step.run }),
       { minLength: 4, maxLength: 4 },
     ),
   })
@@ -219,55 +143,28 @@ const plot = fc
 
 function stepsFor(one: Plot[number][number], whom: number): Step[] {
   if (one === 'key') return [];
-  return [one === 'loss' ? { is: 'loss' } : { is: 'act', act: { ...one, who: whom } }];
+  if (one === 'loss') return [{ is: 'loss' }];
+  if (one === 'forget') return [forgetting(whom)];
+  if (one === 'allow') return [{ is: 'allow', who: whom, moved: false }];
+  return [{ is: 'act', act: { ...one, who: whom } }];
 }
 
 const steps = fc
   .array(
     fc.oneof(
-      { weight: 30, arbitrary: run.map((one): Step[] => [one]) },
+      { weight: 30, arbitrary: step.run.map((one): Step[] => [one]) },
       { weight: 30, arbitrary: act.map((one): Step[] => [{ is: 'act', act: one }]) },
-      { weight: 7, arbitrary: pause.map((one): Step[] => [one]) },
-      { weight: 2, arbitrary: jump.map((one): Step[] => [one]) },
-      { weight: 1, arbitrary: loss.map((one): Step[] => [one]) },
+      { weight: 7, arbitrary: step.pause.map((one): Step[] => [one]) },
+      { weight: 2, arbitrary: step.jump.map((one): Step[] => [one]) },
+      { weight: 1, arbitrary: step.loss.map((one): Step[] => [one]) },
+      { weight: 3, arbitrary: step.approve.map((one): Step[] => [one]) },
+      { weight: 2, arbitrary: step.forget.map((one): Step[] => [one]) },
+      { weight: 2, arbitrary: step.allow.map((one): Step[] => [one]) },
       { weight: 5, arbitrary: plot },
     ),
     { minLength: 1, maxLength: 12, size: '+1' },
   )
   .map((all) => all.flat());
-
-/** In the end some leave the CRM, and it is read twice, a day apart: seldom by chance. */
-const farewell = fc.record({
-  who: fc.uniqueArray(fc.nat({ max: 6 }), { minLength: 1, maxLength: 3 }),
-  does: pick(['is removed', 'is removed', 'is flagged as deleted']),
-  /** Somebody else, so that the second reading is another. */
-  other: fc.nat(),
-  run,
-});
-
-/** All that happens in a story. */
-export function stepsOf({ steps: own, people, farewell: parting }: Story): Step[] {
-  if (!parting) return own;
-  const { who: whom, does, other, run: last } = parting;
-  const stays = other % people.length;
-  const leaving = [...new Set(whom.map((one) => one % people.length))].filter((at) => at !== stays);
-  const act = (one: number, what: CrmAct): Step => {
-    return { is: 'act', act: { in: 'crm', who: one, does: what } };
-  };
-  return [
-    ...own,
-    act(stays, 'is new'),
-    ...leaving.flatMap((one) => [act(one, 'is new'), act(one, 'wants the newsletter')]),
-    calm,
-    ...leaving.map((one) => act(one, does)),
-    calm,
-    { is: 'pause', minutes: 1560 },
-    act(stays, 'states a new will'),
-    { ...last, mode: 'full', reading: 'whole' },
-  ];
-}
-
-type CrmAct = Extract<Act, { in: 'crm' }>['does'];
 
 type Person = ReturnType<typeof personRefused> extends fc.Arbitrary<infer T> ? T : never;
 
@@ -324,17 +221,10 @@ export const story = fc.record({
   deletes: pick(settings.deletes),
   floor: pick(settings.floor),
   farewell: fc.option(farewell, { freq: 2, nil: undefined }),
+  optIns: pick(settings.optIns),
+  release: fc.option(release, { freq: 9, nil: undefined }),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
-
-/** In one of `weight + 10` times `weight`; else undefined. */
-function sometimes<T>(arbitrary: fc.Arbitrary<T>, weight = 1): fc.Arbitrary<T | undefined> {
-  return fc.oneof({ weight: 10, arbitrary: fc.constant(undefined) }, { weight, arbitrary });
-}
-
-function pick<const T>(values: readonly T[]): fc.Arbitrary<T> {
-  return fc.constantFrom(...values);
-}
 
 export function isCrowd({ people }: Pick<Story, 'people'>): boolean {
   return people.length > 7;

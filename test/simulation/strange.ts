@@ -4,7 +4,7 @@
  * is left, and nowhere else. Somebody would have to begin anew then; the story ends.
  */
 import Database from 'better-sqlite3';
-import type { RunStep } from './story.ts';
+import type { RunStep } from './steps.ts';
 import type { Witness } from './witness.ts';
 
 /** Why it may not refuse; undefined = it has to. */

@@ -1,16 +1,21 @@
 /** A story in plain words, for whoever has to find out what went wrong. */
 import { addressOf } from '../sync/people.ts';
 import type { Act } from './acts.ts';
-import type { RunStep, Step, Story } from './story.ts';
+import { whomOf } from './errands.ts';
+import type { RunStep, Step } from './steps.ts';
+import type { Story } from './story.ts';
+
+type Errand = Extract<Step, { is: 'approve' | 'forget' | 'allow' }>;
 
 /** How the world was before anything happened. */
 export function beginning(story: Story): string[] {
   const { quirks, algorithm, limit, platformAhead } = story;
   const policy = `missing: ${story.missing}, resubscribe: ${story.resubscribe}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
   const leaving = `absent: ${story.absent}, deletes: ${story.deletes}, at most ${story.floor} a run`;
+  const coming = story.optIns < 100 ? `, at most ${story.optIns} brought in` : '';
   const ahead = platformAhead === 0 ? '' : `, its clock ${platformAhead} hours ahead of ours`;
   return [
-    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}, ${leaving}.`,
+    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}, ${leaving}${coming}.`,
     ...story.people.map((_, at) => `  ${person(story, at)}`),
     ...story.letters.map(
       ({ crm, platform }, at) =>
@@ -44,7 +49,17 @@ export function inWords(step: Step, story: Pick<Story, 'people'>): string {
   if (step.is === 'pause') return `${step.minutes} minutes pass.`;
   if (step.is === 'jump') return `Our clock jumps by ${step.seconds} s.`;
   if (step.is === 'loss') return 'The snapshot is lost.';
+  if (step.is !== 'run') return errandInWords(step, story);
   return runInWords(step, story);
+}
+
+function errandInWords(step: Errand, { people }: Pick<Story, 'people'>): string {
+  if (step.is === 'approve')
+    return step.which === 0 ? 'What is held is approved.' : 'What was held before is approved.';
+  const whom = whomOf(step, people.length);
+  if (step.is === 'allow') return `${whom} is allowed again.`;
+  const { faults, killed, stopped, latency } = step;
+  return `${[`${whom} is forgotten`, ...metInWords({ faults, killed, stopped, latency })].join('; ')}.`;
 }
 
 function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'people'>): string {
@@ -73,17 +88,25 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     key,
   } = step;
   const more = [
-    ...faults.map(({ nth, fault }) => `request ${nth} meets ${fault}`),
+    ...metInWords({ faults, killed, stopped, latency }),
     ...meanwhile.map(({ nth, act }) => `during request ${nth}: ${actInWords(act, story)}`),
     eaten !== undefined && `others eat the budget before request ${eaten}`,
     rival !== undefined && `a second process starts at touch ${rival}`,
     jump && `our clock jumps by ${jump.seconds} s at touch ${jump.touch}`,
-    stopped !== undefined && `asked to stop at touch ${stopped}`,
-    killed !== undefined && `killed at touch ${killed}`,
     refused !== undefined && `the key is refused from request ${refused} on`,
     key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
-    latency === 0 && 'without latency',
   ].filter((text) => text !== false && text !== undefined);
   const what = `${plans ? 'plan' : 'run'}${only === undefined ? '' : ` of ${only} only`}`;
   return `${[`A ${mode} ${what}; the CRM is read ${reading}`, ...more].join('; ')}.`;
+}
+
+/** What a process of any kind may meet. */
+function metInWords(met: Pick<RunStep, 'faults' | 'killed' | 'stopped' | 'latency'>): string[] {
+  const { faults, killed, stopped, latency } = met;
+  return [
+    ...faults.map(({ nth, fault }) => `request ${nth} meets ${fault}`),
+    ...(stopped === undefined ? [] : [`asked to stop at touch ${stopped}`]),
+    ...(killed === undefined ? [] : [`killed at touch ${killed}`]),
+    ...(latency === 0 ? ['without latency'] : []),
+  ];
 }

@@ -108,7 +108,7 @@ function possibly(work: () => void): void {
   }
 }
 
-const movedOf = (address: string): string => `new-${address}`;
+export const movedOf = (address: string): string => `new-${address}`;
 const other = (address: string): string =>
   address.startsWith('new-') ? address.slice('new-'.length) : movedOf(address);
 

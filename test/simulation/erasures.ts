@@ -1,0 +1,52 @@
+/** Who was forgotten, and under which ids the CRM had them: told apart from the ledger. */
+import { keyIn, type Reading } from './crm.ts';
+
+export interface Erasures {
+  /** Somebody is about to be forgotten: until that is certified, nothing is certain. */
+  begin(key: string): void;
+  /** The ledger has it, as it was answered; `ids`: under which the snapshot knew them. */
+  enter(key: string, entry: Pick<Erasure, 'at' | 'certified'> & { ids: Iterable<string> }): void;
+  allow(key: string): void;
+  /** A whole run has read the CRM: whatever has the address is of the forgotten. */
+  read(reading: Reading): void;
+  /** What forbids bringing this address in, by itself or by an id that it shares. */
+  against(key: string, reading: Reading): Erasure[];
+  /** Who is forgotten in part, for all that is known. */
+  unsettled(): ReadonlySet<string>;
+}
+
+interface Erasure {
+  key: string;
+  /** By the clock that never jumps. */
+  at: number;
+  certified: boolean;
+  ids: Set<string>;
+}
+
+export function createErasures(): Erasures {
+  const standing = new Map<string, Erasure>();
+  const unsettled = new Set<string>();
+  return {
+    begin: (key) => void unsettled.add(key),
+    enter(key, { at, certified, ids }) {
+      const before = standing.get(key);
+      const all = new Set([...(before?.ids ?? []), ...ids]);
+      standing.set(key, { key, at, certified, ids: all });
+      if (certified) unsettled.delete(key);
+    },
+    allow: (key) => void standing.delete(key),
+    read({ records }) {
+      for (const record of records) {
+        standing.get(keyIn(record) ?? '')?.ids.add(String(record['id']));
+      }
+    },
+    against(key, { records }) {
+      const own = records.filter((record) => keyIn(record) === key);
+      const ids = own.map(({ id }) => String(id));
+      return [...standing.values()].filter(
+        (one) => one.key === key || ids.some((id) => one.ids.has(id)),
+      );
+    },
+    unsettled: () => new Set(unsettled),
+  };
+}

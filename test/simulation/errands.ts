@@ -1,0 +1,123 @@
+/** What a person does at the command line between runs: approves, forgets, allows again. */
+import { existsSync, readFileSync } from 'node:fs';
+import { allow } from '../../src/sync/allow.ts';
+import { forget, type Certificate } from '../../src/sync/forget.ts';
+import type { Mirror } from '../../src/sync/mirror.ts';
+import { addressOf } from '../sync/people.ts';
+import { checkOuting } from './end-checkers.ts';
+import { contentOf, readFiles } from './files.ts';
+import { close, lead, open, type Ground, type Lived } from './process.ts';
+import { calm, type Forgetting } from './steps.ts';
+import { movedOf } from './world.ts';
+
+/** Whom an errand is about. */
+interface Whom {
+  who: number;
+  moved: boolean;
+}
+
+export function whomOf({ who, moved }: Whom, count: number): string {
+  const address = addressOf(who % Math.max(1, count));
+  return moved ? movedOf(address) : address;
+}
+
+/** The newest of what is held, or what was held before that. */
+export function approve(ground: Ground, which: number): void {
+  const { path, world, known, aheadMs, reached } = ground;
+  if (!existsSync(path)) return;
+  const opened = open(ground);
+  try {
+    const held = readFiles(path).held.toReversed();
+    const plans = [...new Set(held.map(({ plan }) => plan))];
+    const plan = plans[which] ?? plans[0];
+    if (plan === undefined) return;
+    const { snapshot } = opened;
+    const at = world.clock.now() + aheadMs;
+    snapshot.transaction(() => snapshot.held.approve(plan, at));
+    const shown = held.filter((one) => one.plan === plan);
+    known.approvals.approve(plan, at, shown);
+    ground.log(`         approved: ${plan}`);
+    reached.note('run', 'something is approved');
+  } finally {
+    close(ground, { ...opened, killed: false });
+  }
+}
+
+/** Answers what the process has left, and whether it was refused for a key that is not proven. */
+export async function forgetOne(
+  ground: Ground,
+  step: Forgetting,
+  key: string,
+): Promise<Lived<Certificate>> {
+  const { world, known, reached } = ground;
+  const { faults, killed, stopped, latency } = step;
+  await world.clock.advance(1000);
+  const isThere = known.witness.present(key).length > 0;
+  known.erasures.begin(key);
+  const lived = await lead(
+    ground,
+    { ...calm, faults, killed, stopped, latency },
+    {
+      forgets: key,
+      work: (mirror, { stop: signal, abort }) =>
+        forget(mirror, { kind: peopleOf(mirror), key }, { signal, abort }),
+    },
+  );
+  const [first] = ground.found;
+  if (first) throw first;
+  checkOuting(lived.outing, lived.counts, known);
+  if (lived.killed) reached.note('run', 'killed while somebody is forgotten');
+  const { done } = lived;
+  ground.log(`         ${done ? (done.failure ?? 'forgotten') : 'not to its end'}`);
+  if (!done) return lived;
+  const certified = done.failure === undefined;
+  const ids = known.memories.idsOf(key);
+  known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids });
+  if (certified) conclude(ground, key);
+  else reached.note('run', 'somebody is not wholly forgotten');
+  if (certified && isThere) reached.note('run', 'somebody is forgotten who is on the platform');
+  return lived;
+}
+
+function conclude({ path, known, reached }: Ground, key: string): void {
+  const { memories, witness, judge } = known;
+  reached.note('run', 'somebody is forgotten');
+  memories.forget(key);
+  const there = witness.present(key).length > 0 && `${key} was forgotten, and is on the platform`;
+  judge('who was forgotten is not on the platform', there);
+  const trace = isTraceIn(path, key) && `${key} was forgotten, and stands in the snapshot`;
+  judge('who was forgotten leaves no trace in the snapshot', trace);
+}
+
+/** In its rows, or in what is left of rows in its files. */
+function isTraceIn(path: string, key: string): boolean {
+  const text = key.replaceAll('.', String.raw`\.`);
+  const inRows = new RegExp(`(?<![\\w.-])${text}(?![\\w.-])`);
+  // The fields of a row stand there without anything between them.
+  const inFile = new RegExp(`(?<!new-)${text}`);
+  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
+  return (
+    inRows.test(contentOf(path) ?? '') ||
+    files.some((file) => inFile.test(readFileSync(file, 'latin1')))
+  );
+}
+
+export async function allowAgain(ground: Ground, key: string): Promise<void> {
+  const { world, known, reached } = ground;
+  await world.clock.advance(1000);
+  const { done } = await lead(ground, calm, {
+    forgets: key,
+    work: (mirror) =>
+      Promise.resolve(allow(mirror, { kind: peopleOf(mirror), key }, 'she asked for it')),
+  });
+  if (done?.taken.some(({ cause }) => cause === 'erasure'))
+    reached.note('run', 'who was forgotten is allowed again');
+  known.erasures.allow(key);
+  known.memories.allow(key);
+}
+
+function peopleOf({ parts }: Mirror) {
+  const kind = parts.find((part) => part.kind.name === 'contact')?.kind;
+  if (!kind) throw new Error('a mirror of people has them');
+  return kind;
+}
