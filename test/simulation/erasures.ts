@@ -1,5 +1,6 @@
 /** Who was forgotten, and under which ids the CRM had them: told apart from the ledger. */
-import { keyIn, type Reading } from './crm.ts';
+import { channels } from '../sync/mirror.ts';
+import { keyIn, wishFor, type Reading } from './crm.ts';
 
 export interface Erasures {
   /** Somebody is about to be forgotten: until that is certified, nothing is certain. */
@@ -7,7 +8,7 @@ export interface Erasures {
   /** The ledger has it, as it was answered; `ids`: under which the snapshot knew them. */
   enter(key: string, entry: Pick<Erasure, 'at' | 'certified'> & { ids: Iterable<string> }): void;
   allow(key: string): void;
-  /** A whole run has read the CRM: whatever has the address is of the forgotten. */
+  /** A whole run has read the CRM: what wants the address in is of the forgotten. */
   read(reading: Reading): void;
   /** What forbids bringing this address in, by itself or by an id that it shares. */
   against(key: string, reading: Reading): Erasure[];
@@ -35,9 +36,12 @@ export function createErasures(): Erasures {
       if (certified) unsettled.delete(key);
     },
     allow: (key) => void standing.delete(key),
-    read({ records }) {
-      for (const record of records) {
-        standing.get(keyIn(record) ?? '')?.ids.add(String(record['id']));
+    read(reading) {
+      for (const record of reading.records) {
+        const erasure = standing.get(keyIn(record) ?? '');
+        if (!erasure) continue;
+        const wishes = channels.map((channel) => wishFor(reading, erasure.key, channel));
+        if (wishes.includes('opt_in')) erasure.ids.add(String(record['id']));
       }
     },
     against(key, { records }) {

@@ -6,8 +6,8 @@ import { rules } from './rules.ts';
 import { choices, settingsOf } from './story.ts';
 
 /**
- * Every row with what it does. Not among them: 0, since no combination is without a row; 21 and 24,
- * since no channel is replaced and nobody forgotten.
+ * Every row with what it does. Not among them: 0, since no combination is without a row; 21, since
+ * no channel is replaced.
  */
 const rows = [
   '1 nothing',
@@ -35,6 +35,7 @@ const rows = [
   '20 conflict',
   '22 opt_out',
   '23 conflict',
+  '24 conflict',
   '25 conflict',
 ];
 
