@@ -93,7 +93,56 @@ export const broken: readonly Broken[] = [
       return { ...mirror, guards: { delete: none, opt_in: none } };
     },
   },
+  {
+    rule: 'an approval lets pass what it showed, and no more of the class',
+    foundBy: 1,
+    breaks: (mirror) =>
+      withGuarding(mirror, ({ approve, exempt }) => ({
+        approve(approval) {
+          approve(approval);
+          exempt('delete');
+          exempt('opt_in');
+        },
+      })),
+  },
+  {
+    rule: 'what was approved passes once',
+    foundBy: 1,
+    breaks: (mirror) =>
+      withGuarding(mirror, ({ approve }) => ({
+        // Nothing was ever sent after that.
+        approve: ({ plan }) => approve({ plan, at: Number.MAX_SAFE_INTEGER }),
+      })),
+  },
+  {
+    rule: 'an approval ends',
+    foundBy: 1,
+    breaks: (mirror) => withHeld(mirror, { end: () => undefined }),
+  },
+  {
+    rule: 'who was forgotten is not brought back',
+    foundBy: 1,
+    breaks: ({ ledger, ...mirror }) => ({
+      ...mirror,
+      ledger: {
+        ...ledger,
+        concerning: (who) => ledger.concerning(who).filter(({ cause }) => cause !== 'erasure'),
+      },
+    }),
+  },
 ];
+
+type Guarding = Mirror['snapshot']['guarding'];
+
+function withGuarding(mirror: Mirror, changes: (guarding: Guarding) => Partial<Guarding>): Mirror {
+  const { guarding: own } = mirror.snapshot;
+  return { ...mirror, snapshot: { ...mirror.snapshot, guarding: { ...own, ...changes(own) } } };
+}
+
+function withHeld(mirror: Mirror, changed: Partial<Mirror['snapshot']['held']>): Mirror {
+  const held = { ...mirror.snapshot.held, ...changed };
+  return { ...mirror, snapshot: { ...mirror.snapshot, held } };
+}
 
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {
   const absences = { ...mirror.snapshot.absences, ...changed };

@@ -74,7 +74,9 @@ export function checkReleased(
     one.target === other.target;
   const isOpen = ({ key, op, part }: Shown): boolean => {
     const enrolment = `${key} ${part} ${op === 'opt_out' ? op : 'opt_in'}`;
-    return !refusals.has(enrolment) && !unanswered.has(enrolment);
+    // What builds on a creation that was refused waits with it.
+    const asked = [enrolment, ...channels.map((channel) => `${key} ${channel} opt_in`)];
+    return asked.every((one) => !refusals.has(one)) && !unanswered.has(enrolment);
   };
   for (const { plan, shown, used } of approvals) {
     const due = shown.filter((one) => !used.has(one) && isOpen(one));

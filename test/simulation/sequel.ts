@@ -22,8 +22,8 @@ export const farewell = fc.record({
 export const release = fc.record({
   who: some,
   other: fc.nat(),
-  /** Wanted by the next run, or again when it was done once, or when the approval is too old. */
-  how: pick(['at once', 'at once', 'again', 'late']),
+  /** Wanted by the next run, or again when it was done, when the approval has ended or is too old. */
+  how: pick(['at once', 'again', 'ended', 'late']),
   run: step.run,
 });
 
@@ -67,25 +67,33 @@ function farewellOf(story: Story): Step[] {
 function releaseOf(story: Story): Step[] {
   const { release: one, optIns, floor } = story;
   if (!one) return [];
+  const { how, run } = one;
   const { stays, others } = castOf(one, story);
+  const last: Step = { ...run, reading: 'whole' };
+  const late = how === 'late' ? [eightDays] : [];
   if (optIns < 100) {
-    const comes = (who: number): Step[] => [
-      act(who, 'is new'),
-      act(who, 'wants the newsletter'),
-      act(who, 'moves to a new address'),
-    ];
-    const brought = others.length > 0 ? others : [stays];
-    const wanted = [...brought.flatMap(comes), calm, approve];
-    return [calm, ...wanted, ...(others.length > 0 ? comes(stays) : []), ...endOf(one, brought)];
+    const whom = others.length > 0 ? others : [stays];
+    if (how === 'again') return againOf(whom);
+    const comes = [...whom.flatMap(moves), calm, approve];
+    if (how === 'ended') return [calm, ...comes, ...forbid(whom), calm, ...want(whom), fast];
+    return [calm, ...comes, ...(others.length > 0 ? moves(stays) : []), ...late, last];
   }
   if (floor > 0 || !story.farewell) return [];
-  const late = one.how === 'late' ? [eightDays] : [];
-  return [approve, act(stays, 'is flagged as deleted'), ...late, { ...one.run, reading: 'whole' }];
+  return [approve, act(stays, 'is flagged as deleted'), ...late, last];
 }
 
-function endOf({ how, run }: NonNullable<Story['release']>, whom: readonly number[]): Step[] {
-  if (how === 'late') return [eightDays, calm];
-  if (how === 'at once') return [{ ...run, reading: 'whole' }];
-  const all = (does: CrmAct): Step[] => whom.map((one) => act(one, does));
-  return [fast, ...all('forbids the newsletter'), fast, ...all('wants the newsletter'), fast];
+const forbid = (whom: readonly number[]) => whom.map((one) => act(one, 'forbids the newsletter'));
+const want = (whom: readonly number[]) => whom.map((one) => act(one, 'wants the newsletter'));
+
+/** Somebody is to be made under a new address. */
+function moves(who: number): Step[] {
+  return [act(who, 'is new'), ...want([who]), act(who, 'moves to a new address')];
+}
+
+/** Whoever is in is opted out and back in, which is approved, and the same again. */
+function againOf(whom: readonly number[]): Step[] {
+  return [
+    ...[calm, ...forbid(whom), calm, ...want(whom), calm, approve, fast],
+    ...[...forbid(whom), fast, ...want(whom), fast],
+  ];
 }

@@ -53,7 +53,7 @@ const settings = {
   /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
   floor: [10, 10, 0],
   /** How many are brought in in one run, once a first load has ended. */
-  optIns: [100, 100, 100, 100, 100, 100, 0, 1],
+  optIns: [100, 100, 100, 100, 0, 1],
 } as const;
 const settingNames = [
   'algorithm',
