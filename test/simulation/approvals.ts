@@ -85,12 +85,12 @@ export function createApprovals(): Approvals {
 export function passes(
   change: Passing,
   { run, approvals }: { run: object; approvals: readonly Approval[] },
-  unanswered: Pick<Unanswered, 'has'>,
+  unanswered: Pick<Unanswered, 'hadBefore'>,
 ): boolean {
   for (const { shown, used } of approvals) {
     for (const one of shown.filter((other) => isSame(other, change))) {
       const by = used.get(one) ?? run;
-      if (by !== run && !unanswered.has(`${one.key} ${one.part} ${change.op}`)) continue;
+      if (by !== run && !unanswered.hadBefore(`${one.key} ${one.part} ${change.op}`)) continue;
       if (change.done) used.set(one, run);
       return true;
     }

@@ -63,7 +63,7 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   erasures: Erasures;
-  unanswered: Pick<Unanswered, 'has'>;
+  unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Enrolments (address, channel, subscription) that the platform has refused. */
   refusals: Set<string>;
   judge: Judge;

@@ -15,7 +15,7 @@ const platform = (does: PlatformAct) => ({ in: 'platform', does }) as const;
 const template = (does: TemplateAct) => ({ in: 'templates', does }) as const;
 
 /** Whoever it is, in the end the newsletter reaches her, and the CRM wants that. */
-const member = [
+export const member = [
   crm('is new'),
   crm('is flagged no longer'),
   crm('wants mail again'),

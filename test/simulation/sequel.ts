@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import type { Act } from './acts.ts';
 import { pick } from './draw.ts';
+import { member } from './plots.ts';
 import { calm, step, type Step } from './steps.ts';
 import type { Story } from './story.ts';
 
@@ -90,9 +91,11 @@ function moves(who: number): Step[] {
   return [act(who, 'is new'), ...want([who]), act(who, 'moves to a new address')];
 }
 
-/** Whoever is in is opted out and back in, which is approved, and the same again. */
+/** They are in, are opted out and back in, which is approved, and the same again. */
 function againOf(whom: readonly number[]): Step[] {
+  const joins = (who: number): Step[] => member.map((one) => ({ is: 'act', act: { ...one, who } }));
   return [
+    ...whom.flatMap(joins),
     ...[calm, ...forbid(whom), calm, ...want(whom), calm, approve, fast],
     ...[...forbid(whom), fast, ...want(whom), fast],
   ];

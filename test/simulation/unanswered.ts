@@ -15,12 +15,17 @@ export interface Unanswered {
   leave(request: Request, enrols: string | undefined, judge: Judge): (answer: Answer) => void;
   /** Whether this enrolment may have been done. */
   has(enrolment: string): boolean;
+  /** The same of one before this, which is under way. */
+  hadBefore(enrolment: string): boolean;
   /** It was answered, and nobody lived to write that down. */
   add(enrolment: string): void;
 }
 
 export function createUnanswered(): Unanswered {
-  const enrolments = new Set<string>();
+  /** How many of each. */
+  const enrolments = new Map<string, number>();
+  const count = (enrolment: string): void =>
+    void enrolments.set(enrolment, (enrolments.get(enrolment) ?? 0) + 1);
   /** What would be made, and the how-manieth request it was. */
   const makings = new Map<string, number>();
   let order = 0;
@@ -54,14 +59,15 @@ export function createUnanswered(): Unanswered {
       if (enrols === undefined) return settle;
       // What an earlier one has done, no answer to this one can tell.
       const isFirst = !enrolments.has(enrols);
-      enrolments.add(enrols);
+      count(enrols);
       return (answer) => {
         settle(answer);
         if (isFirst && answer.status < 500 && isReadable(answer)) enrolments.delete(enrols);
       };
     },
     has: (enrolment) => enrolments.has(enrolment),
-    add: (enrolment) => void enrolments.add(enrolment),
+    hadBefore: (enrolment) => (enrolments.get(enrolment) ?? 0) > 1,
+    add: count,
   };
 }
 
