@@ -76,7 +76,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'one reading makes nobody absent',
-    foundBy: 1,
+    foundBy: 3,
     breaks: (mirror) =>
       withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
   },
@@ -87,7 +87,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'guards hold what befalls too many',
-    foundBy: 4,
+    foundBy: 1,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
       return { ...mirror, guards: { delete: none, opt_in: none } };

@@ -96,7 +96,16 @@ function againOf(whom: readonly number[]): Step[] {
   const joins = (who: number): Step[] => member.map((one) => ({ is: 'act', act: { ...one, who } }));
   return [
     ...whom.flatMap(joins),
-    ...[calm, ...forbid(whom), calm, ...want(whom), calm, approve, fast],
-    ...[...forbid(whom), fast, ...want(whom), fast],
+    calm,
+    ...forbid(whom),
+    calm,
+    ...want(whom),
+    calm,
+    approve,
+    fast,
+    ...forbid(whom),
+    fast,
+    ...want(whom),
+    fast,
   ];
 }
