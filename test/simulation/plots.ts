@@ -25,8 +25,8 @@ export const member = [
 ];
 
 /**
- * loss: the snapshot is lost. key: the run after the line is called with another key. forget, allow:
- * under the address she has in the beginning.
+ * loss: the snapshot is lost. key: the run after the line is called with another key.
+ * forget, allow: under the address she has in the beginning.
  */
 type Beside = 'loss' | 'key' | 'forget' | 'allow';
 

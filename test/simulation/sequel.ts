@@ -23,7 +23,7 @@ export const farewell = fc.record({
 export const release = fc.record({
   who: some,
   other: fc.nat(),
-  /** Wanted by the next run, or again when it was done, when the approval has ended or is too old. */
+  /** Wanted by the next run, again when it was done, or when the approval has ended, or is old. */
   how: pick(['at once', 'again', 'ended', 'late']),
   run: step.run,
 });
