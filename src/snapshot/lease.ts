@@ -13,8 +13,8 @@ const glanceMs = 200;
 
 /**
  * Takes the lease of the snapshot at `path`; throws Busy while another process holds it, having
- * waited for `waitMs`. It is a lock of the operating system on a file beside the snapshot, so a dead
- * holder's ends with it. What such a lock cannot cover, the fencing token does: raise it next
+ * waited for `waitMs`. It is a lock of the operating system on a file beside the snapshot, so a
+ * dead holder's ends with it. What such a lock cannot cover, the fencing token does: raise it next
  * (`Snapshot.fence`).
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
