@@ -14,6 +14,11 @@ export interface Recorded {
   originsOf(kind: KindName, key: Key): string[];
   /** The rows after the key `after`, in the order of their keys. */
   next(kind: KindName, after: Key, count: number): RecordedRow[];
+  /**
+   * Other keys under which the same is, or was, known: by an id of the source, or by the platform's
+   * (of contacts). Looks through all.
+   */
+  namesakes(kind: KindName, key: Key): Key[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
@@ -86,6 +91,7 @@ export function recordedIn(db: Statements): Recorded {
   );
   return {
     ...rangesIn(db),
+    ...namesakesIn(db),
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofOrigins: (kind, ids, notKey) =>
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
@@ -100,6 +106,20 @@ export function recordedIn(db: Statements): Recorded {
     count: (kind) => count.get(kind)?.n ?? 0,
     isEmpty: () => any.get() === undefined,
   };
+}
+
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes'> {
+  const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
+    `select key from origin where kind = @kind and key <> @key and id in (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key)
+     union
+     select r.key from recorded r, json_each(r.body, '$.contacts') c
+     where r.kind = @kind and r.key <> @key and c.value ->> 'id' in (
+       select c.value ->> 'id' from recorded r, json_each(r.body, '$.contacts') c
+       where r.kind = @kind and r.key = @key)
+     order by key`,
+  );
+  return { namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key) };
 }
 
 /** Which of the recorded rows a run has to look through. */

@@ -1,4 +1,4 @@
-/** The table of moved.ts where policy deletes: when an old address is deleted, and when only left. */
+/** The table of moved.ts where policy deletes: when an old address is deleted. */
 import { describe, expect, test } from 'vitest';
 import { beyond } from '../../src/kind/contact/conflict.ts';
 import { explainPerson } from '../../src/kind/contact/explain.ts';
