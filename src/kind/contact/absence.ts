@@ -46,11 +46,14 @@ function isLongEnough(
 /**
  * Whether policy has somebody deleted whose time has come, in a run that may. The ledger remembers.
  */
-export function mayDelete(states: States, { deletes }: AbsenceRules): boolean {
-  const ownership = states.recorded?.ownership;
+export function mayDelete(states: States, rules: AbsenceRules): boolean {
+  return isDeleted(states.recorded, rules) && states.mayDelete && states.certified;
+}
+
+/** Whether policy deletes whom we have so, rather than opt them out. */
+export function isDeleted(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
-  if (deletes === 'off' || !ownership || !allowed.includes(ownership)) return false;
-  return states.mayDelete && states.certified;
+  return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
 }
 
 /** The contact that is recorded as ours: nothing is done to another one of somebody who left. */
