@@ -204,6 +204,27 @@ describe('what is carried from the old address outlives it', () => {
   });
 });
 
+test('who left a channel that another one replaces stays out of that one, too', async () => {
+  const replaces = { ch_news: 'ch_old' };
+  const platform = {
+    channels: ['ch_news', 'ch_product', 'ch_old'].map((id) => ({ id, name: id })),
+  };
+  const before = (stage: Stage) => {
+    stage.emulator.seed.contact({ email: OLD, channels: { ch_old: 'opt_out' } });
+    stage.emulator.seed.contact({ email: NEW });
+    stage.people.push({ id: '1', email: OLD });
+  };
+  const wishes = { ch_news: '', ch_product: '' };
+  const rules = { deletes: 'owned', replaces } as const;
+  const stage = await moved(wishes, { policy: rules, platform, before });
+  await stage.sync();
+  await stage.sync();
+  expect(sent(stage)).toEqual([`delete ${OLD}`]);
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(sent(stage)).toEqual([]);
+});
+
 test('back to the old address: it is made anew, and the new one deleted', async () => {
   const stage = await moved({}, { policy });
   await stage.sync();

@@ -186,12 +186,17 @@ function withoutConclusion(verdict: Verdict): Verdict {
   return isBold ? { ...verdict, do: 'nothing' } : verdict;
 }
 
-/** Whom the ledger names is not brought in. */
+/** Whom the ledger names is not brought in: not in what took over from a channel she left, either. */
 function remembered(verdict: Verdict, channel: string, facts: Facts): Verdict {
-  const { states, rules, seen } = facts;
+  const { states, rules, seen, now } = facts;
   const standing = states.entries.filter((entry) => !isOver(entry, seen));
-  const asked = { op: verdict.do, part: channel, newer: newerWill(facts, channel) };
-  const row = forbids(standing, asked, rules.policy);
+  const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
+  const asked = [
+    { op: verdict.do, part: channel, newer: newerWill(facts, channel) },
+    ...(replaced === undefined ? [] : [{ op: verdict.do, part: replaced, newer: undefined }]),
+  ];
+  const rows = asked.map((one) => forbids(standing, one, rules.policy));
+  const row = rows.find((found) => found !== undefined);
   return row === undefined ? verdict : { row, do: 'conflict' };
 }
 
