@@ -88,8 +88,8 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   ];
 }
 
-function movedWords({ to, then }: NonNullable<Recorded['moved']>): string {
-  const done = then === 'delete' ? 'delete this contact' : 'opt this contact out';
+function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
+  const done = does === 'delete' ? 'delete this contact' : 'opt this contact out';
   return `in the CRM as ${to.join(', ')} by now: full runs ${done} once that stands there`;
 }
 

@@ -117,7 +117,7 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
   if (!isOurs || desired.length > 0 || source instanceof Error) return null;
   const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
   if (to.length === 0) return null;
-  return { to, then: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
+  return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
 }
 
 function absenceOf(absence: Absence | undefined) {
