@@ -186,7 +186,7 @@ function withoutConclusion(verdict: Verdict): Verdict {
   return isBold ? { ...verdict, do: 'nothing' } : verdict;
 }
 
-/** Whom the ledger names is not brought in: not in what took over from a channel she left, either. */
+/** Whom the ledger names is not brought in; what it has of a replaced channel counts, too. */
 function remembered(verdict: Verdict, channel: string, facts: Facts): Verdict {
   const { states, rules, seen, now } = facts;
   const standing = states.entries.filter((entry) => !isOver(entry, seen));
