@@ -56,9 +56,9 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
   ];
 }
 
-function held({ held: plans, approvals, at }: Standing): Attention[] {
+function held({ held: plans, at }: Standing): Attention[] {
   return plans
-    .filter(({ plan }) => !approvals.some((approval) => approval.plan === plan))
+    .filter(({ approved }) => !approved)
     .map(({ plan, since, ...counts }) => ({
       code: 'held',
       text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,

@@ -49,6 +49,8 @@ export interface Standing {
 
 interface ToldHeld {
   plan: string;
+  /** All of it, under this plan or another one: nobody need look. */
+  approved: boolean;
   since: string;
   delete: number;
   opt_in: number;
@@ -107,7 +109,7 @@ export function standingOf(seen: Seen): Standing {
     quarantine: quarantine
       ? { since: instant(quarantine.since), until: instant(quarantine.until) }
       : null,
-    held: heldOf(snapshot, names),
+    held: heldOf(snapshot, { names, now }),
     approvals: approvalsOf(snapshot, now),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
@@ -187,9 +189,10 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
   };
 }
 
-function heldOf({ held }: Snapshot, names: Names): ToldHeld[] {
+function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {
   return held.current().map(({ plan, since, held: counts }) => ({
     plan,
+    approved: held.isApproved(plan, now - weekMs),
     since: instant(since),
     ...counts,
     changes: held

@@ -63,6 +63,11 @@ function heldOf({ held }: Standing): string[] {
   });
 }
 
+function heldRow({ held }: Standing): string {
+  const told = held.map((one) => `${heldWords(one)}${one.approved ? ' (approved)' : ''}`);
+  return told.join('; ') || 'nobody';
+}
+
 function approvedWords({ approvals }: Standing): string {
   if (approvals.length === 0) return 'nothing';
   return approvals
@@ -84,7 +89,7 @@ function rowsOf(standing: Standing): string[][] {
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
-    ['held', standing.held.map(heldWords).join('; ') || 'nobody'],
+    ['held', heldRow(standing)],
     ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
     ['snapshot', snapshotWords(snapshot)],

@@ -17,7 +17,7 @@ import type { Course } from './course.ts';
 import { commit, decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
-import { keepHeld } from './approval.ts';
+import { keepHeld, leaveToDelete } from './approval.ts';
 import { guard } from './guard.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
@@ -28,6 +28,7 @@ import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
 import { keysOf, lookUp } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
+import { sayWaiting } from '../plan/guard.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
@@ -143,6 +144,8 @@ function plan(course: Course): void {
     if (!course.plan) noticeInvalid(run, kind, tally);
   }
   if (course.plan) return;
+  const waiting = leaveToDelete(course);
+  if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = planOf(run.snapshot.staging.planned());
   if (run.writes) run.agrees?.(course.plan);
 }

@@ -219,6 +219,7 @@ const olderTables = `drop index origin_by_key;
     primary key (kind, key, class, part)
   ) without rowid;
   drop table absence; drop table held; drop table held_plan; drop table approval;
+  drop table standing;
   drop index change_by_guard;
   alter table change drop column guard; alter table change drop column approved;
   delete from meta where name = 'loaded';`;
