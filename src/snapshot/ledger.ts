@@ -36,6 +36,7 @@ export interface Ledger {
 
 export const ledgerTables = `
   create table meta (name text primary key, value text not null) without rowid;
+  insert into meta values ('reached', '0');
   create table entry (
     seq integer primary key,
     address text not null, part text not null, cause text not null,
@@ -137,7 +138,7 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
 export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
   const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
   const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
-  // One that an older version wrote has counted nothing: what it holds is the least it was written.
+  // One that an older version wrote has counted nothing; what it holds never becomes less.
   const least = prepare<[], { n: number }>(
     'select coalesce(max(seq), 0) + count(ended_at) n from entry',
   );
