@@ -64,9 +64,9 @@ interface Copying {
 }
 
 /**
- * The ledger after the snapshot, so that it is never behind what that knows of it; there may be none
- * yet. The key lies beside its ledger, unless somebody has chosen a place for it: then they are kept
- * apart here, too. Throws Invalid where the ledger, or its key, is no use.
+ * The ledger after the snapshot, so that it is never behind what that knows of it; there may be
+ * none yet. The key lies beside its ledger, unless somebody has chosen a place for it: then they
+ * are kept apart here, too. Throws Invalid where the ledger, or its key, is no use.
  */
 async function* copiesOf(
   files: Files,

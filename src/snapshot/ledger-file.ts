@@ -5,17 +5,18 @@
  *
  * The snapshot knows how far its ledger had got, too, and hears of it only once that is on disk. So
  *
- *   the ledger has got    as                                               then
+ *   the ledger has got     as                                              then
  *   further than it knows  after a crash, or beside a restored snapshot    all is well
  *   just as far            always else                                     all is well
- *   less far               an older ledger was put back, a copy lost some  Invalid: it does not know
- *                                                                          all who left
+ *   less far               an older one was put back, or lost its last     Invalid: who left since
+ *                                                                          is not in it
  */
 import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
 import { moveAside } from './aside.ts';
 import { check, isDamage } from './damage.ts';
+import { onDisk } from './disk.ts';
 import { counting, ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
 import { keyedHash, readKey, writeKey } from './ledger-key.ts';
 import { openToLook, refuseFolder } from './looking.ts';
@@ -111,7 +112,7 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
-  const db = readonly ? openToLook(path, 'ledger') : new Database(path, { timeout: patienceMs });
+  const db = readonly ? openToLook(path, 'ledger') : open(path);
   const patiently = waiterFor(db, path, 'ledger');
   try {
     return patiently(() => {
@@ -211,6 +212,10 @@ function soundly(db: Database.Database, path: string): Wait {
   };
 }
 
+function open(path: string): Database.Database {
+  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
+}
+
 function settle(db: Database.Database): void {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
@@ -218,7 +223,7 @@ function settle(db: Database.Database): void {
 }
 
 function make(path: string, made: { id: string; key: string }): Ledger {
-  const db = new Database(path, { timeout: patienceMs });
+  const db = open(path);
   try {
     chmodSync(path, 0o600);
     const patiently = soundly(db, path);

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
+import { onDisk } from './disk.ts';
 import { patienceMs } from './patience.ts';
 
 const mostBytes = 1 << 30;
@@ -13,7 +14,7 @@ const mostBytes = 1 << 30;
  */
 export function openToLook(path: string, what: string): Database.Database {
   refuseFolder(path, `the ${what}`);
-  const db = new Database(path, { readonly: true, timeout: patienceMs });
+  const db = onDisk(path, () => new Database(path, { readonly: true, timeout: patienceMs }));
   try {
     db.prepare('select 1 from sqlite_master').get();
     return db;

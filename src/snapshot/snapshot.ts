@@ -12,6 +12,7 @@ import { Busy, Invalid } from '../model/errors.ts';
 import { absencesIn, type Absences } from './absence.ts';
 import { copyOf, type Part } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
+import { onDisk } from './disk.ts';
 import { fenceIn } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { guardingIn, type Guarding } from './guarding.ts';
@@ -217,11 +218,11 @@ function openFile(path: string): Database.Database {
   refuseFolder(path, 'the snapshot');
   if (!existsSync(path)) {
     mkdirSync(dirname(path), { recursive: true });
-    const made = new Database(path, { timeout: patienceMs });
+    const made = onDisk(path, () => new Database(path, { timeout: patienceMs }));
     chmodSync(path, 0o600);
     return made;
   }
-  return new Database(path, { timeout: patienceMs });
+  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
 }
 
 function migrate(db: Database.Database, path: string): void {

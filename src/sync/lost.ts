@@ -7,8 +7,8 @@
  *   10 or more                     at most half           each for itself
  *   10 or more                     more than half         the part is lost
  *
- * What was found stays known as a problem until a certified listing shows otherwise; until then every
- * run fails for it, as for a part that the platform does not know.
+ * What was found stays known as a problem until a certified listing shows otherwise; until then
+ * every run fails for it, as for a part that the platform does not know.
  */
 import type { Problem } from '../model/problem.ts';
 import type { ObservedRow, RecordedRow } from '../model/record.ts';
