@@ -132,9 +132,16 @@ function narrow(course: Course, kind: Kind): void {
   else narrowing.fast(kind.name, fast);
   const lost = lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
+  const losses = [...lost].map((part) => lossOf(kind, part));
   run.snapshot.stage(() => {
-    for (const part of lost) tally.notice(lossOf(kind, part));
+    for (const loss of losses) tally.notice(loss);
   });
+  // A run that holds something back has failed, each time; a plan only says so.
+  const said = run.writes ? course.reasons : course.notes;
+  for (const { part, reason, fix } of losses) {
+    const line = `${part}: ${reason} → ${fix}`;
+    if (!said.includes(line)) said.push(line);
+  }
 }
 
 function plan(course: Course): void {

@@ -142,7 +142,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   onTestFinished(() => snapshot.close());
   const ledger = openLedger(
     { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
-    { named: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
+    { known: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
   );
   onTestFinished(() => ledger.close());
   const csvPath = join(folder, 'people.csv');
