@@ -4,7 +4,7 @@
  */
 import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
-import { keyOf, type Person, type State, type Witness } from './witness.ts';
+import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
 export interface Memory {
@@ -42,8 +42,14 @@ export interface Memories {
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
+  /** Every address that the CRM ever gave an id which once had this one: the ledger asks by them. */
+  kinOf(key: string): string[];
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
+  /** A process has ended, and whether the outcome of a template's change is open then. */
+  left(at: number, isOpen: boolean): void;
+  /** Whether anybody was told that it was made: not by whom was killed, and looked when it was gone. */
+  heardOf(letter: Pick<Letter, 'made' | 'gone'>): boolean;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
   /** A full run has ended as it should. */
@@ -77,6 +83,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const missed = new Set<string>();
   /** Whole runs that have ended as they should. */
   const looks: { startedAt: number; endedAt: number }[] = [];
+  const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
 
@@ -161,11 +168,17 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       return [...known, ...lost].filter((one) => one.key !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
+    kinOf: (key) => [...ever.values()].filter((keys) => keys.has(key)).flatMap((keys) => [...keys]),
     read({ records }, templates) {
       for (const record of records) noteAddress(ever, record);
       const names = templates.records.map((record) => textOf(record, 'name'));
       for (const name of named) if (!names.includes(name)) missed.add(name);
       for (const name of names) named.add(name);
+    },
+    left: (at, isOpen) => void ends.push({ at, isOpen }),
+    heardOf({ made, gone }) {
+      const [first, ...later] = ends.filter(({ at }) => at >= made.at);
+      return !first?.isOpen || later.some(({ at, isOpen }) => !isOpen && (!gone || at < gone.at));
     },
     missed: (name) => missed.has(name),
     conclude(reading, { startedAt, endedAt }) {

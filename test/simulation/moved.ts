@@ -1,5 +1,5 @@
 /** People whose address changed in the CRM: what may, and what must become of the old one. */
-import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
+import { addressesOf, keyIn, wishFor, type Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
 import type { Witness } from './witness.ts';
 
@@ -10,7 +10,8 @@ interface Known {
 
 /**
  * Whether a whole reading has another address by now for whom it once had under this one, and that
- * one is on the platform, or wants no mail of the channel either.
+ * one is on the platform, or wants no mail of the channel either: by any of its records, for the
+ * strictest wins.
  */
 export function mayBeOptedOut(
   reading: Reading,
@@ -21,7 +22,8 @@ export function mayBeOptedOut(
   return reading.records.some((record) => {
     const next = keyIn(record);
     if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
-    return forbids(record, channel) || witness.present(next).length > 0;
+    const isForbidden = wishFor(reading, next, channel) === 'opt_out';
+    return isForbidden || witness.present(next).length > 0;
   });
 }
 
