@@ -228,14 +228,14 @@ function checkAbsence(
 
 function checkDelete(arrival: Arrival, known: Known): void {
   const { entry, outing } = arrival;
-  const { witness, story, judge } = known;
+  const { witness, story, memories, judge } = known;
   const person = witness.people().find(({ id }) => id === entry.path.split('/').at(-1));
   if (!person) return;
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
   judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
   checkAbsence(what, [keyThen(person, horizon(arrival))], { outing, known });
-  const isAdopted = story.deletes === 'created' && person.made.by !== 'us';
+  const isAdopted = story.deletes === 'created' && !memories.isOfOurs(person);
   const wrong = isAdopted && `${what}, and not made by us`;
   judge('whom we only adopted is deleted only where policy says so', wrong);
 }

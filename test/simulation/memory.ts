@@ -64,6 +64,10 @@ export interface Memories {
   answered(enrolments: readonly string[]): void;
   /** We changed this subscription. */
   changed(key: string, channel: string): void;
+  /** A creation by email was acknowledged; who came since then passes for its work. */
+  created(email: string | undefined, since: number): void;
+  /** Whether we made it, or could not know that we did not. */
+  isOfOurs(person: Pick<Person, 'id' | 'made'>): boolean;
   /** We have deleted her, or tried to; what happened before `since` was known then. */
   deleting(person: Person, outcome: { since: number; done: boolean }): void;
 }
@@ -83,6 +87,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const missed = new Set<string>();
   /** Whole runs that have ended as they should. */
   const looks: { startedAt: number; endedAt: number }[] = [];
+  /** Contacts that came while we were about to make them. */
+  const passing = new Set<string>();
   const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
@@ -216,6 +222,12 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     lostAt: () => lostAt,
     adoptedAt: () => (lostAt > adoptedAt ? Number.POSITIVE_INFINITY : adoptedAt),
     changed: (key, channel) => void memories.get(key)?.ins.delete(channel),
+    created(email, since) {
+      if (email === undefined) return;
+      const came = witness.present(keyOf(email)).filter(({ made }) => made.at >= since);
+      for (const { id } of came) passing.add(id);
+    },
+    isOfOurs: ({ id, made }) => made.by === 'us' || passing.has(id),
     deleting({ key, left, bounced, channels: states }, { since, done }) {
       const memory = own(key);
       if (left && left.at < since) {
