@@ -103,6 +103,16 @@ function successorsOf(
   if (!known.certified || !known.listing || staging.desired(name, key).length > 0) return [];
   return recorded.successors(name, key).map((next) => ({
     desired: staging.desired(name, next),
-    recorded: recorded.get(name, next),
+    recorded: isThere(staging, { name, key: next }, known) ? recorded.get(name, next) : undefined,
   }));
+}
+
+/** Whether it is there, for all this run knows: what is recorded of who is gone counts no more. */
+function isThere(
+  staging: Run['snapshot']['staging'],
+  { name, key }: { name: Kind['name']; key: Key },
+  { listing }: Knowledge,
+): boolean {
+  if (!listing?.complete || staging.observed(name, key).length > 0) return true;
+  return staging.lookedAt(name, key) === 'assumed' || staging.sightedAt(name, key) !== undefined;
 }

@@ -305,6 +305,21 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
+    found:
+      'who moved to an address whose contact was given another was opted out under her old one',
+    stories: [
+      told(
+        [member, member],
+        [
+          run(),
+          inCrm(0, 'moves to a new address'),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(1, 'moves to the address of the next one'),
+        ],
+      ),
+    ],
+  },
+  {
     found: 'what another program made while our creation was lost was deleted as made by us',
     stories: [
       told(
