@@ -42,13 +42,13 @@ export interface Memories {
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
-  /** Every address that the CRM ever gave an id which once had this one: the ledger asks by them. */
+  /** Every address of every id that ever had this one: the ledger asks by them. */
   kinOf(key: string): string[];
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
   /** A process has ended, and whether the outcome of a template's change is open then. */
   left(at: number, isOpen: boolean): void;
-  /** Whether anybody was told that it was made: not by whom was killed, and looked when it was gone. */
+  /** Whether the making of it was heard of: a process that is killed may have heard nothing. */
   heardOf(letter: Pick<Letter, 'made' | 'gone'>): boolean;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
