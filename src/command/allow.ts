@@ -6,6 +6,7 @@ import type { Key } from '../model/record.ts';
 import { bindLedger } from '../sync/ledger.ts';
 import type { Mirror } from '../sync/mirror.ts';
 import { whoOf } from '../sync/remember.ts';
+import { lookOptions } from './look.ts';
 import { personOptions, withPerson, type PersonFlags } from './person.ts';
 import { reasonOf } from './reason.ts';
 import type { Shell } from './shell.ts';
@@ -16,7 +17,7 @@ interface Flags extends PersonFlags {
 }
 
 export function options(command: Command): void {
-  personOptions(command)
+  personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the ledger keeps it, with the date')
     .addHelpText(
       'after',

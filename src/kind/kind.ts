@@ -150,7 +150,11 @@ export interface States {
    * recorded of them: only in a full run on a certified reading, when nothing in it has this key
    * any more, and only of what the platform showed in this run.
    */
-  successors: readonly { desired: readonly DesiredRow[]; recorded: RecordedRow | undefined }[];
+  successors: readonly Successor[];
+  /** Whether something that once had this key is nowhere in the source by now. */
+  strays: boolean;
+  /** Parts of the record, '' for the whole, of which the platform refused a change. */
+  parked: readonly string[];
   /** What the ledger remembers of the record, under this name or the ids of its source. */
   entries: readonly Entry[];
   /** Every platform record of this key. */
@@ -174,6 +178,13 @@ export interface States {
   by: number;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
+}
+
+export interface Successor {
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  /** Whether this run's whole listing lacks what is recorded. */
+  vanished: boolean;
 }
 
 export interface Decision {

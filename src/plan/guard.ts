@@ -105,7 +105,7 @@ export function explainHeld(
   const whom = fresh === 1 ? '1 person' : `${fresh} people`;
   const what =
     guard === 'delete'
-      ? `${whom} who left the CRM would be deleted or opted out`
+      ? `${whom} who left the CRM, or an address there, would be deleted or opted out`
       : `${whom} would be created or opted in`;
   const cause =
     guard === 'delete' ? causes[held.by] : 'often a column or a condition that changed its meaning';

@@ -133,6 +133,8 @@ export function states(known: Partial<States>): States {
     recorded: undefined,
     former: [],
     successors: [],
+    strays: false,
+    parked: [],
     entries: [],
     restored: false,
     observed: [],

@@ -10,7 +10,7 @@ import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
 import { fallbackOf } from './end-checkers.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
-import { mayBeOptedOut } from './moved.ts';
+import { isReplaced, mayBeOptedOut } from './moved.ts';
 import { checkCreation, checkUpdate } from './template-checkers.ts';
 import type { Person } from './witness.ts';
 
@@ -234,7 +234,11 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
   judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
-  checkAbsence(what, [keyThen(person, horizon(arrival))], { outing, known });
+  const key = keyThen(person, horizon(arrival));
+  const replaced = isReplaced(outing.people, key, known);
+  const early = replaced === false && `${what}, and her new address is not on the platform`;
+  judge('who moved is not deleted before the new address is there', early);
+  if (!replaced) checkAbsence(what, [key], { outing, known });
   const isAdopted = story.deletes === 'created' && !memories.isOfOurs(person);
   const wrong = isAdopted && `${what}, and not made by us`;
   judge('whom we only adopted is deleted only where policy says so', wrong);

@@ -1,5 +1,5 @@
 /** People whose address changed in the CRM: what may, and what must become of the old one. */
-import { addressesOf, keyIn, wishFor, type Reading } from './crm.ts';
+import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
 import type { Witness } from './witness.ts';
 
@@ -10,8 +10,7 @@ interface Known {
 
 /**
  * Whether a whole reading has another address by now for whom it once had under this one, and that
- * one is on the platform, or wants no mail of the channel either: by any of its records, for the
- * strictest wins.
+ * one is on the platform, or wants no mail of the channel either.
  */
 export function mayBeOptedOut(
   reading: Reading,
@@ -22,9 +21,27 @@ export function mayBeOptedOut(
   return reading.records.some((record) => {
     const next = keyIn(record);
     if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
-    const isForbidden = wishFor(reading, next, channel) === 'opt_out';
-    return isForbidden || witness.present(next).length > 0;
+    const hers = reading.records.filter((one) => keyIn(one) === next);
+    return hers.some((one) => forbids(one, channel)) || witness.present(next).length > 0;
   });
+}
+
+/**
+ * Whether whoever had this address has another one by now, and whether that is on the platform.
+ * Undefined: nobody who is there has one.
+ */
+export function isReplaced(
+  reading: Reading,
+  key: string,
+  { witness, memories }: Known,
+): boolean | undefined {
+  if (!reading.certified || addressesOf(reading).has(key)) return undefined;
+  const moved = reading.records
+    .filter((record) => memories.everOf(String(record['id'])).has(key))
+    .filter((record) => record['deleted'] !== 'true')
+    .flatMap((record) => keyIn(record) ?? []);
+  if (moved.length === 0) return undefined;
+  return moved.every((next) => witness.present(next).length > 0);
 }
 
 /** Former addresses of ours that nobody in the CRM has any more. */

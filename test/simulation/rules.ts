@@ -21,6 +21,7 @@ export const rules = [
   'no more leave in a run than a guard lets pass',
   'nobody is deleted but where policy says so',
   'nobody is deleted in a fast run',
+  'who moved is not deleted before the new address is there',
   'whom we only adopted is deleted only where policy says so',
   'a template that is there is not made',
   'a template is made that the source names',
