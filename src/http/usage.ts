@@ -1,0 +1,82 @@
+/**
+ * Which of our own requests a server may still count. One that counts in windows of any kind, or
+ * remembers each request for a window, gives back each at most one window after it came; so whoever
+ * is alone may send again what it sent a window ago, whatever the headers show.
+ *
+ * When a request came is known only as some time before its answer. Three quarters of the shortest
+ * round trip seen are taken off: the way back may be the shorter one. A request that leaves then
+ * comes when the old one no longer counts.
+ */
+
+/** Above this limit, requests answered at nearly the same time are remembered as one. */
+const GRAINS = 1000;
+const MARGIN_MS = 2;
+
+/** Times are monotonic milliseconds. */
+export interface Usage {
+  /** The window and the shortest round trip, as far as they are known. */
+  readonly pace: { windowMs: number | undefined; tripMs: number };
+  /** One more was answered. */
+  add(nowMs: number): void;
+  /** How many count still. */
+  counted(nowMs: number): number;
+  /** When at most `most` of them count. */
+  downTo(most: number): number;
+  /** How many certainly counted at both ends of a round trip, were each counted for a window. */
+  surely(trip: { sentMs: number; nowMs: number }): number;
+  /** When what was answered at `ms` counts no more. */
+  backMs(ms: number): number;
+}
+
+interface Grain {
+  fromMs: number;
+  untilMs: number;
+  n: number;
+}
+
+export function createUsage(): Usage {
+  const pace: Usage['pace'] = { windowMs: undefined, tripMs: Number.POSITIVE_INFINITY };
+  /** Oldest first. */
+  const grains: Grain[] = [];
+  let sum = 0;
+  const tripMs = (): number => (pace.tripMs === Number.POSITIVE_INFINITY ? 0 : pace.tripMs);
+  const backMs = (ms: number): number => ms - 0.75 * tripMs() + (pace.windowMs ?? 0) + MARGIN_MS;
+
+  return {
+    pace,
+    backMs,
+    add(nowMs) {
+      sum += 1;
+      const last = grains.at(-1);
+      const isClose = last && nowMs - last.fromMs < (pace.windowMs ?? 0) / GRAINS;
+      if (isClose && sum > GRAINS) {
+        last.n += 1;
+        last.untilMs = nowMs;
+      } else grains.push({ fromMs: nowMs, untilMs: nowMs, n: 1 });
+    },
+    counted(nowMs) {
+      let over = 0;
+      for (const { untilMs, n } of grains) {
+        if (backMs(untilMs) > nowMs) break;
+        sum -= n;
+        over += 1;
+      }
+      grains.splice(0, over);
+      return sum;
+    },
+    downTo(most) {
+      let left = sum;
+      for (const { untilMs, n } of grains) {
+        left -= n;
+        if (left <= most) return backMs(untilMs);
+      }
+      return Number.NEGATIVE_INFINITY;
+    },
+    surely({ sentMs, nowMs }) {
+      const still = grains.filter(
+        ({ untilMs }) => untilMs <= sentMs && backMs(untilMs) - 3 * tripMs() > nowMs,
+      );
+      return still.reduce((total, { n }) => total + n, 0);
+    },
+  };
+}
