@@ -8,6 +8,7 @@ import { createBudget, type Budget } from '../../src/http/budget.ts';
 import { observe } from '../../src/http/observation.ts';
 import type { Random } from '../../src/model/clock.ts';
 import { createServer, leastMs, type Answered, type Server } from './server.ts';
+import { watch } from './watch.ts';
 
 export interface Job {
   algorithm: string;
@@ -34,8 +35,10 @@ export interface Fault {
   headers?(headers: Record<string, string>, nth: number): Record<string, string>;
   /** The limit from this time on. */
   change?: { atMs: number; limit: Limit };
-  /** Our clock leaps ahead: the machine slept. */
+  /** Nothing of ours happens for a while: the machine is asleep. */
   sleep?: { atMs: number; forMs: number };
+  /** From this time on our clock shows so much more, or less: it stood still in our sleep. */
+  leap?: { atMs: number; byMs: number };
 }
 
 export interface Outcome {
@@ -56,6 +59,8 @@ interface Event {
 
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 const LOST_AFTER_MS = 10_000;
+/** No timer rings at once: a clock counted in fractions would ring for ever. */
+const LEAST_TIMER_MS = 0.001;
 const MOST_EVENTS = 2_000_000;
 
 export function play(job: Job): Outcome {
@@ -69,10 +74,10 @@ export function play(job: Job): Outcome {
   });
   all.forEach((client) => client.pump());
   for (let events = 0; all.some((one) => one.open() > 0); events += 1) {
-    const next = world.take();
-    if (!next) throw new Error('requests wait, and nothing is under way');
-    if (events > MOST_EVENTS) throw new Error('it does not come to an end');
+    const next = world.take() ?? world.fail('requests wait, and nothing is under way');
+    if (events > MOST_EVENTS) world.fail('it does not come to an end');
     next.happen();
+    for (const one of all) one.check();
   }
   const least = leastMs(job.algorithm, { limit: rest(job), requests: job.requests, epochMs });
   const sent = all.reduce((sum, one) => sum + one.sent(), 0);
@@ -100,6 +105,8 @@ interface World {
   now(): number;
   at(atMs: number, happen: () => void): void;
   take(): Event | undefined;
+  /** Something is not as it must be. */
+  fail(why: string): never;
 }
 
 function createWorld(job: Job, { random, epochMs }: { random: Random; epochMs: number }): World {
@@ -120,6 +127,9 @@ function createWorld(job: Job, { random, epochMs }: { random: Random; epochMs: n
       const next = events.pop();
       if (next) nowMs = next.atMs;
       return next;
+    },
+    fail(why) {
+      throw new Error(`seed ${job.seed}, ${job.algorithm}, at ${nowMs} ms: ${why}`);
     },
   };
   const times = foreignTimes(job);
@@ -142,17 +152,22 @@ interface Client {
   open(): number;
   sent(): number;
   refused(): number;
+  /** Throws when something is not as it must be. */
+  check(): void;
 }
 
-/** Does with a budget what the gate does with it. */
+/** Does with a budget what the gate does with it, and holds it to its promises. */
 function createClient(world: World, requests: number): Client {
-  const { job, random } = world;
+  const { job, random, fail } = world;
   const make = job.make ?? createBudget;
-  const budget = make({ random, reserve: job.reserve ?? 0 });
-  let [waiting, flying, sent, refused, timer] = [requests, 0, 0, 0, 0];
+  const budget = watch(make({ random, reserve: job.reserve ?? 0 }), { fail });
+  const clock = createClock(world);
+  let [waiting, flying, sent, refused, settled, timer] = [requests, 0, 0, 0, 0, 0];
+  let armed = false;
 
   const pump = (): void => {
-    const { leave, waitMs } = budget.decide(world.now(), waiting);
+    armed = false;
+    const { leave, waitMs } = budget.decide(clock.now(), waiting);
     if (leave === 0) return wake(waitMs);
     for (let count = 0; count < leave; count += 1) send();
     pump();
@@ -161,28 +176,64 @@ function createClient(world: World, requests: number): Client {
     timer += 1;
     const own = timer;
     if (waitMs === Number.POSITIVE_INFINITY) return;
-    world.at(world.now() + waitMs, () => own === timer && pump());
+    armed = true;
+    clock.after(Math.max(waitMs, LEAST_TIMER_MS), () => own === timer && pump());
   };
   const send = (): void => {
     [waiting, flying, sent] = [waiting - 1, flying + 1, sent + 1];
-    const ticket = budget.ticket(world.now());
+    const ticket = budget.ticket(clock.now());
     const [least, most] = job.latencyMs ?? [20, 50];
     const half = () => (least + random() * (most - least)) / 2;
     world.at(world.now() + half(), () => {
       const answered = world.server.take(world.now());
       const isLost = random() < (job.fault?.lost ?? 0);
-      world.at(world.now() + (isLost ? LOST_AFTER_MS : half()), () => {
+      clock.after(isLost ? LOST_AFTER_MS : half(), () => {
         flying -= 1;
-        if (isLost) budget.lose(ticket, world.now());
+        if (isLost) lose(ticket);
         else land(ticket, answered);
         pump();
       });
     });
   };
+  const lose = (ticket: ReturnType<Budget['ticket']>): void => {
+    settled += 1;
+    budget.lose(ticket, clock.now());
+  };
   const land = (ticket: ReturnType<Budget['ticket']>, { status, headers }: Answered): void => {
     if (status === 429) [waiting, refused] = [waiting + 1, refused + 1];
+    else settled += 1;
+    if (status === 429 && isSafe(job)) fail('a 429, though alone and told the truth');
     const shown = job.fault?.headers?.(headers, sent) ?? headers;
-    budget.answer(ticket, observe(status, shown, EPOCH_MS + world.now()), world.now());
+    budget.answer(ticket, observe(status, shown, EPOCH_MS + world.now()), clock.now());
   };
-  return { pump, open: () => waiting + flying, sent: () => sent, refused: () => refused };
+  return {
+    pump,
+    open: () => waiting + flying,
+    sent: () => sent,
+    refused: () => refused,
+    check() {
+      if (waiting + flying + settled !== requests) fail('a request was lost, or done twice');
+      if (waiting > 0 && flying === 0 && !armed) fail('requests wait, and no timer is armed');
+    },
+  };
+}
+
+/** Nobody else sends, the server hides nothing and changes nothing, and no way takes no time. */
+function isSafe({ algorithm, clients = 1, foreign = 0, fault, latencyMs, make }: Job): boolean {
+  const isTrue = !fault?.headers && !fault?.change && !fault?.leap && latencyMs?.[0] !== 0;
+  return algorithm !== 'sliding-counter' && clients === 1 && foreign === 0 && isTrue && !make;
+}
+
+/** The clock of our machine: it may sleep, and its clock may go wrong. */
+function createClock({ job, now, at }: World) {
+  const { sleep, leap } = job.fault ?? {};
+  const awake = (atMs: number): number => {
+    if (!sleep) return atMs;
+    const endsMs = sleep.atMs + sleep.forMs;
+    return atMs >= sleep.atMs && atMs < endsMs ? endsMs : atMs;
+  };
+  return {
+    now: () => now() + (leap && now() >= leap.atMs ? leap.byMs : 0),
+    after: (ms: number, happen: () => void) => at(awake(now() + ms), happen),
+  };
 }
