@@ -117,7 +117,7 @@ export function createBudget({ random, reserve = 0, ceiling = CEILING }: BudgetO
     },
     lose(ticket, nowMs) {
       land(memory, ticket);
-      miss(memory, nowMs);
+      miss(memory, ticket, nowMs);
     },
     withdraw: (ticket) => land(memory, ticket),
     standing: () => standing(memory),
@@ -129,8 +129,13 @@ function depart(memory: Memory, nowMs: number): Ticket {
   memory.sent += 1;
   const { answers, sent } = memory;
   const ticket = { sentMs: nowMs, answers, sent, least: unused(memory, nowMs) - memory.flying };
-  if (memory.blocked || answers === 0) memory.probe = ticket;
+  if (memory.blocked || isUnknown(memory)) memory.probe = ticket;
   return ticket;
+}
+
+/** No answer has come yet: those that were lost tell nothing. */
+function isUnknown({ usage }: Memory): boolean {
+  return usage.pace.tripMs === Number.POSITIVE_INFINITY;
 }
 
 function land(memory: Memory, ticket: Ticket): void {
@@ -144,9 +149,9 @@ interface Question {
 }
 
 function decide(memory: Memory, { nowMs, waiting }: Question): Decision {
-  const { blocked, mark, answers, flying, limit, usage } = memory;
+  const { blocked, mark, flying, limit, usage } = memory;
   if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
-  if (blocked || answers === 0) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
+  if (blocked || isUnknown(memory)) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
   const isBlind = !mark && (limit === undefined || usage.pace.windowMs === undefined);
   if (isBlind) return upTo(memory.pace.inFlight - flying, waiting);
   const all = left(memory, nowMs);

@@ -45,6 +45,8 @@ export interface Memory {
 /** What was left, as answer number `at` had it. */
 interface Mark {
   left: number;
+  /** Taken off `left` since, for answers that never came. */
+  lost: number;
   at: number;
   ms: number;
   resetAtMs: number | undefined;
@@ -80,7 +82,7 @@ export function learn(memory: Memory, event: Event): void {
   usage.pace.tripMs = Math.min(usage.pace.tripMs, nowMs - ticket.sentMs);
   if (seen.refused) return block(memory, event);
   usage.counted(nowMs);
-  usage.add(nowMs);
+  usage.add({ sentMs: ticket.sentMs, nowMs });
   if (memory.answers === 1) memory.window.openedMs = nowMs;
   memory.window.own += 1;
   grow(memory);
@@ -126,11 +128,14 @@ function latest(memory: Memory, { answers }: Ticket, shown: number): number {
 }
 
 /** An answer that never came may have counted. */
-export function miss(memory: Memory, nowMs: number): void {
+export function miss(memory: Memory, { sentMs }: Ticket, nowMs: number): void {
   memory.answers += 1;
-  memory.usage.add(nowMs);
+  memory.usage.add({ sentMs, nowMs });
   memory.window.own += 1;
-  if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
+  const { mark } = memory;
+  if (!mark || mark.left === 0) return;
+  mark.left -= 1;
+  mark.lost += 1;
 }
 
 /** Units of the limit that are ours to use. */
@@ -173,7 +178,7 @@ function believe(memory: Memory, event: Event, left: number): void {
   const isDue = nowMs >= memory.usage.backMs(window.openedMs);
   if (isDue) window.short = left + 1 < units(memory) / 2;
   if (left < least && window.short) memory.trickle = true;
-  const gain = left - (mark.left - 1);
+  const gain = left - (mark.left + mark.lost - 1);
   const found = whatCameBack(memory, event, { left, gain });
   if (found === 'units') memory.trickle = true;
   else if (found === 'window') {
@@ -216,11 +221,11 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const resetAtMs = resetInMs === undefined ? undefined : nowMs + resetInMs;
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
   const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
-  memory.mark = { left, at: memory.answers, ms: nowMs, resetAtMs, beatMs };
+  memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, resetAtMs, beatMs };
 }
 
 function meetCompany(memory: Memory, nowMs: number): void {
-  memory.companyUntilMs = nowMs + COMPANY_WINDOWS * (memory.usage.pace.windowMs ?? 0);
+  memory.companyUntilMs = nowMs + COMPANY_WINDOWS * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
 }
 
 function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {
@@ -243,5 +248,5 @@ function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {
   const waitMs = Math.min(Math.max(asked, doubled), most) + marginMs;
   const untilMs = Math.max(nowMs + waitMs, blocked?.untilMs ?? 0);
   memory.blocked = { untilMs, at: isSame ? blocked.at : answers };
-  if (mark) memory.mark = { ...mark, left: 0, at: answers, ms: nowMs };
+  if (mark) memory.mark = { ...mark, left: 0, lost: 0, at: answers, ms: nowMs };
 }

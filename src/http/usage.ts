@@ -12,23 +12,31 @@
 const GRAINS = 1000;
 const MARGIN_MS = 2;
 
+/** From when a request left until its answer came; monotonic milliseconds. */
+interface Trip {
+  sentMs: number;
+  nowMs: number;
+}
+
 /** Times are monotonic milliseconds. */
 export interface Usage {
   /** The window and the shortest round trip, as far as they are known. */
   readonly pace: { windowMs: number | undefined; tripMs: number };
-  /** One more was answered. */
-  add(nowMs: number): void;
+  /** One more was answered, or is given up: it came at some time in between. */
+  add(trip: Trip): void;
   /** How many count still. */
   counted(nowMs: number): number;
   /** When at most `most` of them count. */
   downTo(most: number): number;
   /** How many certainly counted at both ends of a round trip, were each counted for a window. */
-  surely(trip: { sentMs: number; nowMs: number }): number;
+  surely(trip: Trip): number;
   /** When what was answered at `ms` counts no more. */
   backMs(ms: number): number;
 }
 
+/** Answered between `fromMs` and `untilMs`, and sent no earlier than `sentMs`. */
 interface Grain {
+  sentMs: number;
   fromMs: number;
   untilMs: number;
   n: number;
@@ -45,14 +53,15 @@ export function createUsage(): Usage {
   return {
     pace,
     backMs,
-    add(nowMs) {
+    add({ sentMs, nowMs }) {
       sum += 1;
       const last = grains.at(-1);
       const isClose = last && nowMs - last.fromMs < (pace.windowMs ?? 0) / GRAINS;
       if (isClose && sum > GRAINS) {
         last.n += 1;
         last.untilMs = nowMs;
-      } else grains.push({ fromMs: nowMs, untilMs: nowMs, n: 1 });
+        last.sentMs = Math.min(last.sentMs, sentMs);
+      } else grains.push({ sentMs, fromMs: nowMs, untilMs: nowMs, n: 1 });
     },
     counted(nowMs) {
       let over = 0;
@@ -73,8 +82,11 @@ export function createUsage(): Usage {
       return Number.NEGATIVE_INFINITY;
     },
     surely({ sentMs, nowMs }) {
+      const { windowMs = 0 } = pace;
+      const atLeastMs = (grain: Grain) =>
+        Math.min(grain.sentMs + windowMs, backMs(grain.untilMs) - 3 * tripMs());
       const still = grains.filter(
-        ({ untilMs }) => untilMs <= sentMs && backMs(untilMs) - 3 * tripMs() > nowMs,
+        (grain) => grain.untilMs <= sentMs && atLeastMs(grain) > nowMs,
       );
       return still.reduce((total, { n }) => total + n, 0);
     },
