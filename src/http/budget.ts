@@ -32,8 +32,9 @@
  * What else it concludes, each from one comparison:
  *
  *   company  less is left than our own requests explain: other programs send too, for ten windows
- *            at least. Then half of our share of what is left may be in flight, and the last unit
- *            is nobody's; alone, all of it may.
+ *            at least; for one, where that is so at the first answer: it may have been ourselves,
+ *            before. Then half of our share of what is left may be in flight, and the last unit is
+ *            nobody's; alone, all of it may.
  *   trickle  more came back than our own requests explain, and less than a whole window: capacity
  *            comes back continuously. Then what is left is kept just above nothing.
  *   sensors  alone, with more waiting than is left, about 2 % are held back and sent spaced over

@@ -167,6 +167,7 @@ function believe(memory: Memory, event: Event, left: number): void {
   const { ticket, nowMs } = event;
   if (!mark) {
     memory.window = { openedMs: nowMs, own: 1, short: false };
+    rememberBefore(memory, left, nowMs);
     return put(memory, event, left);
   }
   const least = ticket.least - (memory.sent - ticket.sent);
@@ -188,6 +189,13 @@ function believe(memory: Memory, event: Event, left: number): void {
   } else if (isDue && gain > 0) memory.window = { ...window, openedMs: nowMs, own: 1 };
   else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) memory.trickle = false;
   put(memory, event, left);
+}
+
+/** What was used before the first answer counts for a window at most, and so long others are met. */
+function rememberBefore(memory: Memory, left: number, nowMs: number): void {
+  const before = units(memory) - memory.usage.counted(nowMs) - left;
+  if (before > 0) meetCompany(memory, nowMs, 1);
+  for (let n = 0; n < before; n += 1) memory.usage.add({ sentMs: Number.NEGATIVE_INFINITY, nowMs });
 }
 
 type Back = 'nothing' | 'window' | 'units';
@@ -224,8 +232,9 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, resetAtMs, beatMs };
 }
 
-function meetCompany(memory: Memory, nowMs: number): void {
-  memory.companyUntilMs = nowMs + COMPANY_WINDOWS * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
+function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {
+  const forMs = windows * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
+  memory.companyUntilMs = Math.max(memory.companyUntilMs, nowMs + forMs);
 }
 
 function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {

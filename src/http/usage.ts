@@ -85,9 +85,7 @@ export function createUsage(): Usage {
       const { windowMs = 0 } = pace;
       const atLeastMs = (grain: Grain) =>
         Math.min(grain.sentMs + windowMs, backMs(grain.untilMs) - 3 * tripMs());
-      const still = grains.filter(
-        (grain) => grain.untilMs <= sentMs && atLeastMs(grain) > nowMs,
-      );
+      const still = grains.filter((grain) => grain.untilMs <= sentMs && atLeastMs(grain) > nowMs);
       return still.reduce((total, { n }) => total + n, 0);
     },
   };
