@@ -19,6 +19,8 @@ export interface Job {
   clients?: number;
   /** Share of the limit that another program takes, evenly, whatever happens. */
   foreign?: number;
+  /** Taken from the limit before we came. */
+  used?: number;
   /** Share of each window that is left to others. */
   reserve?: number;
   /** There and back. */
@@ -132,6 +134,7 @@ function createWorld(job: Job, { random, epochMs }: { random: Random; epochMs: n
       throw new Error(`seed ${job.seed}, ${job.algorithm}, at ${nowMs} ms: ${why}`);
     },
   };
+  for (let nth = 0; nth < (job.used ?? 0); nth += 1) server.take(0);
   const times = foreignTimes(job);
   const come = (nth: number): void => {
     if (times(nth) === Number.POSITIVE_INFINITY) return;
@@ -219,9 +222,11 @@ function createClient(world: World, requests: number): Client {
 }
 
 /** Nobody else sends, the server hides nothing and changes nothing, and no way takes no time. */
-function isSafe({ algorithm, clients = 1, foreign = 0, fault, latencyMs, make }: Job): boolean {
+function isSafe({ algorithm, clients = 1, foreign = 0, used = 0, ...job }: Job): boolean {
+  const { fault, latencyMs, make } = job;
   const isTrue = !fault?.headers && !fault?.change && !fault?.leap && latencyMs?.[0] !== 0;
-  return algorithm !== 'sliding-counter' && clients === 1 && foreign === 0 && isTrue && !make;
+  const isAlone = clients === 1 && foreign === 0 && used < job.limit.requests;
+  return algorithm !== 'sliding-counter' && isAlone && isTrue && !make;
 }
 
 /** The clock of our machine: it may sleep, and its clock may go wrong. */
