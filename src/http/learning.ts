@@ -35,7 +35,7 @@ export interface Memory {
   window: { openedMs: number; own: number; short: boolean };
   companyUntilMs: number;
   trickle: boolean;
-  blocked: { untilMs: number; at: number } | undefined;
+  blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
   /** In a row. */
   refusals: number;
   /** The one request that is under way to find out. */
@@ -89,14 +89,15 @@ export function learn(memory: Memory, event: Event): void {
   if (memory.blocked) {
     // It tells of the time before.
     if (ticket.answers < memory.blocked.at) return;
+    const { sinceMs } = memory.blocked;
     memory.blocked = undefined;
     memory.refusals = 0;
-    guess(memory, nowMs, true);
+    guess(memory, nowMs, nowMs - sinceMs);
   }
   const shown = usable(memory, seen);
   if (shown !== undefined) believe(memory, event, latest(memory, ticket, shown));
   else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
-  else guess(memory, nowMs, false);
+  else guess(memory, nowMs, 0);
 }
 
 /** Without a limit in the headers: at least what is left and this one. */
@@ -107,17 +108,19 @@ function limitOf({ limit }: Memory, seen: Observation): number | undefined {
 
 /**
  * BLIND: what went through between two refusals is taken for the limit, and the time between them
- * for the window; each window that passes without one may hold one more.
+ * for the window, if it is no longer than windows usually are, or the block was; each window that
+ * passes without one may hold one more.
  */
-function guess(memory: Memory, nowMs: number, refused: boolean): void {
+function guess(memory: Memory, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
   if (isTold || mark) return;
   const isOver = usage.pace.windowMs !== undefined && nowMs >= usage.backMs(window.openedMs);
-  if (refused && window.own > 1) {
+  if (blockedMs > 0 && window.own > 1) {
     memory.limit = window.own - 1;
-    usage.pace.windowMs = nowMs - window.openedMs;
+    const most = Math.max(UNKNOWN_WINDOW_MS, blockedMs);
+    usage.pace.windowMs = Math.min(nowMs - window.openedMs, most);
   } else if (isOver && memory.limit !== undefined) memory.limit += 1;
-  if (refused || isOver) memory.window = { openedMs: nowMs, own: 1, short: false };
+  if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false };
 }
 
 /** What came while this was under way may have counted after it. */
@@ -256,6 +259,10 @@ function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {
   const marginMs = shortMs + Math.max(JITTER_MS, part) * random();
   const waitMs = Math.min(Math.max(asked, doubled), most) + marginMs;
   const untilMs = Math.max(nowMs + waitMs, blocked?.untilMs ?? 0);
-  memory.blocked = { untilMs, at: isSame ? blocked.at : answers };
+  memory.blocked = {
+    sinceMs: blocked?.sinceMs ?? nowMs,
+    untilMs,
+    at: isSame ? blocked.at : answers,
+  };
   if (mark) memory.mark = { ...mark, left: 0, lost: 0, at: answers, ms: nowMs };
 }

@@ -140,6 +140,15 @@ describe('blind: no headers', () => {
     expect(made.standing().limit).toBe(13);
   });
 
+  test('a long silence before is not taken for the window', () => {
+    const made = budget();
+    lone(made, clean, 0);
+    for (let count = 0; count < 12; count += 1) lone(made, clean, 10_800_000);
+    lone(made, left(undefined, { ...silent, refused: true, retryAfterMs: 2000 }), 10_801_000);
+    lone(made, clean, 10_804_000);
+    expect(made.standing().windowMs).toBe(60_000);
+  });
+
   test('true headers end it', () => {
     const made = refused();
     lone(made, left(59), 4000);
