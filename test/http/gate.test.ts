@@ -219,6 +219,8 @@ describe('abort', () => {
   test('in flight: the answer, or what sending says', async () => {
     const { clock, gate } = setUp();
     const stop = new AbortController();
+    // Of a route of which something is known, two may be in flight.
+    await gate.through('route', async () => ok);
     const answered = gate.through(
       'route',
       async () => {
