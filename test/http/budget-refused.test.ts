@@ -166,16 +166,17 @@ describe('an answer that was lost', () => {
     expect(made.standing().left).toBe(0);
   });
 
-  test('that counted before is nothing that came back', () => {
+  test('that counted already is nothing that came back', () => {
     const made = budget();
-    for (let remaining = 59; remaining >= 3; remaining -= 1) lone(made, left(remaining), 0);
-    const lost = [made.ticket(0), made.ticket(0)];
-    lone(made, left(1), 40);
-    for (const ticket of lost) made.lose(ticket, 10_000);
+    for (let remaining = 59; remaining >= 0; remaining -= 1) lone(made, left(remaining), 1000);
+    for (let remaining = 59; remaining >= 5; remaining -= 1) lone(made, left(remaining), 20_000);
+    const lost = [made.ticket(20_000), made.ticket(20_000)];
+    lone(made, left(2), 20_040);
+    for (const ticket of lost) made.lose(ticket, 30_000);
     expect(made.standing().left).toBe(0);
-    lone(made, left(0), 11_000);
-    // Nothing trickles, and nobody else was met.
-    expect(waits(made, 11_000)).toBeGreaterThan(48_000);
+    lone(made, left(1), 31_000);
+    // Were it a unit that came back, the next would be a second away.
+    expect(waits(made, 31_000)).toBeGreaterThan(10_000);
   });
 });
 
