@@ -194,7 +194,7 @@ function believe(memory: Memory, event: Event, left: number): void {
   put(memory, event, left);
 }
 
-/** What was used before the first answer counts for a window at most, and so long others are met. */
+/** What was used before the first answer counts for a window; as long, others may be about. */
 function rememberBefore(memory: Memory, left: number, nowMs: number): void {
   const before = units(memory) - memory.usage.counted(nowMs) - left;
   if (before > 0) meetCompany(memory, nowMs, 1);

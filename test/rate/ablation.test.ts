@@ -1,4 +1,4 @@
-/** Without what a budget holds back, the same jobs cost more: so these tests do measure something. */
+/** Without what a budget holds back, the same jobs cost more: these tests measure something. */
 import { describe, expect, test } from 'vitest';
 import { createBudget } from '../../src/http/budget.ts';
 import { measure } from './table.ts';
