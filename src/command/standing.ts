@@ -5,6 +5,7 @@ import type { KindName } from '../model/record.ts';
 import type { RefusedOptOut } from '../snapshot/parking.ts';
 import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
@@ -43,8 +44,20 @@ export interface Standing {
   held: ToldHeld[];
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
+  /** What the platform allowed when a run saw it last. */
+  limits: ToldLimit[];
   lease: { held: boolean };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldLimit {
+  route: string;
+  /** Requests in every window. */
+  limit: number;
+  windowMs: number;
+  /** Share of what was used that other programs used, 0 to 1. */
+  others: number;
+  at: string;
 }
 
 interface ToldHeld {
@@ -88,6 +101,7 @@ export function standingOf(seen: Seen): Standing {
     restored: null,
     held: [],
     approvals: [],
+    limits: [],
     lease: { held: leased },
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
@@ -109,6 +123,11 @@ export function standingOf(seen: Seen): Standing {
       : null,
     held: heldOf(snapshot, names),
     approvals: approvalsOf(snapshot, now),
+    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+      route,
+      ...seen,
+      at: instant(at),
+    })),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }

@@ -41,6 +41,7 @@
  *            the idle time: real requests that find out early that capacity is back.
  */
 import type { Random } from '../model/clock.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import { isAlone, learn, miss, units, type Memory, type Ticket } from './learning.ts';
 import type { Observation } from './observation.ts';
 import { createUsage } from './usage.ts';
@@ -61,15 +62,6 @@ export interface Decision {
   waitMs: number;
 }
 
-/** What is known of a route's limit ("Limits" 4). */
-export interface Standing {
-  limit: number | undefined;
-  windowMs: number | undefined;
-  left: number | undefined;
-  /** Share of what was used in this window that others used. */
-  others: number;
-}
-
 export interface Budget {
   /** `waiting`: how many would leave if they might. */
   decide(nowMs: number, waiting: number): Decision;
@@ -79,7 +71,8 @@ export interface Budget {
   lose(ticket: Ticket, nowMs: number): void;
   /** It did not leave after all. */
   withdraw(ticket: Ticket): void;
-  standing(): Standing;
+  /** What is known by now. */
+  limit(): RouteLimit;
 }
 
 export interface BudgetOptions {
@@ -121,7 +114,7 @@ export function createBudget({ random, reserve = 0, ceiling = CEILING }: BudgetO
       miss(memory, ticket, nowMs);
     },
     withdraw: (ticket) => land(memory, ticket),
-    standing: () => standing(memory),
+    limit: () => known(memory),
   };
 }
 
@@ -230,7 +223,7 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
 }
 
-function standing(memory: Memory): Standing {
+function known(memory: Memory): RouteLimit {
   const { limit, usage, mark } = memory;
   const { windowMs } = usage.pace;
   return { limit, windowMs, left: mark?.left, others: mark ? others(memory) : 0 };

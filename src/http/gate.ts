@@ -11,7 +11,8 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock, Random } from '../model/clock.ts';
 import { RateLimited, Unavailable } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
-import { createBudget, type Budget, type Standing } from './budget.ts';
+import type { RouteLimit } from '../model/limit.ts';
+import { createBudget, type Budget } from './budget.ts';
 import { createLanes, type Lanes, type Priority } from './lanes.ts';
 import type { Ticket } from './learning.ts';
 import { observe, type Observation } from './observation.ts';
@@ -50,8 +51,8 @@ export interface Gate {
     passage?: Passage,
   ): Promise<Answer>;
   counts(): Counts;
-  /** What is known of each route's limit. */
-  standings(): Record<string, Standing>;
+  /** By route, as the answers so far tell. */
+  limits(): Record<string, RouteLimit>;
   /** Stops everything that waits here. */
   readonly signal: AbortSignal | undefined;
 }
@@ -97,7 +98,7 @@ export function createGate(options: GateOptions): Gate {
       byRoute: each(({ sent }) => sent),
       rateLimited: sum(({ refused }) => refused),
     }),
-    standings: () => each(({ budget }) => budget.standing()),
+    limits: () => each(({ budget }) => budget.limit()),
     signal,
   };
 }
