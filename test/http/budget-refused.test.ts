@@ -86,7 +86,7 @@ describe('blocked', () => {
     lone(made, refusal(2000), 100);
     made.answer(older, left(8), 200);
     expect(waits(made, 200)).toBe(2400);
-    expect(made.standing().left).toBe(0);
+    expect(made.limit().left).toBe(0);
   });
 
   test('the slow start is halved, and others are thought to be about', () => {
@@ -128,7 +128,7 @@ describe('blind: no headers', () => {
 
   test('what went through before a refusal is taken for the limit of that time', () => {
     const made = refused();
-    expect(made.standing()).toMatchObject({ limit: 12, windowMs: 3000, left: undefined });
+    expect(made.limit()).toMatchObject({ limit: 12, windowMs: 3000, left: undefined });
   });
 
   test('it is not overdrawn, and one more is tried with each window that passes', () => {
@@ -137,7 +137,7 @@ describe('blind: no headers', () => {
     expect(leaves(made, 3000)).toBe(0);
     expect(waits(made, 3000)).toBeCloseTo(3000 - 30 + 2, 5);
     lone(made, clean, 6500);
-    expect(made.standing().limit).toBe(13);
+    expect(made.limit().limit).toBe(13);
   });
 
   test('a long silence before is not taken for the window', () => {
@@ -146,13 +146,13 @@ describe('blind: no headers', () => {
     for (let count = 0; count < 12; count += 1) lone(made, clean, 10_800_000);
     lone(made, left(undefined, { ...silent, refused: true, retryAfterMs: 2000 }), 10_801_000);
     lone(made, clean, 10_804_000);
-    expect(made.standing().windowMs).toBe(60_000);
+    expect(made.limit().windowMs).toBe(60_000);
   });
 
   test('true headers end it', () => {
     const made = refused();
     lone(made, left(59), 4000);
-    expect(made.standing()).toEqual({ limit: 60, windowMs: 60_000, left: 59, others: 0 });
+    expect(made.limit()).toEqual({ limit: 60, windowMs: 60_000, left: 59, others: 0 });
   });
 });
 
@@ -161,9 +161,9 @@ describe('an answer that was lost', () => {
     const made = budget();
     lone(made, left(2), 0);
     made.lose(made.ticket(0), 10_000);
-    expect(made.standing().left).toBe(1);
+    expect(made.limit().left).toBe(1);
     for (const _ of 'abc') made.lose(made.ticket(0), 10_000);
-    expect(made.standing().left).toBe(0);
+    expect(made.limit().left).toBe(0);
   });
 
   test('that counted already is nothing that came back', () => {
@@ -173,7 +173,7 @@ describe('an answer that was lost', () => {
     const lost = [made.ticket(20_000), made.ticket(20_000)];
     lone(made, left(2), 20_040);
     for (const ticket of lost) made.lose(ticket, 30_000);
-    expect(made.standing().left).toBe(0);
+    expect(made.limit().left).toBe(0);
     lone(made, left(1), 31_000);
     // Were it a unit that came back, the next would be a second away.
     expect(waits(made, 31_000)).toBeGreaterThan(10_000);
@@ -184,9 +184,9 @@ describe('headers that say less, or something else', () => {
   test('a share of each window stays with others', () => {
     const made = budget({ reserve: 0.1 });
     lone(made, left(59), 0);
-    expect(made.standing().left).toBe(53);
+    expect(made.limit().left).toBe(53);
     for (let remaining = 58; remaining >= 6; remaining -= 1) lone(made, left(remaining), 0);
-    expect(made.standing().left).toBe(0);
+    expect(made.limit().left).toBe(0);
     expect(waits(made, 0)).toBeGreaterThan(59_000);
   });
 
@@ -217,14 +217,14 @@ describe('headers that say less, or something else', () => {
     const made = budget();
     lone(made, left(41, { limit: undefined }), 0);
     lone(made, left(40, { limit: undefined }), 0);
-    expect(made.standing()).toMatchObject({ limit: 42, left: 40 });
+    expect(made.limit()).toMatchObject({ limit: 42, left: 40 });
   });
 
   test('nothing of what is left, for once: one less', () => {
     const made = budget();
     lone(made, left(41), 0);
     lone(made, left(), 0);
-    expect(made.standing().left).toBe(40);
+    expect(made.limit().left).toBe(40);
   });
 
   test.each([
@@ -234,6 +234,6 @@ describe('headers that say less, or something else', () => {
     const made = budget();
     lone(made, left(41), 0);
     lone(made, left(remaining, { limit }), 100);
-    expect(made.standing()).toMatchObject({ limit, left: remaining });
+    expect(made.limit()).toMatchObject({ limit, left: remaining });
   });
 });

@@ -77,7 +77,7 @@ describe('open, alone', () => {
     down(made, { to: 10, nowMs: 1000 });
     expect(leaves(made, 1000)).toBeGreaterThan(8);
     lone(made, left(59), 3000);
-    expect(made.standing().left).toBe(59);
+    expect(made.limit().left).toBe(59);
     expect(leaves(made, 3000)).toBe(2);
   });
 });
@@ -90,9 +90,9 @@ describe('answers out of order', () => {
     const late = made.ticket(0);
     made.answer(late, left(8), 100);
     made.answer(early, left(29), 200);
-    expect(made.standing().left).toBe(8);
+    expect(made.limit().left).toBe(8);
     lone(made, left(20), 300);
-    expect(made.standing().left).toBe(20);
+    expect(made.limit().left).toBe(20);
   });
 
   test('one whose request left before may lower it', () => {
@@ -100,7 +100,7 @@ describe('answers out of order', () => {
     const [early, late] = [made.ticket(0), made.ticket(0)];
     made.answer(late, left(30), 100);
     made.answer(early, left(12), 200);
-    expect(made.standing().left).toBe(12);
+    expect(made.limit().left).toBe(12);
   });
 
   test('none says more than what came while its request was under way', () => {
@@ -110,9 +110,9 @@ describe('answers out of order', () => {
     lone(made, left(5), 100);
     const young = made.ticket(100);
     made.answer(old, left(7), 200);
-    expect(made.standing().left).toBe(5);
+    expect(made.limit().left).toBe(5);
     made.answer(young, left(9), 300);
-    expect(made.standing().left).toBe(7);
+    expect(made.limit().left).toBe(7);
   });
 });
 
@@ -138,8 +138,8 @@ describe('in company', () => {
 
   test('less is left than our own requests explain: half of our share, one unit apart', () => {
     const made = met();
-    expect(made.standing().others).toBeCloseTo(8 / 40, 1);
-    const share = 1 - made.standing().others;
+    expect(made.limit().others).toBeCloseTo(8 / 40, 1);
+    const share = 1 - made.limit().others;
     expect(leaves(made, 2000)).toBe(Math.floor((19 * share) / 2));
   });
 
@@ -167,7 +167,7 @@ describe('in company', () => {
     expect(leaves(made, 100, 49)).toBe(0);
     for (const [i, ticket] of flying.slice(0, 9).entries()) made.answer(ticket, left(58 - i), 200);
     expect(leaves(made, 200, 49)).toBe(12);
-    expect(made.standing().others).toBe(0);
+    expect(made.limit().others).toBe(0);
   });
 });
 

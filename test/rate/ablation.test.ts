@@ -12,7 +12,7 @@ const greedy: typeof createBudget = (options) => {
     decide(nowMs, waiting) {
       const decision = budget.decide(nowMs, waiting);
       // Blocked, nothing counts as left.
-      const most = Math.min((budget.standing().left ?? 0) - flying, 32 - flying, waiting);
+      const most = Math.min((budget.limit().left ?? 0) - flying, 32 - flying, waiting);
       return most > decision.leave ? { leave: most, waitMs: 0 } : decision;
     },
     ticket(nowMs) {

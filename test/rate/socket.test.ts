@@ -54,6 +54,6 @@ describe.concurrent('450 requests at 100 per second', () => {
     const { total, rateLimited } = gate.counts();
     expect(total).toBe(REQUESTS + rateLimited);
     expect(rateLimited / total).toBeLessThanOrEqual(0.01);
-    expect(gate.standings()['list']).toMatchObject({ limit: 100, windowMs: 1000 });
+    expect(gate.limits()['list']).toMatchObject({ limit: 100, windowMs: 1000 });
   });
 });

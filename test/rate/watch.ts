@@ -42,7 +42,7 @@ export function watch(budget: Budget, { ceiling = 32, fail }: Terms): Budget {
   };
   /** With half a second for what is told in whole ones, and 2 % or 50 ms of jitter. */
   const mostMs = (): number => {
-    const { windowMs: guessed = 0 } = budget.standing();
+    const { windowMs: guessed = 0 } = budget.limit();
     const windowMs = longest.windowMs || Math.max(guessed, UNKNOWN_WINDOW_MS);
     return Math.max(longest.retryAfterMs, windowMs) + 500 + Math.max(50, 0.02 * windowMs);
   };
