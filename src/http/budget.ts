@@ -167,8 +167,13 @@ function rest(waitMs = NEVER): Decision {
 /** What is left, those in flight not taken off: as the mark says, or our own requests explain. */
 function left(memory: Memory, nowMs: number): number {
   const shown = memory.mark?.left ?? 0;
-  if (memory.trickle || !isAlone(memory, nowMs)) return shown;
-  return Math.max(shown, unused(memory, nowMs));
+  if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
+  return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
+}
+
+/** Of what trickles back without end, no more in any window than is not reserved. */
+function ours(memory: Memory, nowMs: number): number {
+  return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
 }
 
 /** The limit without our own requests that count still. */
@@ -213,7 +218,9 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
   if (windowMs === undefined) return markMs + LEAST_WAIT_MS;
   if (trickle) {
     const held = Math.max(1, heldBack(memory, { nowMs, waiting: NEVER, all }));
-    return markMs + ((held + 1 - all) * windowMs) / limit + MARGIN_MS;
+    const unitMs = markMs + ((held + 1 - all) * windowMs) / limit + MARGIN_MS;
+    const isSpent = ours(memory, nowMs) <= held;
+    return isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
   }
   const openMs = alone ? usage.downTo(units(memory) - 1 - all) : usage.backMs(window.openedMs);
   if (!alone || all <= 0) return openMs;
