@@ -66,7 +66,9 @@ export function assemble(
     pageSizes,
     keepMs: config.keepMs,
     guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
+    reserve: config.platform.reserve,
     requests: platform.requests,
+    limits: platform.limits,
   };
   return {
     mirror,

@@ -7,6 +7,7 @@ import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { knownLedger } from '../sync/ledger.ts';
+import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { explain } from './fault.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
@@ -48,10 +49,22 @@ export interface Standing {
   held: ToldHeld[];
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
+  /** What the platform allowed when a run saw it last. */
+  limits: ToldLimit[];
   lease: { held: boolean };
   /** `fault`: why every run is refused. */
   ledger: { file: string; fault: string | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldLimit {
+  route: string;
+  /** Requests in every window. */
+  limit: number;
+  windowMs: number;
+  /** Share of what was used that other programs used, 0 to 1. */
+  others: number;
+  at: string;
 }
 
 interface ToldHeld {
@@ -98,6 +111,7 @@ export function standingOf(seen: Seen): Standing {
     channelsLost: [],
     held: [],
     approvals: [],
+    limits: [],
     lease: { held: leased },
     ledger: ledgerOf(seen),
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
@@ -123,6 +137,11 @@ export function standingOf(seen: Seen): Standing {
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
     held: heldOf(snapshot, { names, now }),
     approvals: approvalsOf(snapshot, now),
+    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+      route,
+      ...seen,
+      at: instant(at),
+    })),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }

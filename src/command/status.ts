@@ -92,6 +92,7 @@ function rowsOf(standing: Standing): string[][] {
     ['held', heldRow(standing)],
     ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
+    ...standing.limits.map((one, at) => [at === 0 ? 'limits seen' : '', limitWords(one)]),
     ['snapshot', snapshotWords(snapshot)],
   ];
 }
@@ -122,6 +123,11 @@ function parkedWords({ contacts, templates, since }: Standing['parked']): string
 function openWords({ unknown, sent, since }: Standing['open']): string {
   if (since === null) return 'nothing';
   return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
+}
+
+function limitWords({ route, limit, windowMs, others, at }: Standing['limits'][number]): string {
+  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
+  return `${route} ${limit.toLocaleString('en')} every ${span(windowMs)}${share} (${at})`;
 }
 
 function snapshotWords({ file, bytes }: Standing['snapshot']): string {

@@ -18,6 +18,7 @@ import { commit, decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
 import { keepHeld, leaveToDelete } from './approval.ts';
+import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
@@ -154,6 +155,8 @@ function plan(course: Course): void {
   const waiting = leaveToDelete(course);
   if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = planOf(run.snapshot.staging.planned());
+  course.forecast = foresee(course);
+  run.foresees?.(course.forecast);
   if (run.writes) run.agrees?.(course.plan);
 }
 

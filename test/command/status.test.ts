@@ -77,6 +77,9 @@ describe('status', () => {
       channelsLost: [],
       held: [],
       approvals: [],
+      limits: expect.arrayContaining([
+        { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
+      ]),
       lease: { held: false },
       ledger: { file: `${world.path}-ledger`, fault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
@@ -85,6 +88,7 @@ describe('status', () => {
     const { out } = await world.call('status');
     expect(out).toMatch(/^world: nothing needs a look\n/);
     expect(out).toMatch(/last proven +\d+ s ago/);
+    expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
   test('an opt-out that could not be applied stands first, and names nobody', async () => {

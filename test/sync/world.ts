@@ -211,7 +211,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const pageSizes = [100, 83];
       try {
         return await run(
-          { ...mirror, account, notes: [], pageSizes, requests: gate.counts },
+          {
+            ...mirror,
+            account,
+            notes: [],
+            pageSizes,
+            reserve: 0,
+            requests: gate.counts,
+            limits: gate.limits,
+          },
           {
             mode: 'full',
             writes: true,
