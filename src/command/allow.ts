@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import { all } from '../model/ledger.ts';
 import { allow, type Allowed } from '../sync/allow.ts';
+import { lookOptions } from './look.ts';
 import { personOptions, withPerson, type PersonFlags } from './person.ts';
 import { reasonOf } from './reason.ts';
 import type { Shell } from './shell.ts';
@@ -12,7 +13,7 @@ interface Flags extends PersonFlags {
 }
 
 export function options(command: Command): void {
-  personOptions(command)
+  personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the ledger keeps it, with the date')
     .addHelpText(
       'after',

@@ -3,6 +3,7 @@ import type { ExplainedPerson } from './explained.ts';
 import { cell } from './reach.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
+type Recorded = NonNullable<ExplainedPerson['snapshot']>;
 type Shown = ExplainedPerson['platform']['contacts'][number];
 
 export function explainedLines(document: ExplainedPerson): string[] {
@@ -70,7 +71,7 @@ function ledgerLines({ ledger }: ExplainedPerson): string[] {
 
 function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   if (!snapshot) return ['nothing is recorded: not ours'];
-  const { ownership, id, seenAt, crmIds, channels, former, absence } = snapshot;
+  const { ownership, id, seenAt, crmIds, channels, former, absence, moved } = snapshot;
   const whose = { created: 'created by us', adopted: 'adopted', noted: 'not ours' }[ownership];
   const where = id === null ? 'vanished from the platform' : `contact ${id}`;
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
@@ -83,7 +84,13 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
       ? [`not in the CRM in ${absence.readings} readings, ${absence.first} to ${absence.last}`]
       : []),
     ...(former.length > 0 ? [`known before as ${former.join(', ')}`] : []),
+    ...(moved ? [movedWords(moved)] : []),
   ];
+}
+
+function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
+  const done = does === 'delete' ? 'delete this contact' : 'opt this contact out';
+  return `in the CRM as ${to.join(', ')} by now: full runs ${done} once that stands there`;
 }
 
 function memberWords({ is, by, after, until }: NonNullable<Channel['recorded']>): string {

@@ -1,4 +1,5 @@
 /** All that is known of one person, as one document: a section for each place that was asked. */
+import { isDeleted } from '../kind/contact/absence.ts';
 import { explainPerson, type ExplainedChannel } from '../kind/contact/explain.ts';
 import type { PersonRules } from '../kind/contact/person.ts';
 import {
@@ -81,7 +82,8 @@ function crmOf({ found: { source, states }, names }: Explaining) {
 }
 
 /** null: nothing is recorded of this person, who is not ours. */
-function snapshotOf({ found, snapshot, names }: Explaining) {
+function snapshotOf(explaining: Explaining) {
+  const { found, snapshot, names } = explaining;
   const { recorded, former, key } = found.states;
   if (!recorded) return null;
   const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
@@ -104,7 +106,18 @@ function snapshotOf({ found, snapshot, names }: Explaining) {
     defaults,
     /** Under which addresses the same CRM record, or contact, was known before. */
     former: former.map(({ row }) => names(row)),
+    moved: movedOf(explaining),
   };
+}
+
+/** Which addresses the CRM has by now instead, and what full runs do here once those stand. */
+function movedOf({ found: { source, states }, rules, snapshot, names }: Explaining) {
+  const { recorded, desired, key } = states;
+  const isOurs = recorded?.id !== undefined && recorded.ownership !== 'noted';
+  if (!isOurs || desired.length > 0 || source instanceof Error) return null;
+  const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
+  if (to.length === 0) return null;
+  return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
 }
 
 function absenceOf(absence: Absence | undefined) {

@@ -8,7 +8,8 @@ import { email } from '../platform/request.ts';
 import type { Mirror } from '../sync/mirror.ts';
 import { shortHash } from '../sync/name.ts';
 import { assemble } from './assemble.ts';
-import { lookOptions, print, type LookFlags, type Told } from './look.ts';
+import { print, type LookFlags, type Told } from './look.ts';
+import { namesOf, type Names } from './names.ts';
 import { writingOptions } from './pass.ts';
 import type { Shell } from './shell.ts';
 import { keyOf, wordOf } from './who.ts';
@@ -18,7 +19,7 @@ export interface PersonFlags extends LookFlags {
 }
 
 export function personOptions(command: Command): Command {
-  return writingOptions(lookOptions(command)).argument(
+  return writingOptions(command).argument(
     '<person>',
     'an address, or a hash as runs and status show it (#9cc428f416d4)',
   );
@@ -30,6 +31,10 @@ export interface Named {
   key: Key;
   /** How the person is named where no address may stand. */
   hash: string;
+  names: Names;
+  /** Where the snapshot lies. */
+  path: string;
+  flags: PersonFlags;
 }
 
 /** Works on one person of the mirror, holding the lease; answers the exit code. */
@@ -47,7 +52,9 @@ export async function withPerson(
     if (!kind) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
     const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
-    const told = await act({ mirror, kind, key, hash });
+    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+    const path = config.snapshot;
+    const told = await act({ mirror, kind, key, hash, names, path, flags });
     print(told, flags, shell);
     return told.failed ? 1 : 0;
   } finally {

@@ -150,7 +150,11 @@ export interface States {
    * recorded of them: only in a full run on a certified reading, when nothing in it has this key
    * any more, and only of what the platform showed in this run.
    */
-  successors: readonly { desired: readonly DesiredRow[]; recorded: RecordedRow | undefined }[];
+  successors: readonly Successor[];
+  /** Whether something that once had this key is nowhere in the source by now. */
+  strays: boolean;
+  /** Parts of the record, '' for the whole, of which the platform refused a change. */
+  parked: readonly string[];
   /** What the ledger remembers of the record, under this name or the ids of its source. */
   entries: readonly Entry[];
   /** Every platform record of this key. */
@@ -176,6 +180,13 @@ export interface States {
   lost: ReadonlySet<string>;
 }
 
+export interface Successor {
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  /** Whether this run's whole listing lacks what is recorded. */
+  vanished: boolean;
+}
+
 export interface Decision {
   changes: Change[];
   /** What is known already, before anything is sent. */
@@ -194,6 +205,8 @@ export interface Passage {
   signal: AbortSignal;
   /** Gives it up under way. */
   abort: AbortSignal;
+  /** Whether this run was shown the record, and not too long ago. */
+  seen: boolean;
   /** Called right before it leaves; throws Held to keep it. */
   leaves(): void;
 }
@@ -215,8 +228,8 @@ export interface Known {
 /** How a lost outcome is asked for. */
 export interface Recovery {
   /**
-   * Whether the change left so long ago, or in another process, that what is shown now may be what
-   * the person made of it since.
+   * Whether the change left so long ago, in another process, or on what an earlier run had seen,
+   * that what is shown now may be what the person did.
    */
   late: boolean;
   signal: AbortSignal;
@@ -228,7 +241,7 @@ export interface Acked {
   id: string | undefined;
   /** What the platform's answer showed, when it showed the whole record. */
   observed: ObservedRow | undefined;
-  /** Found there already, rather than made by this request. */
+  /** Found there: nobody can tell that this request made it. */
   found: boolean;
   /** Read so late that not all of it need be the request's doing. */
   late?: boolean;

@@ -1,7 +1,7 @@
 /** A snapshot that cannot be trusted: how it is found out, and put out of the way. */
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
-import { moveAside } from './aside.ts';
+import { broken, moveAside } from './aside.ts';
 import { metaIn } from './meta.ts';
 import { runsIn } from './runs.ts';
 import { statementsOf } from './statements.ts';
@@ -51,6 +51,6 @@ export function noteChecked(db: Database.Database, at: number): void {
 /** Puts a snapshot out of the way; answers its new name. Only for who holds the lease. */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  const name = `${path}.broken-${stamp}`;
+  const name = `${path}${broken}${stamp}`;
   return moveAside(path, (count) => (count === 1 ? name : `${name}-${count}`));
 }

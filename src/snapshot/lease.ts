@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
+import { onDisk } from './disk.ts';
 
 /** The right to write a mirror: one process at a time. */
 export interface Lease {
@@ -12,17 +13,18 @@ export interface Lease {
 const glanceMs = 200;
 
 /**
- * Takes the lease of the snapshot at `path`; throws Busy while another process holds it, for
- * `waitMs` at most. It is a lock of the operating system on a file beside the snapshot, so a dead holder's ends with it. What
- * such a lock cannot cover, the fencing token does: raise it next (`Snapshot.fence`).
+ * Takes the lease of the snapshot at `path`; throws Busy while another process holds it, having
+ * waited for `waitMs`. It is a lock of the operating system on a file beside the snapshot, so a
+ * dead holder's ends with it. What such a lock cannot cover, the fencing token does: raise it next
+ * (`Snapshot.fence`).
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
   const file = fileOf(path);
   mkdirSync(dirname(file), { recursive: true });
-  const db = new Database(file, { timeout: waitMs });
+  const db = onDisk(file, () => new Database(file, { timeout: waitMs }));
   try {
     chmodSync(file, 0o600);
-    db.exec('begin exclusive');
+    onDisk(file, () => db.exec('begin exclusive'));
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;

@@ -2,10 +2,14 @@
  * The ledger: what must be remembered of people after their record is gone, in a file of its own
  * that outlives the snapshot. It holds keyed hashes of addresses and of the source's ids, and
  * nobody's address or id. What has ended stays, with when and why, and says nothing any more.
+ *
+ * It counts how often it was written. A snapshot that knows of more writes than there are has an
+ * older ledger beside it, which does not know all who left.
  */
 import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
 import { keyedHash } from './ledger-key.ts';
+import { copyOf, type Part } from './backup.ts';
 import type { Wait } from './patience.ts';
 import { statementsOf, type Statements } from './statements.ts';
 
@@ -19,11 +23,20 @@ export interface Ledger {
    * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
    */
   write(remarks: Iterable<Remark>, at: number): void;
+  /** How often it was written by now. */
+  reached(): number;
+  /**
+   * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
+   */
+  follow(told: (reached: number) => void): void;
+  /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
+  copy(file: string, signal: AbortSignal): Promise<Part>;
   close(): void;
 }
 
 export const ledgerTables = `
   create table meta (name text primary key, value text not null) without rowid;
+  insert into meta values ('reached', '0');
   create table entry (
     seq integer primary key,
     address text not null, part text not null, cause text not null,
@@ -53,7 +66,43 @@ export function ledgerIn(
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
 ): Ledger {
   const statements = statementsOf(db);
-  const { prepare } = statements;
+  const concerning = asking(statements);
+  const write = writing(statements);
+  const { reached, raise } = counting(statements);
+  let tell = (_reached: number): void => undefined;
+  const hashes = ({ key: address, ids }: Who) => ({
+    address: keyedHash(key, 'address', address),
+    ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
+  });
+  return {
+    id,
+    concerning: (who) => patiently(() => concerning(hashes(who))),
+    write(remarks, at) {
+      const rest = remarks[Symbol.iterator]();
+      let step = rest.next();
+      if (step.done) return;
+      const take = db.transaction(() => {
+        for (; !step.done; step = rest.next()) {
+          write({ ...step.value, ...hashes(step.value) }, at);
+        }
+        return raise();
+      });
+      tell(patiently(() => take.immediate()));
+    },
+    reached: () => patiently(reached),
+    follow: (told) => void (tell = told),
+    copy: async (file, signal) => copyOf(db, file, { signal }),
+    close: () => db.close(),
+  };
+}
+
+interface Hashes {
+  address: string;
+  ids: readonly string[];
+}
+
+/** What stands against somebody. */
+function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
   const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing
      where e.address = ? and e.ended_at is null order by e.seq`,
@@ -65,13 +114,7 @@ export function ledgerIn(
   const isBorne = prepare<[string, number], { one: 1 }>(
     'select 1 one from bearer where id = ? and entry = ?',
   );
-  const hashes = ({ key: address, ids }: Who) => ({
-    address: keyedHash(key, 'address', address),
-    ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
-  });
-
-  function concerning(who: Who): Entry[] {
-    const { address, ids } = hashes(who);
+  return ({ address, ids }) => {
     const own = ofAddress.all(address).map((row): Entry => {
       const bears = row.cause === 'bounce' || ids.every((one) => isBorne.get(one, row.seq));
       return { ...row, contact: row.contact || null, through: 'address', bears };
@@ -88,28 +131,29 @@ export function ledgerIn(
         bears: true,
       })),
     ];
-  }
-
-  const write = writing(statements);
-  return {
-    id,
-    concerning: (who) => patiently(() => concerning(who)),
-    write(remarks, at) {
-      const rest = remarks[Symbol.iterator]();
-      let step = rest.next();
-      if (step.done) return;
-      const take = db.transaction(() => {
-        for (; !step.done; step = rest.next()) {
-          write({ ...step.value, ...hashes(step.value) }, at);
-        }
-      });
-      patiently(() => take.immediate());
-    },
-    close: () => db.close(),
   };
 }
 
-type Hashed = Pick<Remark, 'adds' | 'ends'> & { address: string; ids: readonly string[] };
+/** How often a ledger was written: `raise` within the transaction that does. */
+export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
+  const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
+  const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
+  // One that an older version wrote has counted nothing; what it holds never becomes less.
+  const least = prepare<[], { n: number }>(
+    'select coalesce(max(seq), 0) + count(ended_at) n from entry',
+  );
+  const reached = (): number => Number(get.get()?.value ?? least.get()?.n ?? 0);
+  return {
+    reached,
+    raise() {
+      const next = reached() + 1;
+      set.run(String(next));
+      return next;
+    },
+  };
+}
+
+type Hashed = Pick<Remark, 'adds' | 'ends'> & Hashes;
 
 /** One remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {

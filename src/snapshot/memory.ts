@@ -4,7 +4,10 @@ import { keptColumns, type KeptChange } from './outcomes.ts';
 
 /** What is remembered of single records, for people to look at. */
 export interface Memory {
-  /** Every key that is recorded, or that a problem, a change, or one held, is about; each once. */
+  /**
+   * Every key that is recorded, or was, or that a problem, a change, or one held, is about; each
+   * once.
+   */
   keys(kind: KindName): IterableIterator<Key>;
   /** Every record that is recorded, by its key; nothing is written meanwhile. */
   records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
@@ -15,6 +18,7 @@ export interface Memory {
 export function memoryIn(db: Statements): Memory {
   const keys = db.prepare<{ kind: string }, { key: Key }>(
     `select key from recorded where kind = @kind
+     union select key from origin where kind = @kind
      union select key from problem where kind = @kind
      union select key from change where kind = @kind
      union select key from held where kind = @kind`,

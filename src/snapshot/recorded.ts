@@ -8,10 +8,17 @@ export interface Recorded {
   ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
   /** Other keys that this run's reading has for the ids which once stood under this one. */
   successors(kind: KindName, key: Key): Key[];
+  /** Whether this run's reading lacks any of the ids which once stood under this key. */
+  hasStrays(kind: KindName, key: Key): boolean;
   /** Every id of the source that a record stood under while it was ours. */
   originsOf(kind: KindName, key: Key): string[];
   /** The rows after the key `after`, in the order of their keys. */
   next(kind: KindName, after: Key, count: number): RecordedRow[];
+  /**
+   * Other keys under which the same is, or was, known: by an id of the source, or by the platform's
+   * (of contacts). Looks through all.
+   */
+  namesakes(kind: KindName, key: Key): Key[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
   /** The row of another key that has the same platform id. */
@@ -84,6 +91,7 @@ export function recordedIn(db: Statements): Recorded {
   );
   return {
     ...rangesIn(db),
+    ...namesakesIn(db),
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofOrigins: (kind, ids, notKey) =>
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
@@ -100,12 +108,33 @@ export function recordedIn(db: Statements): Recorded {
   };
 }
 
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes'> {
+  const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
+    `select key from origin where kind = @kind and key <> @key and id in (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key)
+     union
+     select r.key from recorded r, json_each(r.body, '$.contacts') c
+     where r.kind = @kind and r.key <> @key and c.value ->> 'id' in (
+       select c.value ->> 'id' from recorded r, json_each(r.body, '$.contacts') c
+       where r.kind = @kind and r.key = @key)
+     order by key`,
+  );
+  return { namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key) };
+}
+
 /** Which of the recorded rows a run has to look through. */
-function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'unlisted' | 'next'> {
+function rangesIn(
+  db: Statements,
+): Pick<Recorded, 'successors' | 'hasStrays' | 'unlisted' | 'next'> {
   const successors = db.prepare<[string, string], { key: string }>(
     `select distinct d.key from origin o indexed by origin_by_key
        join temp.desired d on d.kind = o.kind and d.id = o.id
      where o.kind = ? and o.key = ? and d.key <> o.key order by d.key`,
+  );
+  const stray = db.prepare(
+    `select 1 from origin o indexed by origin_by_key
+     where o.kind = ? and o.key = ? and not exists (
+       select 1 from temp.desired d where d.kind = o.kind and d.id = o.id) limit 1`,
   );
   const isUnlisted = `r.kind = ? and r.id is not null and not exists (
     select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
@@ -120,6 +149,7 @@ function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'unlisted' | 'n
   );
   return {
     successors: (kind, key) => successors.all(kind, key).map((row) => row.key),
+    hasStrays: (kind, key) => stray.get(kind, key) !== undefined,
     unlisted: (kind, most, from) => {
       const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
       const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));

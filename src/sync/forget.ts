@@ -20,6 +20,8 @@ export interface Certificate {
   /** Undefined: the platform could not be asked, or did not do it. */
   erased: Erased | undefined;
   purged: Purged | undefined;
+  /** Other addresses that the same CRM records, or contact, had or have: nothing was done there. */
+  also: Key[];
   /** Why not all of it was done. */
   failure: string | undefined;
 }
@@ -35,6 +37,7 @@ export async function forget(
   const at = clock.now();
   const who = whoOf(mirror, kind, key);
   const entry = enter(mirror, who, at);
+  const also = snapshot.recorded.namesakes(kind.name, key);
   try {
     // Where others answer, that nobody is found proves nothing.
     await proveOwn(mirror, leave.signal);
@@ -45,10 +48,11 @@ export async function forget(
     const erased = await kind.erase?.({ key, recorded }, leave);
     const purged = snapshot.transaction(() => snapshot.purge.rows(kind.name, key, who.ids));
     snapshot.purge.scrub();
-    return { at, entry, erased, purged, failure: undefined };
+    return { at, entry, erased, purged, also, failure: undefined };
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    return { at, entry, erased: undefined, purged: undefined, failure: error.message };
+    const failure = error.message;
+    return { at, entry, erased: undefined, purged: undefined, also, failure };
   }
 }
 

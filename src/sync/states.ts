@@ -46,17 +46,21 @@ export function statesOf(
   kind: Kind,
   { key, known }: { key: Key; known: Knowledge },
 ): States {
-  const { staging, recorded, absences } = run.snapshot;
+  const { staging, recorded, absences, problems } = run.snapshot;
   const observed = staging.observed(kind.name, key);
   const looked = staging.lookedAt(kind.name, key);
   const listed = known.listing?.complete;
   const desired = staging.desired(kind.name, key);
+  const isShown = observed.length > 0 || looked !== undefined;
+  const successors = isShown ? successorsOf(run, kind, { key, known }) : [];
   return {
     key,
     desired,
     recorded: recorded.get(kind.name, key),
     former: formerOf(run, kind, { key, known, desired, observed }),
-    successors: observed.length > 0 || looked ? successorsOf(run, kind, { key, known }) : [],
+    successors,
+    strays: successors.length > 0 && recorded.hasStrays(kind.name, key),
+    parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
@@ -100,9 +104,14 @@ function successorsOf(
   { key, known }: { key: Key; known: Knowledge },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
-  if (!known.certified || !known.listing || staging.desired(name, key).length > 0) return [];
-  return recorded.successors(name, key).map((next) => ({
-    desired: staging.desired(name, next),
-    recorded: recorded.get(name, next),
-  }));
+  const { certified, listing } = known;
+  if (!certified || !listing || staging.desired(name, key).length > 0) return [];
+  return recorded.successors(name, key).map((next) => {
+    const row = recorded.get(name, next);
+    const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
+    const isNewer = staging.lookedAt(name, next) === 'assumed';
+    const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
+    const vanished = listing.complete && !isSeen;
+    return { desired: staging.desired(name, next), recorded: row, vanished };
+  });
 }

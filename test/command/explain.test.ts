@@ -238,6 +238,28 @@ describe('explain', () => {
     });
   });
 
+  test.each([
+    ['off', 'opt_out', 'opt this contact out'],
+    ['created', 'delete', 'delete this contact'],
+  ])('an address the CRM has replaced; deletes: %s', async (deletes, does, words) => {
+    const world = await mirrored();
+    policy(world, { deletes });
+    const old = 'old@example.com';
+    world.csv(head + record('1', old, 'yes'));
+    await world.call('sync');
+    expect((await tell(world, old)).snapshot.moved).toBeNull();
+    world.csv(head + record('1', ann, 'yes'));
+    const told = await tell(world, old, '--addresses');
+    expect(told.snapshot.moved).toEqual({ to: [ann], does });
+    expect((await world.call('explain', old)).out).toMatch(
+      new RegExp(`in the CRM as #\\w+ by now: full runs ${words} once`),
+    );
+    await world.call('sync');
+    const { channels, history } = (await world.call('explain', old, '--json')).json;
+    expect(channels[0].observed).toBe(deletes === 'off' ? 'opt_out' : null);
+    expect(history[0]).toMatchObject({ op: does, outcome: 'acked' });
+  });
+
   test('every rule is told in its order, the last one matches', async () => {
     const world = await mirrored();
     const { json } = await world.call('explain', ann, '--json');

@@ -49,6 +49,8 @@ describe('forget', () => {
         verified: true,
         purged: { recorded: 1, origins: 1, problems: 0, changes: 3, absences: 0, held: 0 },
         entry: { ledger: expect.any(String), seq: 1, since: json.at },
+        also: [],
+        copies: [],
         reason: null,
       },
     });

@@ -20,6 +20,7 @@ function decide(successors: States['successors'], known: Partial<States> = {}) {
 const next = (record: Record<string, unknown>, recorded?: RecordedRow) => ({
   desired: [wish({ email: 'new@example.com', ...record })],
   recorded,
+  vanished: false,
 });
 
 describe('what the CRM wants of the new address, and what is recorded of it', () => {
@@ -38,7 +39,14 @@ describe('what the CRM wants of the new address, and what is recorded of it', ()
     ['gone, there', [wish({ archived: 'yes' })], there.in, []],
     ['gone and out', [wish({ archived: 'yes', newsletter: 'no' })], undefined, optOut],
   ])('%s', (_what, desired, recorded, expected) => {
-    expect(steps(decide([{ desired, recorded }]))).toEqual(expected);
+    expect(steps(decide([{ desired, recorded, vanished: false }]))).toEqual(expected);
+  });
+
+  test('what was recorded of it and has vanished stands no more', () => {
+    const gone = { ...next({ newsletter: 'yes' }, there.in), vanished: true };
+    expect(steps(decide([gone]))).toEqual([]);
+    const forbids = { ...next({ newsletter: 'no' }, there.in), vanished: true };
+    expect(steps(decide([forbids]))).toEqual(optOut);
   });
 
   test('of several new addresses all have to stand, and one that forbids is enough', () => {

@@ -115,6 +115,7 @@ export const signal = new AbortController().signal;
 export const passage = {
   signal,
   abort: signal,
+  seen: true,
   leaves: () => undefined,
 };
 
@@ -132,6 +133,8 @@ export function states(known: Partial<States>): States {
     recorded: undefined,
     former: [],
     successors: [],
+    strays: false,
+    parked: [],
     entries: [],
     restored: false,
     observed: [],

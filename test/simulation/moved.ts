@@ -21,8 +21,27 @@ export function mayBeOptedOut(
   return reading.records.some((record) => {
     const next = keyIn(record);
     if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
-    return forbids(record, channel) || witness.present(next).length > 0;
+    const hers = reading.records.filter((one) => keyIn(one) === next);
+    return hers.some((one) => forbids(one, channel)) || witness.present(next).length > 0;
   });
+}
+
+/**
+ * Whether whoever had this address has another one by now, and whether that is on the platform.
+ * Undefined: nobody who is there has one.
+ */
+export function isReplaced(
+  reading: Reading,
+  key: string,
+  { witness, memories }: Known,
+): boolean | undefined {
+  if (!reading.certified || addressesOf(reading).has(key)) return undefined;
+  const moved = reading.records
+    .filter((record) => memories.everOf(String(record['id'])).has(key))
+    .filter((record) => record['deleted'] !== 'true')
+    .flatMap((record) => keyIn(record) ?? []);
+  if (moved.length === 0) return undefined;
+  return moved.every((next) => witness.present(next).length > 0);
 }
 
 /** Former addresses of ours that nobody in the CRM has any more. */

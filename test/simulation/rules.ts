@@ -30,6 +30,7 @@ export const rules = [
   'who was not wholly forgotten can be forgotten again',
   'nobody is deleted but where policy says so',
   'nobody is deleted in a fast run',
+  'who moved is not deleted before the new address is there',
   'whom we only adopted is deleted only where policy says so',
   'a template that is there is not made',
   'a template is made that the source names',

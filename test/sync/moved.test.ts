@@ -1,28 +1,8 @@
 /** An address that changed in the CRM: the new one is made, then the old one is opted out. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
-import { createStage, type Stage, type StageOptions } from './process.ts';
-
-const OLD = 'old@example.com';
-const NEW = 'new@example.com';
-
-/** Lea is in both channels under the old address, and the CRM has given her the new one. */
-async function moved(wishes: object = {}, options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
-  stage.people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
-  await stage.sync();
-  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes', ch_product: 'yes', ...wishes };
-  stage.writes();
-  return stage;
-}
-
-/** What was sent: how, to whom, where. */
-const sent = (stage: Stage) =>
-  stage.writes().map(({ subscription, contactId, channelId, status }) => {
-    const who = stage.emulator.world.contacts().find(({ id }) => id === contactId);
-    return `${subscription} ${who?.email ?? contactId} ${channelId}${status < 300 ? '' : ' no'}`;
-  });
+import { moved, NEW, OLD, sent } from './moving.ts';
+import { createStage, type Stage } from './process.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,

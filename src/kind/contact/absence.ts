@@ -1,5 +1,5 @@
 /** Who left the CRM: since when that counts, and what may be done about it then. */
-import type { Absence, RecordedRow } from '../../model/record.ts';
+import type { Absence, DesiredRow, RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 
 export interface AbsenceRules {
@@ -16,7 +16,11 @@ export interface AbsenceRules {
  * flagged or out of scope. A reading without a certificate says nothing of whom it does not name.
  */
 export function hasLeft({ desired, certified }: States): boolean {
-  if (desired.length === 0) return certified;
+  return desired.length === 0 ? certified : isGone(desired);
+}
+
+/** Whether none of these records is there, or may be. */
+export function isGone(desired: readonly DesiredRow[]): boolean {
   return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
 
@@ -39,12 +43,17 @@ function isLongEnough(
   return readings >= absentReadings && lastAt - firstAt >= absentForMs;
 }
 
-/** Whether somebody who is due is deleted: by policy, in a run that may. The ledger remembers. */
-export function isDeletable(states: States, rules: AbsenceRules): boolean {
-  const ownership = states.recorded?.ownership;
-  const allowed = rules.deletes === 'owned' ? ['created', 'adopted'] : ['created'];
-  if (rules.deletes === 'off' || !ownership || !allowed.includes(ownership)) return false;
-  return states.mayDelete && isDue(states, rules);
+/**
+ * Whether policy has somebody deleted whose time has come, in a run that may. The ledger remembers.
+ */
+export function mayDelete(states: States, rules: AbsenceRules): boolean {
+  return isDeleted(states.recorded, rules) && states.mayDelete && states.certified;
+}
+
+/** Whether policy deletes whom we have so, rather than opt them out. */
+export function isDeleted(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
+  const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
+  return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
 }
 
 /** The contact that is recorded as ours: nothing is done to another one of somebody who left. */

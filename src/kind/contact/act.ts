@@ -15,7 +15,8 @@ export function act(
   verdict: Verdict,
   { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
 ): void {
-  const body = verdict.row === beyond.movedAway ? canonicalJson({ moved: true }) : '{}';
+  const isMoved = verdict.row === beyond.movedAway;
+  const body = bodyOf(isMoved);
   const change = (op: Change['op'], at: number, target?: string): Change => {
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
@@ -31,18 +32,27 @@ export function act(
     const first = !decision.changes.some(({ op }) => op === 'create');
     decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
   }
-  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out') {
+  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out' || isMoved) {
     const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
     decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
   }
 }
 
 /** Row 2 concerns the person; opt-outs that the CRM states go first, for a delete may be held. */
-export function remove(decision: Decision, key: Key, contacts: readonly { id: string }[]): void {
+export function remove(
+  decision: Decision,
+  { key, contacts, moved }: { key: Key; contacts: readonly { id: string }[]; moved: boolean },
+): void {
   for (const { id } of contacts) {
     const change = changeOf(key, 'delete', 'delete');
-    decision.changes.push({ ...change, target: id, phase: phase.delete });
+    const body = bodyOf(moved);
+    decision.changes.push({ ...change, target: id, body, phase: phase.delete });
   }
+}
+
+/** Nobody stated what befalls an old address: the journal tells. */
+function bodyOf(moved: boolean): string {
+  return moved ? canonicalJson({ moved }) : '{}';
 }
 
 function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {

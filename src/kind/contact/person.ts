@@ -4,7 +4,7 @@
 import type { Change } from '../../model/change.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { hasLeft, isDeletable, isDue, oursOf, type AbsenceRules } from './absence.ts';
+import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
 import { act, conflictProblem, remove } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
 import {
@@ -17,7 +17,7 @@ import {
   type Verdict,
 } from './decide.ts';
 import { leftSince } from './left.ts';
-import { hasMoved } from './moved.ts';
+import { hasMoved, isAwaited, isForbidden, isReplaced } from './moved.ts';
 import { fingerprintOf, isChanged } from './observe.ts';
 import {
   distrusted,
@@ -29,6 +29,7 @@ import {
   type Channels,
 } from './past.ts';
 import { forbids, isOver, newsOfSight } from './remember.ts';
+import { contactsOf, defaultsIn, withoutDefaults } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -52,7 +53,10 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     problems: [],
   };
   for (const channel of rules.channels) decideOne(decision, channel, facts);
-  if (facts.person.deletable) remove(decision, states.key, oursOf(facts.contacts, states.recorded));
+  if (facts.person.deletable || facts.replaced) {
+    const ours = oursOf(facts.contacts, states.recorded);
+    remove(decision, { key: states.key, contacts: ours, moved: facts.replaced });
+  }
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isDone = decision.changes.length + decision.problems.length === 0;
@@ -71,6 +75,8 @@ export interface Facts {
   states: States;
   rules: PersonRules;
   person: Person;
+  /** Another contact stands for this one by now, which policy has deleted. */
+  replaced: boolean;
   desired: Map<string, Wish>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
@@ -96,9 +102,13 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
   const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
+  const due = isDue(states, rules.absence);
+  const deletes = mayDelete(states, rules.absence);
+  const replaced = deletes && isReplaced(states, rules.channels);
   return {
     states,
     rules,
+    replaced,
     recorded,
     seen,
     shown,
@@ -118,20 +128,28 @@ export function factsOf(states: States, rules: PersonRules): Facts {
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
       owned: Boolean(ours) || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
-      due: isDue(states, rules.absence),
-      deletable: isDeletable(states, rules.absence),
+      due,
+      deletable: deletes && due && !replaced && !isAwaited(states, rules.channels),
     },
   };
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
-  const { states, contacts } = facts;
+  const { states } = facts;
   const { verdict } = judge(facts, channel);
-  const about = verdict.row === 3 ? oursOf(contacts, states.recorded) : contacts;
-  act(decision, verdict, { key: states.key, channel, contacts: about });
+  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict) });
   if (!contradict(states.desired, channel)) return;
   const fault = contradiction(states.desired.length, channel);
   decision.problems.push(conflictProblem(states.key, channel, fault));
+}
+
+/** Whom of her contacts the verdict is about: who is deleted for it is not opted out first. */
+function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
+  const ours = oursOf(contacts, states.recorded);
+  if (row === 3) return ours;
+  const isRefused = states.parked.includes('');
+  const isDeleted = row === beyond.movedAway && verdict === 'delete' && !isRefused;
+  return isDeleted ? contacts.filter((contact) => !ours.includes(contact)) : contacts;
 }
 
 /** What the table is asked of one channel, and what comes of it. */
@@ -147,8 +165,19 @@ export function judge(facts: Facts, channel: string): { asked: ChannelStates; ve
   const verdict = states.lost.has(channel)
     ? withoutConclusion(decided)
     : remembered(guarded(decided, channel, { ...facts, replaces: rules.replaces }), channel, facts);
-  const moved = verdict.do === 'nothing' && person.owned && hasMoved(states, channel);
-  return { asked, verdict: moved ? { row: beyond.movedAway, do: 'opt_out' } : verdict };
+  return { asked, verdict: movedAway(verdict, channel, facts) ?? verdict };
+}
+
+/** What comes of it that the CRM has another address of hers by now, if anything does. */
+function movedAway(
+  { row, do: verdict }: Verdict,
+  channel: string,
+  { states, person, replaced }: Facts,
+): Verdict | undefined {
+  const isOpen = verdict === 'nothing' || (replaced && row === 3);
+  if (!isOpen || !person.owned || !hasMoved(states, channel)) return undefined;
+  const isDeleted = replaced && !isForbidden(states.successors, channel);
+  return { row: beyond.movedAway, do: isDeleted ? 'delete' : 'opt_out' };
 }
 
 /** Of a channel that is lost as a whole only what the CRM forbids is done. */
@@ -157,12 +186,17 @@ function withoutConclusion(verdict: Verdict): Verdict {
   return isBold ? { ...verdict, do: 'nothing' } : verdict;
 }
 
-/** Whom the ledger names is not brought in. */
+/** Whom the ledger names is not brought in; what it has of a replaced channel counts, too. */
 function remembered(verdict: Verdict, channel: string, facts: Facts): Verdict {
-  const { states, rules, seen } = facts;
+  const { states, rules, seen, now } = facts;
   const standing = states.entries.filter((entry) => !isOver(entry, seen));
-  const asked = { op: verdict.do, part: channel, newer: newerWill(facts, channel) };
-  const row = forbids(standing, asked, rules.policy);
+  const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
+  const asked = [
+    { op: verdict.do, part: channel, newer: newerWill(facts, channel) },
+    ...(replaced === undefined ? [] : [{ op: verdict.do, part: replaced, newer: undefined }]),
+  ];
+  const rows = asked.map((one) => forbids(standing, one, rules.policy));
+  const row = rows.find((found) => found !== undefined);
   return row === undefined ? verdict : { row, do: 'conflict' };
 }
 
@@ -178,35 +212,6 @@ function newerWill(facts: Facts, channel: string): number | undefined {
 function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
   const silent = desired.length === 0 && !certified;
   return silent ? new Map<string, Wish>() : strictest(desired, channels);
-}
-
-/**
- * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
- * second contact of the address too, which a listing may have missed.
- */
-function contactsOf(
-  seenNow: ObservedContact[],
-  states: States,
-  recorded: RecordedContact | undefined,
-): ObservedContact[] {
-  if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
-  const isUnseen = ({ id }: ObservedContact): boolean => seenNow.every((seen) => seen.id !== id);
-  return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
-}
-
-/** The channels on which the contact we made still shows the opt-out it was made with. */
-function defaultsIn(
-  shown: ObservedContact[],
-  { recorded: row }: States,
-  { defaults }: RecordedContact,
-): string[] {
-  const ours = shown.find((contact) => contact.id === row?.id);
-  return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
-}
-
-function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
-  const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
-  return { ...contact, channels: Object.fromEntries(said) };
 }
 
 /**

@@ -73,8 +73,8 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
   /**
-   * Of an opt-out: nobody said so, but the CRM has another address of hers by now. It counts as one
-   * for absence.
+   * Of an opt-out or a delete: nobody said so, but the CRM has another address of hers by now. It
+   * counts as one for absence.
    */
   moved: z.boolean().default(false),
   /** Where it outweighs an opt-out: how the contact must still be. */

@@ -1,0 +1,35 @@
+/** Her contacts, as what they show is taken. */
+import type { States } from '../kind.ts';
+import type { ObservedContact, RecordedContact } from './record.ts';
+
+/**
+ * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
+ * second contact of the address too, which a listing may have missed.
+ */
+export function contactsOf(
+  seenNow: ObservedContact[],
+  states: States,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
+  const isUnseen = ({ id }: ObservedContact): boolean => seenNow.every((seen) => seen.id !== id);
+  return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
+}
+
+/** The channels on which the contact we made still shows the opt-out it was made with. */
+export function defaultsIn(
+  shown: ObservedContact[],
+  { recorded: row }: States,
+  { defaults }: RecordedContact,
+): string[] {
+  const ours = shown.find((contact) => contact.id === row?.id);
+  return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
+}
+
+export function withoutDefaults(
+  contact: ObservedContact,
+  defaults: ReadonlySet<string>,
+): ObservedContact {
+  const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
+  return { ...contact, channels: Object.fromEntries(said) };
+}
