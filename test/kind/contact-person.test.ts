@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/kind/contact/record.ts';
 import type { Decision, States } from '../../src/kind/kind.ts';
-import type { RecordedRow } from '../../src/model/record.ts';
+import { canonicalJson, type RecordedRow } from '../../src/model/record.ts';
 import { bothIn, conflicts, remembered, shown, steps, wish } from './person.ts';
 import { LATER, NEWS, NOON, open, PRODUCT, states } from './stage.ts';
 
@@ -270,6 +270,28 @@ describe('a suppressed person', () => {
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS]);
   });
+});
+
+test('an opt-out that follows on a lost membership is later than a will stated in between', () => {
+  const { contacts } = open({ contacts: { resubscribe: 'newer' } });
+  const { body, ...row } = inNews();
+  const willed = { ...row, body: canonicalJson({ ...JSON.parse(body), consentAt: LATER + 1 }) };
+  const at = LATER + 2;
+  const seen = shown({ news: 'opt_in' });
+  for (const [lost, expected] of [
+    [shown(), []],
+    [shown({ news: 'opt_out' }), ['opt_in ch_news → con_1']],
+  ] as const) {
+    const before = contacts.decide(
+      states({ observed: [lost], recorded: remembered({ news: 'in', seen }) }),
+    );
+    const observed = [shown({ news: 'opt_out' })];
+    const known = { desired: [willed], observed, recorded: before.note, at, by: at };
+    const decision = contacts.decide(states(known));
+    expect(steps(decision)).toEqual(expected);
+    const made = channelsOf(decision.note)[NEWS]?.made?.by;
+    expect(made).toBe(expected.length > 0 ? LATER : at);
+  }
 });
 
 test('who left under a former address stays out under the new one', () => {

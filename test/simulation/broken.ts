@@ -106,6 +106,11 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
+    rule: 'what a run held stays held',
+    foundBy: 0,
+    breaks: (mirror) => withGuarding(mirror, () => ({ withholdStanding: () => false })),
+  },
+  {
     rule: 'what was approved passes once',
     foundBy: 38,
     breaks: (mirror) =>

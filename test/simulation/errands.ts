@@ -54,6 +54,7 @@ export async function forgetOne(
   await world.clock.advance(1000);
   const isThere = known.witness.present(key).length > 0;
   known.erasures.begin(key);
+  known.standing.drop(key);
   const lived = await lead(
     ground,
     { ...calm, faults, killed, stopped, latency },
@@ -114,6 +115,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
     reached.note('run', 'who was forgotten is allowed again');
   known.erasures.allow(key);
   known.memories.allow(key);
+  known.standing.drop(key);
 }
 
 function peopleOf({ parts }: Mirror) {

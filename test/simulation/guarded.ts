@@ -9,7 +9,7 @@ export function checkGuard(
   { arrival: { outing, entry }, known }: { arrival: Arrival; known: Known },
 ): void {
   const { guard, keys } = change;
-  const { story, judge, unanswered } = known;
+  const { story, judge, unanswered, standing } = known;
   // A first load brings in whom it likes.
   if (guard === 'opt_in' && !outing.isLoaded) return;
   const done = entry.status >= 200 && entry.status < 300;
@@ -17,6 +17,10 @@ export function checkGuard(
   if (passes({ ...change, done }, { run: outing, approvals }, unanswered)) {
     outing.approved.add(guard);
     return;
+  }
+  if (standing.some(guard)) {
+    const wrong = standing.holds(guard, keys) && `${what}, and was held before`;
+    judge('whom a run held stays held until that is approved', wrong);
   }
   const through = outing.through[guard].add(keys[0] ?? '');
   const most = guard === 'delete' ? story.floor : story.optIns;

@@ -9,6 +9,7 @@ import type { Reading } from './crm.ts';
 import type { Erasures } from './erasures.ts';
 import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
+import type { Standing } from './standing.ts';
 import type { RunStep } from './steps.ts';
 import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
@@ -62,6 +63,7 @@ export interface Known {
   memories: Memories;
   absences: Absences;
   approvals: Approvals;
+  standing: Standing;
   erasures: Erasures;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Enrolments (address, channel, subscription) that the platform has refused. */

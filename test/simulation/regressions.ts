@@ -147,6 +147,22 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'an opt-out that followed on a lost membership was outweighed by a will before it',
+    stories: [
+      told(
+        [member],
+        [
+          run(),
+          happens(onPlatform(0, 'is taken out of the newsletter')),
+          run(),
+          inCrm(0, 'states a new will'),
+          happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
+        ],
+        { resubscribe: 'newer' },
+      ),
+    ],
+  },
+  {
     found: 'of two contacts of one address, both refused, one was tried again in every run',
     stories: [
       told(

@@ -21,6 +21,7 @@ export const rules = [
   'no more leave in a run than a guard lets pass',
   'no more are brought in in a run than a guard lets pass',
   'who was not shown stays held, and who passed once',
+  'whom a run held stays held until that is approved',
   'what was approved and shown is held no longer',
   'who was forgotten is not brought in',
   'who was forgotten is not brought in under another address',

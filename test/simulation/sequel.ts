@@ -23,8 +23,11 @@ export const farewell = fc.record({
 export const release = fc.record({
   who: some,
   other: fc.nat(),
-  /** Wanted by the next run, again when it was done, or when the approval has ended, or is old. */
-  how: pick(['at once', 'again', 'ended', 'late']),
+  /**
+   * Wanted by the next run, again when it was done, or when the approval has ended, or is old; or
+   * nothing is approved, and fewer are held than would be.
+   */
+  how: pick(['at once', 'again', 'ended', 'late', 'fewer']),
   run: step.run,
 });
 
@@ -75,11 +78,14 @@ function releaseOf(story: Story): Step[] {
   if (optIns < 100) {
     const whom = others.length > 0 ? others : [stays];
     if (how === 'again') return againOf(whom);
+    if (how === 'fewer') return [...fewerOf([stays, ...others]), last];
     const comes = [...whom.flatMap(moves), calm, approve];
     if (how === 'ended') return [calm, ...comes, ...forbid(whom), calm, ...want(whom), fast];
     return [calm, ...comes, ...(others.length > 0 ? moves(stays) : []), ...late, last];
   }
-  if (floor > 0 || !story.farewell) return [];
+  const [leaver] = castOf(story.farewell ?? one, story).others;
+  if (floor > 1 || !story.farewell || leaver === undefined) return [];
+  if (how === 'fewer') return [calm, ...returns(leaver), last];
   return [approve, act(stays, 'is flagged as deleted'), ...late, last];
 }
 
@@ -91,21 +97,25 @@ function moves(who: number): Step[] {
   return [act(who, 'is new'), ...want([who]), act(who, 'moves to a new address')];
 }
 
-/** They are in, are opted out and back in, which is approved, and the same again. */
+function returns(who: number): Step[] {
+  return [act(who, 'is new'), act(who, 'is flagged no longer')];
+}
+
+/** They are opted in, out and back in, which is approved, and the same again. */
 function againOf(whom: readonly number[]): Step[] {
-  const joins = (who: number): Step[] => member.map((one) => ({ is: 'act', act: { ...one, who } }));
-  return [
-    ...whom.flatMap(joins),
-    calm,
-    ...forbid(whom),
-    calm,
-    ...want(whom),
-    calm,
-    approve,
-    fast,
-    ...forbid(whom),
-    fast,
-    ...want(whom),
-    fast,
+  return [...backOf(whom), approve, fast, ...forbid(whom), fast, ...want(whom), fast];
+}
+
+/** The same, but nothing is approved, and all but one are to stay out after all. */
+function fewerOf(whom: readonly number[]): Step[] {
+  return [...backOf(whom), ...forbid(whom.length > 1 ? whom.slice(1) : whom), fast];
+}
+
+/** Whatever the CRM had of them before, they are in, are opted out, and are to be in again. */
+function backOf(whom: readonly number[]): Step[] {
+  const joins = (who: number): Step[] => [
+    act(who, 'is removed'),
+    ...member.map((one): Step => ({ is: 'act', act: { ...one, who } })),
   ];
+  return [...whom.flatMap(joins), calm, ...forbid(whom), calm, ...want(whom), calm];
 }

@@ -26,6 +26,7 @@ import { jump, live, type Ground, type Lived } from './process.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
+import { createStanding } from './standing.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
 import { isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
@@ -76,6 +77,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const memories = createMemories(witness, fallbackOf(story));
   const absences = createAbsences();
   const approvals = createApprovals();
+  const standing = createStanding();
   const erasures = createErasures();
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
@@ -89,6 +91,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       memories,
       absences,
       approvals,
+      standing,
       erasures,
       unanswered,
       refusals,
@@ -164,6 +167,7 @@ async function lose(stage: Stage): Promise<void> {
   stage.keys.clear();
   known.absences.lose();
   known.approvals.lose();
+  known.standing.lose();
   known.memories.lose(world.clock.monotonic());
   reached.note('run', 'the snapshot is lost');
 }
@@ -248,8 +252,10 @@ function remember(
   step: RunStep,
   { done: summary, killed, outing, files }: Lived & { files: Traces },
 ): void {
-  const { memories, absences } = stage.known;
+  const { memories, absences, standing } = stage.known;
   const { people, templates, startedAt, answered } = outing;
+  const current = files.held.filter((one) => one.current);
+  standing.ended({ mode: step.mode, killed: !summary }, current);
   memories.read(people, templates);
   memories.left(stage.world.clock.monotonic(), files.isLetterOpen);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);

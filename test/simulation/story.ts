@@ -51,7 +51,7 @@ const settings = {
   absent: ['keep', 'opt_out'],
   deletes: ['off', 'created', 'owned'],
   /** How many people are deleted or opted out for absence in one run, unless somebody approves. */
-  floor: [10, 10, 0],
+  floor: [10, 10, 0, 1],
   /** How many are brought in in one run, once a first load has ended. */
   optIns: [100, 100, 100, 100, 0, 1],
 } as const;

@@ -265,7 +265,8 @@ export interface Sight {
  *   R                O     present  →  R
  *   any              in    yes         in
  *   out by us        out   yes         out by us
- *   out by platform  out   yes         unchanged; made by now, if the contact was changed
+ *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
+ *                                      or showed no opt-out there when it was last seen
  *   else             out   yes         out by platform, made since it was last seen in
  *   in               —     yes         the same   (membership was taken away)
  *   —, out           —     yes         unchanged

@@ -97,15 +97,25 @@ export function recordedIn(
 ): Membership | undefined {
   const membership = recorded?.channels[channel];
   if (membership?.is !== 'opt_out' || membership.by !== 'us') return membership;
-  const isOther = ({ id, channels }: ObservedContact): boolean =>
+  return isOutAnew(recorded, contacts, channel) ? undefined : membership;
+}
+
+/** Whether an opt-out is shown of a contact that showed none there when it was last recorded. */
+function isOutAnew(
+  recorded: RecordedContact | undefined,
+  contacts: readonly ObservedContact[],
+  channel: string,
+): boolean {
+  const isNew = ({ id, channels }: ObservedContact): boolean =>
     channels[channel] === 'opt_out' &&
     !recorded?.contacts.some((one) => one.id === id && one.channels[channel] === 'opt_out');
-  return contacts.some(isOther) ? undefined : membership;
+  return contacts.some(isNew);
 }
 
 /**
  * What is recorded of her channels by what her contacts show. Of a channel that was replaced only
- * what is shown counts: it may be gone, and nobody has left it by that.
+ * what is shown counts: it may be gone, and nobody has left it by that. An opt-out that follows on
+ * a membership that was taken away is later than that.
  */
 export function memberships(
   recorded: RecordedContact | undefined,
@@ -114,7 +124,9 @@ export function memberships(
 ): RecordedContact['channels'] {
   const all = { ...recorded?.channels };
   for (const channel of channels) {
-    const is = seen(recordedIn(recorded, contacts, channel), strictestOf(contacts, channel), sight);
+    const changed = sight.changed || isOutAnew(recorded, contacts, channel);
+    const before = recordedIn(recorded, contacts, channel);
+    const is = seen(before, strictestOf(contacts, channel), { ...sight, changed });
     if (is) all[channel] = is;
   }
   for (const channel of new Set(replaces.values())) {
