@@ -8,6 +8,7 @@ import { counted, span } from './words.ts';
 export interface Attention {
   code:
     | 'opt_outs_refused'
+    | 'erasure_unfinished'
     | 'held'
     | 'no_snapshot'
     | 'never_proven'
@@ -25,6 +26,7 @@ export function attentionOf(standing: Standing): Attention[] {
   if (!standing.snapshot.exists) return [noSnapshot(standing)];
   return [
     ...optOuts(standing),
+    ...erasures(standing),
     ...held(standing),
     ...unproven(standing),
     ...lastRuns(standing).flatMap((run) => ended(run, standing)),
@@ -52,6 +54,22 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
         `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
         `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
       fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
+    },
+  ];
+}
+
+function erasures({ erasuresUnfinished: { count, since, people }, at }: Standing): Attention[] {
+  if (count === 0) return [];
+  const who = count === 1 ? 'this person' : 'each';
+  return [
+    {
+      code: 'erasure_unfinished',
+      text:
+        `${counted(count, 'erasure')} not finished, the oldest since ${since} (${ago(since, at)}): ` +
+        'somebody who was to be forgotten is still in the snapshot, or on the platform',
+      fix:
+        `run \`crm-mirror forget\` again for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
+        `${count > people.length ? ' and more' : ''}; or \`allow\` takes it back`,
     },
   ];
 }

@@ -6,6 +6,7 @@ import type { RefusedOptOut } from '../snapshot/parking.ts';
 import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
+import { unfinishedIn } from '../sync/unfinished.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
@@ -25,6 +26,8 @@ export interface Standing {
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** Opt-outs that the platform refused: `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
+  /** Erasures that are asked for and not done: `people` are hashes, of the first. */
+  erasuresUnfinished: { count: number; since: string | null; people: string[] };
   /** What is ours. */
   recorded: PerKind;
   conflicts: PerKind;
@@ -77,6 +80,7 @@ export function standingOf(seen: Seen): Standing {
     proven: null,
     lastRuns: { full: null, fast: null },
     optOutsRefused: { count: 0, since: null, people: [] },
+    erasuresUnfinished: { count: 0, since: null, people: [] },
     recorded: null,
     conflicts: null,
     rejected: null,
@@ -101,6 +105,7 @@ export function standingOf(seen: Seen): Standing {
     ...runsOf(snapshot, leased, now),
     ...problemsOf(snapshot),
     optOutsRefused: optOutsOf(snapshot, names),
+    erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
@@ -185,6 +190,12 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
     since: oldest(people),
     people: people.map(told),
   };
+}
+
+function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
+  const all = unfinishedIn(snapshot);
+  const people = all.slice(0, peopleShown).map(({ hash }) => hash);
+  return { count: all.length, since: oldest(all), people };
 }
 
 function heldOf({ held }: Snapshot, names: Names): ToldHeld[] {

@@ -5,6 +5,7 @@ import type { Problem } from '../model/problem.ts';
 import type { Key } from '../model/record.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import { unfinishedIn } from '../sync/unfinished.ts';
 import { namesOf } from './names.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;
@@ -42,6 +43,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   }
   if (word.includes('@')) return word;
   const isMeant = namedBy(word, mirror.snapshot);
+  for (const { hash, key } of unfinishedIn(mirror.snapshot)) if (key && hash === word) return key;
   for (const key of mirror.snapshot.memory.keys('contact')) {
     // A problem of somebody who was erased stands under the hash itself, which is no key.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;

@@ -6,6 +6,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
 import { keyedHash } from './ledger-key.ts';
+import type { Key } from '../model/record.ts';
 import type { Wait } from './patience.ts';
 import { statementsOf, type Statements } from './statements.ts';
 
@@ -19,6 +20,8 @@ export interface Ledger {
    * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
    */
   write(remarks: Iterable<Remark>, at: number): void;
+  /** Tells whether an address was forgotten on demand; undefined: none was. */
+  erased(): ((key: Key) => boolean) | undefined;
   close(): void;
 }
 
@@ -53,7 +56,42 @@ export function ledgerIn(
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
 ): Ledger {
   const statements = statementsOf(db);
-  const { prepare } = statements;
+  const concerning = asking(statements);
+  const hashes = ({ key: address, ids }: Who) => ({
+    address: keyedHash(key, 'address', address),
+    ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
+  });
+  const write = writing(statements);
+  const erased = erasuresIn(statements);
+  return {
+    id,
+    concerning: (who) => patiently(() => concerning(hashes(who))),
+    write(remarks, at) {
+      const rest = remarks[Symbol.iterator]();
+      let step = rest.next();
+      if (step.done) return;
+      const take = db.transaction(() => {
+        for (; !step.done; step = rest.next()) {
+          write({ ...step.value, ...hashes(step.value) }, at);
+        }
+      });
+      patiently(() => take.immediate());
+    },
+    erased: () => {
+      const isErased = patiently(erased);
+      return isErased && ((address) => isErased(keyedHash(key, 'address', address)));
+    },
+    close: () => db.close(),
+  };
+}
+
+interface Hashes {
+  address: string;
+  ids: readonly string[];
+}
+
+/** What stands against somebody. */
+function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
   const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing
      where e.address = ? and e.ended_at is null order by e.seq`,
@@ -65,13 +103,7 @@ export function ledgerIn(
   const isBorne = prepare<[string, number], { one: 1 }>(
     'select 1 one from bearer where id = ? and entry = ?',
   );
-  const hashes = ({ key: address, ids }: Who) => ({
-    address: keyedHash(key, 'address', address),
-    ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
-  });
-
-  function concerning(who: Who): Entry[] {
-    const { address, ids } = hashes(who);
+  return ({ address, ids }) => {
     const own = ofAddress.all(address).map((row): Entry => {
       const bears = row.cause === 'bounce' || ids.every((one) => isBorne.get(one, row.seq));
       return { ...row, contact: row.contact || null, through: 'address', bears };
@@ -88,28 +120,21 @@ export function ledgerIn(
         bears: true,
       })),
     ];
-  }
-
-  const write = writing(statements);
-  return {
-    id,
-    concerning: (who) => patiently(() => concerning(who)),
-    write(remarks, at) {
-      const rest = remarks[Symbol.iterator]();
-      let step = rest.next();
-      if (step.done) return;
-      const take = db.transaction(() => {
-        for (; !step.done; step = rest.next()) {
-          write({ ...step.value, ...hashes(step.value) }, at);
-        }
-      });
-      patiently(() => take.immediate());
-    },
-    close: () => db.close(),
   };
 }
 
-type Hashed = Pick<Remark, 'adds' | 'ends'> & { address: string; ids: readonly string[] };
+/** Of addresses by their hash. */
+function erasuresIn({ prepare }: Statements) {
+  const standing = `cause = 'erasure' and ended_at is null`;
+  const any = prepare<[], { one: 1 }>(`select 1 one from entry where ${standing} limit 1`);
+  const of = prepare<[string], { one: 1 }>(
+    `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
+  );
+  return (): ((address: string) => boolean) | undefined =>
+    any.get() && ((address) => of.get(address) !== undefined);
+}
+
+type Hashed = Omit<Remark, keyof Who> & Hashes;
 
 /** One remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
@@ -126,8 +151,21 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
   const end = prepare<[number, string, number]>(
     'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
   );
-  return ({ address, ids, adds, ends }, at) => {
+  const again = prepare<[number], { seq: number }>(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     select address, part, cause, contact, made_after, made_by from entry where seq = ?
+     returning seq`,
+  );
+  const borne = prepare<[number, number, string]>(
+    `insert into bearer select id, ? from bearer
+     where entry = ? and id not in (select value from json_each(?))`,
+  );
+  return ({ address, ids, adds, ends, frees = [] }, at) => {
     for (const { seq, why } of ends) end.run(at, why, seq);
+    for (const { seq, why } of frees) {
+      if (end.run(at, why, seq).changes === 0) continue;
+      borne.run(again.get(seq)?.seq ?? seq, seq, JSON.stringify(ids));
+    }
     for (const { part, cause, contact, after, by } of adds) {
       const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
       // A bounce belongs to the address alone.

@@ -13,6 +13,7 @@ import { shownCounts, type KindSummary, type Status, type Summary } from '../pla
 import { bindLedger } from './ledger.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
+import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
@@ -73,6 +74,8 @@ export function conclude(course: Course): Summary {
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
+  const people = course.parts.find(({ kind }) => kind.erase);
+  if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
@@ -106,14 +109,16 @@ export function conclude(course: Course): Summary {
 }
 
 function summaryOf(course: Course): Summary {
-  const { run, tally } = course;
+  const { run, tally, parts } = course;
   const contact = kindSummary(course, 'contact');
   const template = kindSummary(course, 'template');
   const reasons = reasonsOf(course);
+  const erasures = unfinishedIn(run.snapshot);
+  const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
   return {
     run: run.id,
     mirror: run.name,
-    status: statusOf(course, reasons),
+    status: statusOf(course, reasons, unfinished),
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
@@ -122,7 +127,7 @@ function summaryOf(course: Course): Summary {
     requests: run.requests(),
     certificate: certificateOf(course),
     problems: tally.problems(),
-    reasons: [...reasons, ...course.notes],
+    reasons: [...reasons, ...course.notes, ...(unfinished ? [sayUnfinished(erasures)] : [])],
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
   };
@@ -204,13 +209,14 @@ function reasonsOf(course: Course): string[] {
   return reasons;
 }
 
-function statusOf({ run, tally, failure }: Course, reasons: string[]): Status {
+/** An erasure that is not done is as loud as an opt-out that could not be applied. */
+function statusOf({ run, tally, failure }: Course, reasons: string[], unfinished: boolean): Status {
   const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
   if (held.delete + held.opt_in > 0) return 'held';
   const { news, optOutsFailed } = tally.counts();
-  return news > 0 || optOutsFailed > 0 ? 'rejected' : 'done';
+  return news > 0 || optOutsFailed > 0 || (unfinished && run.writes) ? 'rejected' : 'done';
 }
 
 function certificateOf({ known }: Course): Summary['certificate'] {
