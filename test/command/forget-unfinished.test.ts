@@ -191,6 +191,18 @@ test('another platform is refused before anything is written', async () => {
   expect(await attention(world)).toEqual([]);
 });
 
+test('killed before the file was written anew: only the address is missing', async () => {
+  const world = await synced();
+  const [hash, since] = ['#0123456789ab', Date.now()];
+  const db = new Database(world.path);
+  const left = JSON.stringify([{ hash, since, by: 'forget', deleted: [], optedOut: 0 }]);
+  db.prepare("insert into meta values ('erasures', ?)").run(left);
+  db.close();
+  expect(await attention(world)).toEqual(['erasure_unfinished']);
+  const { code, err } = await world.call('forget', hash);
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
+});
+
 test('beside a reader: what was done is certified at once, and again', async () => {
   const world = await synced();
   const reader = new Database(world.path, { readonly: true });
