@@ -55,7 +55,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       at: instant(at),
       reason,
       taken: taken.map(told),
-      /** Of other addresses, by an id of the CRM: those stand there, and bear on this id no more. */
+      /** Of other addresses, by an id of the CRM: there they stand, and bear on it no more. */
       freed: freed.map(told),
       dropped,
       /** Not read: what stands by an id may bear on the person still. */

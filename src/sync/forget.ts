@@ -2,18 +2,19 @@
  * Forgets one person on demand: the ledger first, then the platform, then the snapshot. Whatever
  * stops it on the way, the ledger has it already, what is left is noted, and it can be done again.
  */
-import { acked, type Deed, type Kind, type Leave } from '../kind/kind.ts';
-import { Busy, Invalid, isExpected, type Expected } from '../model/errors.ts';
+import type { Deed, Kind, Leave } from '../kind/kind.ts';
+import { Invalid, isExpected, type Expected } from '../model/errors.ts';
 import { all, type Memory } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
+import { accountOf, type Account } from './account.ts';
 import { proveOwn } from './belong.ts';
 import { bindLedger } from './ledger.ts';
 import type { Mirror, MirrorPart } from './mirror.ts';
 import { readNames, type Reading } from './names.ts';
 import { whoOf } from './remember.ts';
-import { begun, end, keep, withDeed, withPurged, type Unfinished } from './unfinished.ts';
+import type { Unfinished } from './unfinished.ts';
 
-/** What was done of it, by all attempts since the first one. Times in milliseconds since the epoch. */
+/** What all attempts since the first have done of it. Times in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
   /** The entry that keeps the person from being brought back; `since` it was first asked for. */
@@ -108,51 +109,6 @@ async function erase(
   const tell = (deed: Deed): void => account.tell(kind, deed);
   await kind.erase?.({ key, recorded, known, tell }, leave);
   account.looked();
-}
-
-type Account = ReturnType<typeof accountOf>;
-
-/** What is noted of it in the snapshot, from its beginning on. */
-function accountOf({ snapshot, clock }: Mirror, key: Key, since: number) {
-  const { transaction, recorded, purge } = snapshot;
-  let now = begun(snapshot, key, since);
-  const note = (next: Unfinished, also?: () => void): void => {
-    transaction(() => {
-      also?.();
-      keep(snapshot, next);
-    });
-    now = next;
-  };
-  /** It is ours, should it go no further than that. */
-  const optedOut = (kind: Kind, { id, channel }: Deed & { is: 'opted out' }): void => {
-    const row = recorded.get(kind.name, key);
-    if (!row) return;
-    const about = { kind: kind.name, key, part: channel, target: id, body: '{}', phase: 0 };
-    const ack = { ...acked({ id }), at: clock.now() };
-    const after = kind.acknowledge(row, { ...about, op: 'opt_out' }, ack);
-    if (after) recorded.put(after);
-  };
-  note(now);
-  return {
-    done: (): Certificate['done'] => now,
-    looked: () => note({ ...now, found: now.found ?? [] }),
-    tell: (kind: Kind, deed: Deed) =>
-      note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(kind, deed)),
-    /** Throws Busy while another reads the snapshot; then it is kept under whose name it is. */
-    purge(kind: Kind, ids: readonly string[]): void {
-      transaction(() => {
-        now = withPurged(now, purge.rows(kind.name, key, ids));
-        keep(snapshot, { ...now, key: undefined });
-      });
-      try {
-        purge.scrub();
-      } catch (error) {
-        if (error instanceof Busy) note(now);
-        throw error;
-      }
-      transaction(() => end(snapshot, key));
-    },
-  };
 }
 
 type Who = ReturnType<typeof whoOf>;

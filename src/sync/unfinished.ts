@@ -1,10 +1,10 @@
 /**
  * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
- * done so far, and takes it off once nothing is left; so does a full run with whoever is recorded,
- * or on both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
+ * done so far, and takes it off once nothing is left. A full run notes whoever is recorded, or on
+ * both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
  */
 import { z } from 'zod';
-import type { Deed, Kind } from '../kind/kind.ts';
+import type { Kind } from '../kind/kind.ts';
 import type { Key } from '../model/record.ts';
 import type { Purged } from '../snapshot/purge.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -69,28 +69,6 @@ export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
 function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void {
   if (all.length > 0) meta.set(name, JSON.stringify(all));
   else if (meta.get(name) !== undefined) meta.drop(name);
-}
-
-/** With one more deed, each counted once. */
-export function withDeed(one: Unfinished, deed: Deed): Unfinished {
-  if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
-  return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
-}
-
-export function withPurged(one: Unfinished, more: Purged): Unfinished {
-  const before = one.purged;
-  const sum = (of: keyof Purged): number => (before?.[of] ?? 0) + more[of];
-  return {
-    ...one,
-    purged: {
-      recorded: sum('recorded'),
-      origins: sum('origins'),
-      problems: sum('problems'),
-      changes: sum('changes'),
-      absences: sum('absences'),
-      held: sum('held'),
-    },
-  };
 }
 
 /** After a full run: what it found of people who were erased, in place of what one found before. */
