@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { unknownPlan, weekMs } from '../plan/guard.ts';
+import { nothingLeft, unknownPlan, weekMs } from '../plan/guard.ts';
+import { isLeft } from '../sync/withheld.ts';
 import { heldWords } from './attention.ts';
 import { change, lookOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
@@ -13,31 +14,44 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nRuns nothing: the next runs do, each once, what was shown under this plan and is still\n' +
-        'wanted, until the first full run that ends well, seven days at most. Who came in since\n' +
-        'stays held.',
+        'wanted, until the first full run that ends well, seven days at most; only full runs\n' +
+        'delete. Who came in since stays held.',
     );
 }
 
-/** Records a consent. Throws Invalid when nothing was held under that hash, naming what is. */
+/**
+ * Records a consent to what is left of it. Throws Invalid when nothing was held under that hash,
+ * naming what is.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const plan = (command.args[0] ?? '').trim().toLowerCase();
   const at = Date.now();
   return change(command.opts<LookFlags>(), shell, ({ config, snapshot }) => {
     const held = approve(snapshot, plan, at);
+    if (!isLeft(held)) {
+      return {
+        document: { mirror: config.mirror, approved: null, held, until: null },
+        lines: [nothingLeft(plan)],
+      };
+    }
     const until = instant(at + weekMs);
     return {
       document: { mirror: config.mirror, approved: plan, held, until },
       lines: [
         `Approved: ${heldWords(held)}.`,
-        `The next run does it; until the first full run has ended well, or ${until}.`,
+        `The next run does it${held.delete > 0 ? ', deletes the next full one' : ''}; ` +
+          `until the first full run has ended well, or ${until}.`,
       ],
     };
   });
 }
 
 function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
-  const shown = snapshot?.held.get(plan);
-  if (!snapshot || !shown) throw new Invalid(unknownPlan(snapshot?.held.current() ?? [], plan));
-  snapshot.transaction(() => snapshot.held.approve(plan, at));
-  return shown.held;
+  if (!snapshot?.held.get(plan)) {
+    throw new Invalid(unknownPlan(snapshot?.held.current() ?? [], plan));
+  }
+  const { held, transaction } = snapshot;
+  const left = held.left(plan);
+  if (isLeft(left)) transaction(() => held.approve(plan, at));
+  return left;
 }

@@ -15,7 +15,7 @@ import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/s
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
-import { ledgerName } from '../sync/ledger.ts';
+import { knownLedger } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { systemClock } from '../http/time.ts';
@@ -66,7 +66,9 @@ export function assemble(
     pageSizes,
     keepMs: config.keepMs,
     guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
+    reserve: config.platform.reserve,
     requests: platform.requests,
+    limits: platform.limits,
   };
   return {
     mirror,
@@ -104,8 +106,8 @@ function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
       'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
-    const named = snapshot.meta.get(ledgerName);
-    const ledger = openLedger(config.ledger, { named, acceptLost: acceptLostLedger, randomHex });
+    const known = knownLedger(snapshot.meta);
+    const ledger = openLedger(config.ledger, { known, acceptLost: acceptLostLedger, randomHex });
     return { snapshot, ledger, lease, notes };
   } catch (error) {
     snapshot?.close();
@@ -118,7 +120,7 @@ function lookOn({ snapshot: path, ledger }: Config): Opened {
   const now = systemClock.now();
   const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
   try {
-    return { snapshot, ledger: lookIntoLedger(ledger, snapshot.meta.get(ledgerName)), notes: [] };
+    return { snapshot, ledger: lookIntoLedger(ledger, knownLedger(snapshot.meta)), notes: [] };
   } catch (error) {
     snapshot.close();
     throw error;
@@ -126,11 +128,12 @@ function lookOn({ snapshot: path, ledger }: Config): Opened {
 }
 
 function sayLost({ meta }: Snapshot, { id }: Ledger, shell: Shell): void {
-  const named = meta.get(ledgerName);
-  if (named === undefined || named === id) return;
+  const known = knownLedger(meta);
+  if (known === undefined || known.id === id) return;
   shell.note(
-    'crm-mirror: the ledger of this snapshot is given up, and another takes its place: of people ' +
-      'who left it knows what the snapshot and the platform still show, and nothing more',
+    'crm-mirror: the ledger of this snapshot is given up, and the one that is there, or a new one, ' +
+      'takes its place: of people who left since it was written it knows what the snapshot and the ' +
+      'platform still show, and nothing more',
   );
 }
 

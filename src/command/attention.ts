@@ -7,8 +7,10 @@ import { counted, span } from './words.ts';
 /** One line each; `code` stays, whatever the words. */
 export interface Attention {
   code:
+    | 'ledger'
     | 'opt_outs_refused'
     | 'erasure_unfinished'
+    | 'channel_lost'
     | 'held'
     | 'no_snapshot'
     | 'never_proven'
@@ -23,16 +25,24 @@ export interface Attention {
 }
 
 export function attentionOf(standing: Standing): Attention[] {
-  if (!standing.snapshot.exists) return [noSnapshot(standing)];
+  if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
   return [
+    ...ledger(standing),
     ...optOuts(standing),
     ...erasures(standing),
+    ...lostChannels(standing),
     ...held(standing),
     ...unproven(standing),
     ...lastRuns(standing).flatMap((run) => ended(run, standing)),
     ...unanswered(standing),
     ...halted(standing),
   ];
+}
+
+function ledger({ ledger: { fault } }: Standing): Attention[] {
+  if (fault === null) return [];
+  const [why, fix = 'mend it'] = fault.split(' → ');
+  return [{ code: 'ledger', text: `every run is refused: ${why}`, fix }];
 }
 
 function noSnapshot({ snapshot, lease }: Standing): Attention {
@@ -74,9 +84,17 @@ function erasures({ erasuresUnfinished: { count, since, people }, at }: Standing
   ];
 }
 
-function held({ held: plans, approvals, at }: Standing): Attention[] {
+function lostChannels({ channelsLost, at }: Standing): Attention[] {
+  return channelsLost.map(({ channel, reason, fix, since }) => ({
+    code: 'channel_lost',
+    text: `${channel}, since ${since} (${ago(since, at)}): ${reason}`,
+    fix,
+  }));
+}
+
+function held({ held: plans, at }: Standing): Attention[] {
   return plans
-    .filter(({ plan }) => !approvals.some((approval) => approval.plan === plan))
+    .filter(({ approved }) => !approved)
     .map(({ plan, since, ...counts }) => ({
       code: 'held',
       text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,
@@ -119,7 +137,10 @@ function ended(run: ToldRun, { at, lease }: Standing): Attention[] {
     return [{ code: 'run_failed', text, fix: see }];
   }
   if (status !== 'interrupted' || lease.held) return [];
-  const how = run.endedAt === null ? 'was killed before it could end' : 'was interrupted';
+  const how =
+    run.endedAt === null
+      ? 'has not written down that it ended: it was killed, or could write no more'
+      : 'was interrupted';
   return [
     { code: 'run_interrupted', text: `${when} ${how}`, fix: 'the next run goes on from there' },
   ];

@@ -5,8 +5,10 @@ import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
 import type { DesiredRow } from '../model/record.ts';
 import type { MirrorPart } from '../sync/mirror.ts';
 import type { Platform } from '../platform/platform.ts';
+import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
 import { proveOwn } from '../sync/belong.ts';
+import { knownLedger } from '../sync/ledger.ts';
 import { accountOf, connect, partsOf } from './assemble.ts';
 import { countSender, lookAtSenders, type Senders } from './senders.ts';
 import type { Shell } from './shell.ts';
@@ -46,6 +48,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const senders: Senders = new Map();
   try {
     const snapshot = lookInto(config.snapshot);
+    findings.push(await look('ledger', async () => readLedger(snapshot, config)));
     if (snapshot)
       findings.push(
         await look('snapshot', () => readSnapshot(snapshot, { config, platform, shell })),
@@ -90,6 +93,15 @@ interface Reading {
   config: Config;
   platform: Platform;
   shell: Shell;
+}
+
+/** Whether runs would take it, and its key. */
+function readLedger(snapshot: Snapshot | undefined, { ledger }: Config) {
+  const known = snapshot && knownLedger(snapshot.meta);
+  const { id, close } = lookIntoLedger(ledger, known);
+  close();
+  const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
+  return { ok: true, found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
 }
 
 /** Whether it belongs to this platform, key and organization. */

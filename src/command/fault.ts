@@ -38,24 +38,26 @@ function isLocked(error: unknown): boolean {
 function storageFault(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;
+  const file = 'path' in error ? String(error.path) : 'a file of this mirror';
   if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
-    return 'the disk is full; nothing is lost → free some space and run again';
+    return `${file}: the disk is full; nothing is lost → free some space there, and where temporary files go, then run again`;
   }
   if (isLocked(error)) {
-    return 'the snapshot is in use by another process → wait for it, then run again';
+    return `${file}: it is in use by another process → wait for it, then run again`;
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
-    return 'the snapshot cannot be written (read-only) → mend its permissions or its disk';
+    return `${file}: it cannot be written (read-only) → mend its permissions or its disk`;
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return 'the snapshot is not a readable database → restore a backup, or run again: `sync` sets it aside and begins anew';
+    return `${file}: this is not a readable database → restore a backup, or, if it is the snapshot, run again: \`sync\` sets it aside and begins anew`;
   }
   if (
     /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
       code,
     )
   ) {
-    return `${error.message} (${code}) → mend the disk or the permissions, then run again`;
+    const where = code.startsWith('SQLITE_') ? `${file}: ` : '';
+    return `${where}${error.message} (${code}) → mend the disk or the permissions, then run again`;
   }
   return undefined;
 }

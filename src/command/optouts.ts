@@ -4,7 +4,7 @@ import { optOutOf, optOutsOf, type OptOut } from '../kind/contact/left.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { ledgerName } from '../sync/ledger.ts';
+import { knownLedger } from '../sync/ledger.ts';
 import { look, lookOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
 
@@ -78,7 +78,7 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
   const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
   if (barred.length === 0) return [];
   try {
-    const ledger = lookIntoLedger(config.ledger, snapshot.meta.get(ledgerName));
+    const ledger = lookIntoLedger(config.ledger, knownLedger(snapshot.meta));
     try {
       return barred.flatMap((email) =>
         ledger

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Interrupted, Invalid } from '../model/errors.ts';
+import { renderForecast, type Forecast } from '../plan/forecast.ts';
 import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
 import { modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
@@ -16,7 +17,10 @@ import { createProgress } from './progress.ts';
 import { copiedAt, settleRestored } from './restored.ts';
 import type { Shell } from './shell.ts';
 import { keyOf } from './who.ts';
-import { instant } from './words.ts';
+import { instant, span } from './words.ts';
+
+/** A run that takes longer says so before it begins to write. */
+const longMs = 10 * 60_000;
 
 export interface PassFlags {
   config: string;
@@ -94,7 +98,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
-    const { writes, firstLoad, approve, agrees } = wanted;
+    const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = await modeNow(mirror, wanted.mode, shell);
     const summary = await run(mirror, {
@@ -107,6 +111,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       stop,
       abort,
       progress,
+      foresees: (forecast) => sayForecast(forecast, { firstLoad, shell }),
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     if (writes) settleRestored(mirror.snapshot, summary);
@@ -142,6 +147,16 @@ async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> 
     `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
   );
   return 'full';
+}
+
+/** Of a first load always, else when somebody would wonder why it takes so long. */
+function sayForecast(
+  forecast: Forecast,
+  { firstLoad, shell }: { firstLoad: boolean; shell: Shell },
+): void {
+  const isLong = forecast.ms !== null && forecast.ms >= longMs;
+  if (!firstLoad && !isLong) return;
+  for (const line of renderForecast(forecast, span)) shell.note(`crm-mirror: ${line}`);
 }
 
 /** Of several: 1, then 130 or 143, then 3, then 4. */

@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
 import { changeCount } from '../plan/summary.ts';
+import { renderForecast } from '../plan/forecast.ts';
 import { renderChanges } from '../plan/render.ts';
 import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
 import { refuseOverwriting, writePlan } from './plan-file.ts';
 import type { Shell } from './shell.ts';
 import { modeOf } from './sync.ts';
+import { span } from './words.ts';
 
 interface Flags extends PassFlags {
   fast?: true;
@@ -30,7 +32,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const ended: Pass['ended'] = ({ mirror, summary, names }) => {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
-    if (!flags.json) for (const line of renderChanges(planned, names)) shell.print(line);
+    if (!flags.json) {
+      const forecast = summary.forecast ? renderForecast(summary.forecast, span) : [];
+      const lines = [...forecast, ...renderChanges(planned, names)];
+      for (const line of lines) shell.print(line);
+    }
     if (out !== undefined && summary.plan !== '') {
       writePlan(out, summary, mirror.clock.now());
       shell.note(`plan ${summary.plan} written to ${out}`);

@@ -5,8 +5,12 @@ import type { KindName } from '../model/record.ts';
 import type { RefusedOptOut } from '../snapshot/parking.ts';
 import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { lookIntoLedger } from '../snapshot/ledger-file.ts';
+import { knownLedger } from '../sync/ledger.ts';
+import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { unfinishedIn } from '../sync/unfinished.ts';
+import { explain } from './fault.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
@@ -42,16 +46,34 @@ export interface Standing {
   quarantine: { since: string; until: string } | null;
   /** Put back from a backup of that time, and no full run since. */
   restored: { backupOf: string } | null;
+  /** Channels that most of their people have lost at once: nobody is opted in there. */
+  channelsLost: { channel: string; reason: string; fix: string; since: string }[];
   /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
   held: ToldHeld[];
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
+  /** What the platform allowed when a run saw it last. */
+  limits: ToldLimit[];
   lease: { held: boolean };
+  /** `fault`: why every run is refused. */
+  ledger: { file: string; fault: string | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldLimit {
+  route: string;
+  /** Requests in every window. */
+  limit: number;
+  windowMs: number;
+  /** Share of what was used that other programs used, 0 to 1. */
+  others: number;
+  at: string;
 }
 
 interface ToldHeld {
   plan: string;
+  /** All of it, under this plan or another one: nobody need look. */
+  approved: boolean;
   since: string;
   delete: number;
   opt_in: number;
@@ -90,9 +112,12 @@ export function standingOf(seen: Seen): Standing {
     paused: null,
     quarantine: null,
     restored: null,
+    channelsLost: [],
     held: [],
     approvals: [],
+    limits: [],
     lease: { held: leased },
+    ledger: ledgerOf(seen),
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
   if (!snapshot) return base;
@@ -112,10 +137,31 @@ export function standingOf(seen: Seen): Standing {
     quarantine: quarantine
       ? { since: instant(quarantine.since), until: instant(quarantine.until) }
       : null,
-    held: heldOf(snapshot, names),
+    channelsLost: snapshot.parking
+      .parts('contact')
+      .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
+    held: heldOf(snapshot, { names, now }),
     approvals: approvalsOf(snapshot, now),
+    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+      route,
+      ...seen,
+      at: instant(at),
+    })),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
+}
+
+/** What the snapshot knows first: by the time the ledger is read that has got as far at least. */
+function ledgerOf({ config, snapshot }: Seen): Standing['ledger'] {
+  const file = config.ledger.path;
+  try {
+    lookIntoLedger(config.ledger, snapshot && knownLedger(snapshot.meta)).close();
+    return { file, fault: null };
+  } catch (error) {
+    const { text, code } = explain(error);
+    // Locked by another process it is no fault, and nothing is known of it.
+    return { file, fault: code === 75 ? null : text };
+  }
 }
 
 function fileOf(file: string, exists: boolean): Standing['snapshot'] {
@@ -198,9 +244,10 @@ function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
   return { count: all.length, since: oldest(all), people };
 }
 
-function heldOf({ held }: Snapshot, names: Names): ToldHeld[] {
+function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {
   return held.current().map(({ plan, since, held: counts }) => ({
     plan,
+    approved: held.isApproved(plan, now - weekMs),
     since: instant(since),
     ...counts,
     changes: held

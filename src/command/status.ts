@@ -63,6 +63,11 @@ function heldOf({ held }: Standing): string[] {
   });
 }
 
+function heldRow({ held }: Standing): string {
+  const told = held.map((one) => `${heldWords(one)}${one.approved ? ' (approved)' : ''}`);
+  return told.join('; ') || 'nobody';
+}
+
 function approvedWords({ approvals }: Standing): string {
   if (approvals.length === 0) return 'nothing';
   return approvals
@@ -84,9 +89,10 @@ function rowsOf(standing: Standing): string[][] {
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
-    ['held', standing.held.map(heldWords).join('; ') || 'nobody'],
+    ['held', heldRow(standing)],
     ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
+    ...standing.limits.map((one, at) => [at === 0 ? 'limits seen' : '', limitWords(one)]),
     ['snapshot', snapshotWords(snapshot)],
   ];
 }
@@ -117,6 +123,11 @@ function parkedWords({ contacts, templates, since }: Standing['parked']): string
 function openWords({ unknown, sent, since }: Standing['open']): string {
   if (since === null) return 'nothing';
   return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
+}
+
+function limitWords({ route, limit, windowMs, others, at }: Standing['limits'][number]): string {
+  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
+  return `${route} ${limit.toLocaleString('en')} every ${span(windowMs)}${share} (${at})`;
 }
 
 function snapshotWords({ file, bytes }: Standing['snapshot']): string {

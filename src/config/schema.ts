@@ -29,7 +29,12 @@ const field = (what: string) => text(`Column or dotted path of the CRM record: $
 const duration = (what: string) =>
   z
     .string()
-    .regex(/^[1-9]\d{0,5}[smhd]$/, 'is not a duration → write a number and s, m, h or d: 90d')
+    .regex(/^[1-9]\d{0,5}[smhd]$/, {
+      error: ({ input }) =>
+        /^0+[smhd]$/.test(String(input))
+          ? 'is no time at all, and has to be longer than that → write 1s or more'
+          : 'is not a duration → write a number and s, m, h or d: 90d',
+    })
     .describe(what);
 const secret = (what: string) =>
   z

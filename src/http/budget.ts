@@ -1,63 +1,78 @@
 /**
- * How many requests one route may have in flight, learnt from its answers alone. Knows no clock,
- * no timer and no queue: `nowMs` is passed in (monotonic), the gate does the waiting.
+ * How many requests of one route may leave, learnt from its answers alone. Knows no clock, no timer
+ * and no queue: monotonic milliseconds and the number that waits are passed in; the gate waits.
  *
- * Two states.
+ * UNKNOWN  nothing was answered yet, and one request is under way at most.
+ *     first answer           → OPEN, or, where it says nothing of a limit, BLIND
  *
- * OPEN: requests flow. At most half of what is left may be in flight, so that answers still under
- *   way cannot turn out to have overdrawn it; never more than a slow start allows (2, one more with
- *   each clean answer), never more than the ceiling, never less than one. Nothing known of what is
- *   left: the slow start alone.
- *     clean answer    → what is left is what it says, if its request was sent after the reference
- *                       (the answer last believed) had come; more than before then means that a new
- *                       window began. An answer to a request sent earlier may only lower it: it
- *                       describes a moment before the reference.
- *     answer lost     → it may have counted: one less is left.
- *     nothing left    → SHUT until the window ends.
- *     429             → SHUT until Retry-After; the slow start is halved.
+ * OPEN     requests flow. The mark is the answer last believed, and says what is left.
+ *     answer                 → one whose request left after the mark had come is the new mark. One
+ *                              whose request left before tells of an earlier time, and may only
+ *                              lower it.
+ *     answer lost            → it may have counted: one less is left.
+ *     nothing left           → IDLE
+ *     429                    → BLOCKED
  *
- * SHUT: nothing leaves before `untilMs`, which never moves to an earlier time; then one probe.
- *     clean answer to the probe   → OPEN, a new window that began with this answer.
- *     429 to the probe            → SHUT again, twice as long with each refusal in a row, but no
- *                                   longer than max(Retry-After, window).
- *     answer to an older request  → a 429 may prolong; anything else tells of the time before.
- *     probe lost                  → stays as it is: the next one may leave.
+ * IDLE     (OPEN, and nothing may leave) until the time at which something must be back.
+ *     alone                  → a window after our own oldest requests (usage.ts)
+ *     in company             → a window after the first answer of this one, then one request
+ *     trickle                → as long as the missing units take to come back, then one request
  *
- * A window ends one window after its first answer *came*: counted from the request, the probe would
- * be early by the time it travelled, and an early probe costs a whole Retry-After. A window that
- * opened with less than half of the limit is refilled bit by bit (or shared with others): then the
- * next probe leaves after the time in which one unit comes back.
+ * BLOCKED  nothing leaves before the wait asked for is over, which never moves to an earlier time;
+ *          then one probe.
+ *     clean answer to it     → OPEN, slowly
+ *     429 to it              → BLOCKED again, twice as long each time, at most
+ *                              max(Retry-After, window)
+ *     answer to an older one → a 429 may prolong; anything else tells of the time before
+ *     probe lost             → the next one may leave
+ *
+ * BLIND    no headers: as many at once as did well, one more with each round of clean answers; what
+ *          went through between two refusals is then taken for the limit.
+ *
+ * What else it concludes, each from one comparison:
+ *
+ *   company  less is left than our own requests explain: other programs send too, for ten windows
+ *            at least; for one, where that is so at the first answer: it may have been ourselves,
+ *            before. Then half of our share of what is left may be in flight, and the last unit is
+ *            nobody's; alone, all of it may.
+ *   trickle  more came back than our own requests explain, and less than a whole window: capacity
+ *            comes back continuously. Then what is left is kept just above nothing.
+ *   sensors  alone, with more waiting than is left, about 2 % are held back and sent spaced over
+ *            the idle time: real requests that find out early that capacity is back.
  */
 import type { Random } from '../model/clock.ts';
+import type { RouteLimit } from '../model/limit.ts';
+import { isAlone, learn, miss, units, type Memory, type Ticket } from './learning.ts';
 import type { Observation } from './observation.ts';
+import { createUsage } from './usage.ts';
 
-const CEILING = 16;
+const CEILING = 32;
 const SLOW_START = 2;
-/** Retry-After comes in whole seconds and can be half a second short; so can a reset time. */
-const SHORT_MS = 500;
-const JITTER_MS = 50;
+/** Below this limit nothing is held back. */
+const LEAST_FOR_SENSORS = 8;
 const MARGIN_MS = 2;
+/** A time told in whole seconds may be half a second short. */
+const SHORT_MS = 500;
 const LEAST_WAIT_MS = 1000;
-const UNKNOWN_WINDOW_MS = 60_000;
+const NEVER = Number.POSITIVE_INFINITY;
 
-/** What may happen now: nothing for `waitMs`, then at most `inFlight` requests at the same time. */
-interface Decision {
-  inFlight: number;
+/** So many may leave now; when none, ask again with the next answer, or after `waitMs`. */
+export interface Decision {
+  leave: number;
   waitMs: number;
 }
 
-/** Taken when a request leaves, given back with its answer: how many answers had come by then. */
-interface Ticket {
-  after: number;
-}
-
-/** Limits 4. Times are monotonic milliseconds. */
 export interface Budget {
-  decide(nowMs: number): Decision;
-  ticket(): Ticket;
+  /** `waiting`: how many would leave if they might. */
+  decide(nowMs: number, waiting: number): Decision;
+  ticket(nowMs: number): Ticket;
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
-  /** The request left, no answer came. */
-  lose(nowMs: number): void;
+  /** It left, and no answer came. */
+  lose(ticket: Ticket, nowMs: number): void;
+  /** It did not leave after all. */
+  withdraw(ticket: Ticket): void;
+  /** What is known by now. */
+  limit(): RouteLimit;
 }
 
 export interface BudgetOptions {
@@ -68,180 +83,155 @@ export interface BudgetOptions {
   ceiling?: number;
 }
 
-export function createBudget(options: BudgetOptions): Budget {
-  const { random, reserve = 0, ceiling = CEILING } = options;
-  let memory: Memory = {
-    state: { name: 'open', level: undefined },
-    answers: 0,
-    pace: SLOW_START,
-    refusals: 0,
+export function createBudget({ random, reserve = 0, ceiling = CEILING }: BudgetOptions): Budget {
+  const memory: Memory = {
     limit: undefined,
-    windowMs: undefined,
+    isTold: false,
     reserve,
-    ceiling,
+    usage: createUsage(),
+    flying: 0,
+    sent: 0,
+    answers: 0,
+    pace: { inFlight: SLOW_START, slow: SLOW_START, ceiling, round: 0 },
+    mark: undefined,
+    recent: [],
+    window: { openedMs: 0, own: 0, short: false },
+    companyUntilMs: 0,
+    trickle: false,
+    blocked: undefined,
+    refusals: 0,
+    probe: undefined,
   };
   return {
-    decide: (nowMs) => decide(memory, nowMs),
-    ticket: () => ({ after: memory.answers }),
+    decide: (nowMs, waiting) => (waiting > 0 ? decide(memory, { nowMs, waiting }) : rest()),
+    ticket: (nowMs) => depart(memory, nowMs),
     answer(ticket, seen, nowMs) {
-      memory = answered(memory, { ticket, seen, nowMs, jitterMs: random() * JITTER_MS });
+      land(memory, ticket);
+      learn(memory, { ticket, seen, nowMs, random });
     },
-    lose(nowMs) {
-      memory = lost(memory, nowMs);
+    lose(ticket, nowMs) {
+      land(memory, ticket);
+      miss(memory, ticket, nowMs);
     },
+    withdraw: (ticket) => land(memory, ticket),
+    limit: () => known(memory),
   };
 }
 
-type State = Open | Shut;
-
-interface Open {
-  name: 'open';
-  level: Level | undefined;
+function depart(memory: Memory, nowMs: number): Ticket {
+  memory.flying += 1;
+  memory.sent += 1;
+  const { answers, sent } = memory;
+  const ticket = { sentMs: nowMs, answers, sent, least: unused(memory, nowMs) - memory.flying };
+  if (memory.blocked || isUnknown(memory)) memory.probe = ticket;
+  return ticket;
 }
 
-/** Answers to requests sent before answer number `at` tell of the time before it shut. */
-interface Shut {
-  name: 'shut';
-  untilMs: number;
-  at: number;
+/** No answer has come yet: those that were lost tell nothing. */
+function isUnknown({ usage }: Memory): boolean {
+  return usage.pace.tripMs === Number.POSITIVE_INFINITY;
 }
 
-/** What is left, as answer number `at` had it, and of which window. */
-interface Level {
-  left: number;
-  lost: number;
-  at: number;
-  startedMs: number;
-  resetAtMs: number | undefined;
-  /** The window opened with less than half of the limit. */
-  short: boolean;
+function land(memory: Memory, ticket: Ticket): void {
+  memory.flying -= 1;
+  if (memory.probe === ticket) memory.probe = undefined;
 }
 
-interface Memory {
-  state: State;
-  /** Answers that came so far. */
-  answers: number;
-  /** The slow start: in flight at most. */
-  pace: number;
-  /** In a row. */
-  refusals: number;
-  limit: number | undefined;
-  windowMs: number | undefined;
-  readonly reserve: number;
-  readonly ceiling: number;
-}
-
-interface Event {
-  ticket: Ticket;
-  seen: Observation;
+interface Question {
   nowMs: number;
-  jitterMs: number;
+  waiting: number;
 }
 
-function decide({ state, pace, ceiling }: Memory, nowMs: number): Decision {
-  if (state.name === 'shut') return { inFlight: 1, waitMs: Math.max(0, state.untilMs - nowMs) };
-  const half = state.level ? Math.floor(spare(state.level) / 2) : ceiling;
-  return { inFlight: Math.max(1, Math.min(ceiling, pace, half)), waitMs: 0 };
+function decide(memory: Memory, { nowMs, waiting }: Question): Decision {
+  const { blocked, mark, flying, limit, usage } = memory;
+  if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
+  if (blocked || isUnknown(memory)) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
+  const isBlind = !mark && (limit === undefined || usage.pace.windowMs === undefined);
+  if (isBlind) return upTo(memory.pace.inFlight - flying, waiting);
+  const all = left(memory, nowMs);
+  const spare = all - heldBack(memory, { nowMs, waiting, all });
+  const more = upTo(inFlight(memory, spare, nowMs) - flying, waiting);
+  if (more.leave > 0 || flying > 0) return more;
+  const atMs = backAt(memory, nowMs, all);
+  return atMs > nowMs ? rest(atMs - nowMs) : { leave: 1, waitMs: 0 };
 }
 
-function answered(before: Memory, event: Event): Memory {
-  const { seen, ticket } = event;
-  const memory: Memory = {
-    ...before,
-    answers: before.answers + 1,
-    limit: seen.limit ?? before.limit,
-    windowMs: seen.windowMs ?? before.windowMs,
-  };
-  if (seen.refused) return refused(memory, event);
-  const { state } = memory;
-  if (state.name === 'open') return clean(memory, state.level, event);
-  return ticket.after < state.at ? memory : reopened(memory, event);
+function upTo(leave: number, waiting: number): Decision {
+  return leave > 0 ? { leave: Math.min(leave, waiting), waitMs: 0 } : rest();
 }
 
-/** OPEN: a clean answer. */
-function clean(memory: Memory, level: Level | undefined, event: Event): Memory {
-  const paced = { ...memory, pace: Math.min(memory.ceiling, memory.pace + 1) };
-  const left = usable(memory, event.seen);
-  if (left === undefined) return put(paced, level && miss(level), event.nowMs);
-  if (!level) return put(paced, begin(memory, left, event), event.nowMs);
-  if (event.ticket.after < level.at) {
-    const lower = left < level.left ? { ...level, left, at: memory.answers } : level;
-    return put(paced, lower, event.nowMs);
+function rest(waitMs = NEVER): Decision {
+  return { leave: 0, waitMs };
+}
+
+/** What is left, those in flight not taken off: as the mark says, or our own requests explain. */
+function left(memory: Memory, nowMs: number): number {
+  const shown = memory.mark?.left ?? 0;
+  if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
+  return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
+}
+
+/** Of what trickles back without end, no more in any window than is not reserved. */
+function ours(memory: Memory, nowMs: number): number {
+  return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
+}
+
+/** The limit without our own requests that count still. */
+function unused(memory: Memory, nowMs: number): number {
+  const { limit, usage } = memory;
+  if (limit === undefined || usage.pace.windowMs === undefined) return 0;
+  return units(memory) - usage.counted(nowMs);
+}
+
+/** Taper: in company half of our share of what is left, so that late answers overdraw nothing. */
+function inFlight(memory: Memory, spare: number, nowMs: number): number {
+  if (spare <= 0) return 0;
+  const { pace, trickle } = memory;
+  const part = trickle ? 0.5 : (1 - others(memory)) / 2;
+  const most = isAlone(memory, nowMs) ? spare : Math.floor(spare * part);
+  return Math.min(pace.ceiling, pace.inFlight, Math.max(1, most));
+}
+
+/** The share of others in what was used of this window. */
+function others(memory: Memory): number {
+  const { mark, window } = memory;
+  const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
+  return 1 - window.own / Math.max(1, used);
+}
+
+/** Sensors; in company the last unit, lest two take it at the same time. */
+function heldBack(memory: Memory, { nowMs, waiting, all }: Question & { all: number }): number {
+  const { limit = 0, trickle, flying, mark } = memory;
+  if (!mark || limit < LEAST_FOR_SENSORS) return 0;
+  const sensors = Math.min(4, Math.max(1, Math.round(limit * 0.02)));
+  if (!isAlone(memory, nowMs)) return trickle ? sensors + 1 : 1;
+  return waiting + flying <= all ? 0 : sensors;
+}
+
+/** When nothing is in flight, and `all` that is left is held back: when to send the next one. */
+function backAt(memory: Memory, nowMs: number, all: number): number {
+  const { mark, usage, window, limit = 1, trickle } = memory;
+  const { windowMs } = usage.pace;
+  const markMs = mark?.ms ?? nowMs;
+  const alone = isAlone(memory, nowMs);
+  if (mark?.resetAtMs !== undefined) return mark.resetAtMs + SHORT_MS;
+  if (windowMs === undefined) return markMs + LEAST_WAIT_MS;
+  if (trickle) {
+    const held = Math.max(1, heldBack(memory, { nowMs, waiting: NEVER, all }));
+    const unitMs = markMs + ((held + 1 - all) * windowMs) / limit + MARGIN_MS;
+    const isSpent = ours(memory, nowMs) <= held;
+    return isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
   }
-  if (left > level.left) return nextWindow(memory, left, event);
-  const resetAtMs = resetAt(event) ?? level.resetAtMs;
-  const same = { ...level, left, lost: 0, at: memory.answers, resetAtMs };
-  return put(paced, same, event.nowMs);
+  const openMs = alone ? usage.downTo(units(memory) - 1 - all) : usage.backMs(window.openedMs);
+  if (!alone || all <= 0) return openMs;
+  const spacedMs = markMs + (openMs - markMs) / (all + 1);
+  const beatMs = mark?.beatMs ?? NEVER;
+  // The last sensor waits for the one moment at which the server's clock may begin a window.
+  return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
 }
 
-/** SHUT: the probe came back clean. */
-function reopened(before: Memory, event: Event): Memory {
-  const memory = { ...before, refusals: 0 };
-  const left = usable(memory, event.seen);
-  if (left === undefined) return { ...memory, state: { name: 'open', level: undefined } };
-  return nextWindow(memory, left, event);
-}
-
-function refused(memory: Memory, { ticket, seen, nowMs, jitterMs }: Event): Memory {
-  const shut = memory.state.name === 'shut' ? memory.state : undefined;
-  // The rest of a burst that was refused already is the same refusal.
-  const same = shut !== undefined && ticket.after < shut.at;
-  const refusals = same ? memory.refusals : memory.refusals + 1;
-  const pace = same ? memory.pace : Math.max(1, Math.floor(memory.pace / 2));
-  const asked = seen.retryAfterMs || LEAST_WAIT_MS;
-  const doubled = LEAST_WAIT_MS * 2 ** Math.max(0, refusals - 1);
-  const most = Math.max(asked, memory.windowMs ?? UNKNOWN_WINDOW_MS);
-  const waitMs = Math.min(Math.max(asked, doubled), most) + SHORT_MS + jitterMs;
-  const untilMs = Math.max(nowMs + waitMs, shut?.untilMs ?? 0);
-  const at = same ? shut.at : memory.answers;
-  return { ...memory, refusals, pace, state: { name: 'shut', untilMs, at } };
-}
-
-function lost(memory: Memory, nowMs: number): Memory {
-  if (memory.state.name === 'shut' || !memory.state.level) return memory;
-  return put(memory, miss(memory.state.level), nowMs);
-}
-
-function nextWindow(memory: Memory, left: number, event: Event): Memory {
-  const { limit, reserve } = memory;
-  const short = limit !== undefined && left + 1 < (limit * (1 - reserve)) / 2;
-  const level = { ...begin(memory, left, event), short };
-  return put({ ...memory, pace: SLOW_START }, level, event.nowMs);
-}
-
-/** The first window seen counts as a whole one: part of it may have passed before we looked. */
-function begin(memory: Memory, left: number, event: Event): Level {
-  const resetAtMs = resetAt(event);
-  return { left, lost: 0, at: memory.answers, startedMs: event.nowMs, resetAtMs, short: false };
-}
-
-/** Keeps what is left; SHUT when that is nothing. */
-function put(memory: Memory, level: Level | undefined, nowMs: number): Memory {
-  if (!level || spare(level) > 0) return { ...memory, state: { name: 'open', level } };
-  const untilMs = refillAt(memory, level, nowMs);
-  return { ...memory, state: { name: 'shut', untilMs, at: memory.answers } };
-}
-
-function refillAt({ limit, windowMs }: Memory, level: Level, nowMs: number): number {
-  if (level.resetAtMs !== undefined) return level.resetAtMs + SHORT_MS;
-  if (windowMs === undefined) return nowMs + LEAST_WAIT_MS;
-  if (level.short && limit !== undefined) return nowMs + windowMs / limit + MARGIN_MS;
-  return level.startedMs + windowMs + MARGIN_MS;
-}
-
-function usable({ limit, reserve }: Memory, { remaining }: Observation): number | undefined {
-  if (remaining === undefined) return undefined;
-  return Math.max(0, remaining - Math.floor((limit ?? 0) * reserve));
-}
-
-function spare(level: Level): number {
-  return level.left - level.lost;
-}
-
-function miss(level: Level): Level {
-  return { ...level, lost: level.lost + 1 };
-}
-
-function resetAt({ seen, nowMs }: Event): number | undefined {
-  return seen.resetInMs === undefined ? undefined : nowMs + seen.resetInMs;
+function known(memory: Memory): RouteLimit {
+  const { limit, usage, mark } = memory;
+  const { windowMs } = usage.pace;
+  return { limit, windowMs, left: mark?.left, others: mark ? others(memory) : 0 };
 }

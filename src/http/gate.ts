@@ -3,22 +3,24 @@
  * up. A 429 is waited out here and the request sent again, ahead of those of its priority; to the
  * caller it is not an attempt.
  *
- * p-limit gives the places, as many as the budget allows; what waits lies in lanes, most urgent
- * first. A free place is a turn: it takes the first request of the most urgent lane that has one.
- * So there are always at least as many turns as requests waiting, and a turn without one is over.
+ * Whenever something changes (a request comes, an answer comes, a wait is over), the budget is
+ * asked how many may leave. So while something waits, either something is in flight, or a timer
+ * runs, or the budget has promised to call.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock, Random } from '../model/clock.ts';
 import { RateLimited, Unavailable } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import { createBudget, type Budget } from './budget.ts';
+import { createLanes, type Lanes, type Priority } from './lanes.ts';
+import type { Ticket } from './learning.ts';
 import { observe, type Observation } from './observation.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
-
-const URGENCY = ['event', 'opt_out', 'other'] as const;
-export type Priority = (typeof URGENCY)[number];
+/** In flight at most, over all routes: each has a ceiling of its own below this one. */
+const MOST_IN_FLIGHT = 64;
 
 interface Passage {
   priority?: Priority | undefined;
@@ -33,6 +35,9 @@ export interface Counts {
   rateLimited: number;
 }
 
+/** Where a budget comes from; `changed` asks it again. */
+export type BudgetOf = (route: string, changed: () => void) => Budget;
+
 export interface Gate {
   /**
    * Sends when the route's budget allows it and gives the answer, whatever its status but 429.
@@ -46,6 +51,8 @@ export interface Gate {
     passage?: Passage,
   ): Promise<Answer>;
   counts(): Counts;
+  /** By route, as the answers so far tell. */
+  limits(): Record<string, RouteLimit>;
   /** Stops everything that waits here. */
   readonly signal: AbortSignal | undefined;
 }
@@ -56,28 +63,44 @@ interface GateOptions {
   signal?: AbortSignal | undefined;
   /** Share of every route's budget left to other programs, 0 to 1. */
   reserve?: number;
+  /** Default: each route has one of this gate's own. */
+  budgetOf?: BudgetOf | undefined;
 }
 
 /** Limits 4. */
 export function createGate(options: GateOptions): Gate {
+  const { clock, random, reserve = 0, signal } = options;
+  const { budgetOf = () => createBudget({ random, reserve }) } = options;
   const routes = new Map<string, Route>();
+  const limit = pLimit(MOST_IN_FLIGHT);
 
-  const through: Gate['through'] = async (name, send, passage = {}) => {
-    const signal = anySignal(options.signal, passage.signal);
-    signal?.throwIfAborted();
-    const route = routes.get(name) ?? createRoute(name, options);
+  const routeOf = (name: string): Route => {
+    const known = routes.get(name);
+    if (known) return known;
+    const budget = budgetOf(name, () => ask(route));
+    const route: Route = { ...newRoute, name, clock, limit, budget, lanes: createLanes() };
     routes.set(name, route);
-    return enter(route, send, { signal, priority: passage.priority ?? 'other' });
+    return route;
   };
-  const counts = (): Counts => {
-    const all = [...routes.values()];
-    return {
-      total: all.reduce((sum, { sent }) => sum + sent, 0),
-      byRoute: Object.fromEntries(all.map(({ name, sent }) => [name, sent])),
-      rateLimited: all.reduce((sum, { refused }) => sum + refused, 0),
-    };
+  const each = <T>(one: (route: Route) => T): Record<string, T> =>
+    Object.fromEntries([...routes.values()].map((route) => [route.name, one(route)]));
+  const sum = (one: (route: Route) => number): number =>
+    [...routes.values()].reduce((total, route) => total + one(route), 0);
+
+  return {
+    async through(name, send, passage = {}) {
+      const stop = anySignal(signal, passage.signal);
+      stop?.throwIfAborted();
+      return enter(routeOf(name), send, { signal: stop, priority: passage.priority ?? 'other' });
+    },
+    counts: () => ({
+      total: sum(({ sent }) => sent),
+      byRoute: each(({ sent }) => sent),
+      rateLimited: sum(({ refused }) => refused),
+    }),
+    limits: () => each(({ budget }) => budget.limit()),
+    signal,
   };
-  return { through, counts, signal: options.signal };
 }
 
 /** One signal for several, of which any may be missing. */
@@ -91,40 +114,27 @@ interface Route {
   clock: Clock;
   budget: Budget;
   limit: LimitFunction;
-  lanes: Lanes;
+  lanes: Lanes<Entry>;
   came: number;
-  /** In flight. */
-  flying: number;
   sent: number;
   refused: number;
+  /** The budget is about to be asked. */
+  asking: boolean;
+  /** Runs while something waits and nothing may leave. */
+  timer: AbortController | undefined;
 }
+
+const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
 
 /** One request of a caller, wherever it stands. */
 interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
   signal: AbortSignal | undefined;
   priority: Priority;
-  /** When it came, among those of its route. */
   order: number;
   refusals: number;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
-}
-
-function createRoute(name: string, { clock, random, reserve = 0 }: GateOptions): Route {
-  const budget = createBudget({ random, reserve });
-  const limit = pLimit(budget.decide(clock.monotonic()).inFlight);
-  return {
-    name,
-    clock,
-    budget,
-    limit,
-    lanes: createLanes(),
-    came: 0,
-    flying: 0,
-    sent: 0,
-    refused: 0,
-  };
 }
 
 function enter(
@@ -136,108 +146,79 @@ function enter(
   const { signal } = passage;
   const entry: Entry = { ...passage, send, order: (route.came += 1), refusals: 0, resolve, reject };
   const leave = () => {
-    if (route.lanes.remove(entry)) reject(signal?.reason);
+    if (!route.lanes.remove(entry)) return;
+    reject(signal?.reason);
+    ask(route);
   };
   signal?.addEventListener('abort', leave, { once: true });
-  queue(route, entry, 'back');
+  route.lanes.put(entry);
+  ask(route);
   return promise.finally(() => signal?.removeEventListener('abort', leave));
 }
 
-function queue(route: Route, entry: Entry, place: Place): void {
-  if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
-  route.lanes.put(entry, place);
-  void route.limit(() => turn(route));
+/** In a moment: of all that come in the same one, the most urgent leaves first. */
+function ask(route: Route): void {
+  if (route.asking) return;
+  route.asking = true;
+  queueMicrotask(() => {
+    route.asking = false;
+    pump(route);
+  });
 }
 
-async function turn(route: Route): Promise<void> {
-  const entry = route.lanes.take();
-  if (!entry) return;
-  const { inFlight, waitMs } = route.budget.decide(route.clock.monotonic());
-  if (waitMs > 0) return rest(route, entry, waitMs);
-  // A place given before the budget shrank: back to the queue until an answer comes.
-  if (route.flying >= inFlight) return queue(route, entry, 'front');
-  return dispatch(route, entry);
-}
-
-async function rest(route: Route, entry: Entry, waitMs: number): Promise<void> {
-  try {
-    await route.clock.sleep(waitMs, entry.signal);
-  } catch (reason) {
-    return entry.reject(reason);
+/** Lets leave what may; else waits for as long as the budget says. */
+function pump(route: Route): void {
+  const { lanes, budget, clock } = route;
+  route.timer?.abort();
+  route.timer = undefined;
+  for (;;) {
+    const nowMs = clock.monotonic();
+    const { leave, waitMs } = budget.decide(nowMs, lanes.size());
+    if (leave === 0) return wait(route, waitMs);
+    for (let count = 0; count < leave; count += 1) {
+      const entry = lanes.take();
+      if (entry) void depart(route, entry, budget.ticket(nowMs));
+    }
   }
-  // Not sent from here: meanwhile something more urgent may have come.
-  queue(route, entry, 'front');
 }
 
-async function dispatch(route: Route, entry: Entry): Promise<void> {
-  const ticket = route.budget.ticket();
-  route.flying += 1;
+function wait(route: Route, waitMs: number): void {
+  if (waitMs === Number.POSITIVE_INFINITY) return;
+  const timer = new AbortController();
+  route.timer = timer;
+  const wake = () => {
+    if (route.timer === timer) ask(route);
+  };
+  route.clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
+}
+
+async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void> {
+  const { budget, clock } = route;
   let answer: Answer;
   try {
-    answer = await entry.send(entry.signal);
+    answer = await route.limit(() => entry.send(entry.signal));
   } catch (error) {
     const left = error instanceof Unavailable && error.acted === 'maybe';
-    land(route, left, () => left && route.budget.lose(route.clock.monotonic()));
-    return entry.reject(error);
+    if (left) budget.lose(ticket, clock.monotonic());
+    else budget.withdraw(ticket);
+    route.sent += left ? 1 : 0;
+    entry.reject(error);
+    return ask(route);
   }
-  const seen = observe(answer.status, answer.headers, route.clock.now());
-  land(route, true, () => route.budget.answer(ticket, seen, route.clock.monotonic()));
+  const seen = observe(answer.status, answer.headers, clock.now());
+  budget.answer(ticket, seen, clock.monotonic());
+  route.sent += 1;
   if (seen.refused) refuse(route, entry, seen);
   else entry.resolve(answer);
-}
-
-function land(route: Route, left: boolean, learn: () => void): void {
-  route.flying -= 1;
-  if (left) route.sent += 1;
-  learn();
-  route.limit.concurrency = route.budget.decide(route.clock.monotonic()).inFlight;
+  ask(route);
 }
 
 function refuse(route: Route, entry: Entry, seen: Observation): void {
   route.refused += 1;
   entry.refusals += 1;
-  if (entry.refusals < MOST_REFUSALS) return queue(route, entry, 'front');
+  if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
+  if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
   const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
   const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
   entry.reject(new RateLimited(`${said}, the waits asked for kept`, detail));
-}
-
-type Place = 'front' | 'back';
-
-interface Lanes {
-  put(entry: Entry, place: Place): void;
-  take(): Entry | undefined;
-  /** False when it stood in no lane. */
-  remove(entry: Entry): boolean;
-}
-
-/** Two lanes per priority: what was here before and came back goes ahead of what is new. */
-function createLanes(): Lanes {
-  const lanes = URGENCY.map((priority) => ({
-    priority,
-    front: new Set<Entry>(),
-    back: new Set<Entry>(),
-  }));
-  return {
-    put(entry: Entry, place: Place): void {
-      for (const lane of lanes) if (lane.priority === entry.priority) lane[place].add(entry);
-    },
-    take(): Entry | undefined {
-      for (const { front, back } of lanes) {
-        const entry = earliest(front) ?? back.values().next().value;
-        if (entry && (front.delete(entry) || back.delete(entry))) return entry;
-      }
-      return undefined;
-    },
-    remove(entry: Entry): boolean {
-      return lanes.some(({ front, back }) => front.delete(entry) || back.delete(entry));
-    },
-  };
-}
-
-/** No more stand in front than were in flight at the same time. */
-function earliest(front: ReadonlySet<Entry>): Entry | undefined {
-  let first: Entry | undefined;
-  for (const entry of front) if (!first || entry.order < first.order) first = entry;
-  return first;
 }

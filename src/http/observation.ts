@@ -16,6 +16,8 @@ export interface Observation {
   windowMs: number | undefined;
   /** Time until the window ends, counted from this answer. */
   resetInMs: number | undefined;
+  /** The server's own time of day, in whole seconds (epoch milliseconds). */
+  dateMs: number | undefined;
   /** The wait asked for; 0 when the time named has passed. */
   retryAfterMs: number | undefined;
 }
@@ -30,7 +32,8 @@ export function observe(
   headers: Record<string, string>,
   nowMs: number,
 ): Observation {
-  const answeredMs = httpDate(headers['date']) ?? nowMs;
+  const dateMs = httpDate(headers['date']);
+  const answeredMs = dateMs ?? nowMs;
   const limit = positive(whole(headers['x-ratelimit-limit']));
   const remaining = whole(headers['x-ratelimit-remaining']);
   const window = positive(seconds(headers['x-ratelimit-window']));
@@ -41,6 +44,7 @@ export function observe(
     remaining: remaining === undefined ? undefined : Math.min(remaining, limit ?? remaining),
     windowMs: window === undefined ? undefined : Math.min(window * 1000, DAY_MS),
     resetInMs: resetIn(seconds(headers['x-ratelimit-reset']), answeredMs),
+    dateMs,
     retryAfterMs: asks ? retryAfter(headers['retry-after'], answeredMs) : undefined,
   };
 }

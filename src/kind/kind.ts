@@ -210,6 +210,8 @@ export interface Passage {
   signal: AbortSignal;
   /** Gives it up under way. */
   abort: AbortSignal;
+  /** Whether this run was shown the record, and not too long ago. */
+  seen: boolean;
   /** Called right before it leaves; throws Held to keep it. */
   leaves(): void;
 }
@@ -231,8 +233,8 @@ export interface Known {
 /** How a lost outcome is asked for. */
 export interface Recovery {
   /**
-   * Whether the change left so long ago, or in another process, that what is shown now may be what
-   * the person made of it since.
+   * Whether the change left so long ago, in another process, or on what an earlier run had seen,
+   * that what is shown now may be what the person did.
    */
   late: boolean;
   signal: AbortSignal;
@@ -244,7 +246,7 @@ export interface Acked {
   id: string | undefined;
   /** What the platform's answer showed, when it showed the whole record. */
   observed: ObservedRow | undefined;
-  /** Found there already, rather than made by this request. */
+  /** Found there: nobody can tell that this request made it. */
   found: boolean;
   /** Read so late that not all of it need be the request's doing. */
   late?: boolean;

@@ -4,7 +4,16 @@ import type { Key, KindName } from './record.ts';
  * What can be done to a record on the platform. `complete` is the second step of a template's
  * creation: the fields that only an update can set.
  */
-export type Op = 'create' | 'complete' | 'opt_in' | 'opt_out' | 'update' | 'archive' | 'delete';
+export const ops = [
+  'create',
+  'complete',
+  'opt_in',
+  'opt_out',
+  'update',
+  'archive',
+  'delete',
+] as const;
+export type Op = (typeof ops)[number];
 
 /**
  * Which guard counts a change. delete: what befalls people for their absence, deletes and opt-outs.

@@ -2,7 +2,7 @@
  * Whether a run asks for so much of one kind that a person should look first. Pure.
  *
  *   what the class asks for in this run                          → held, as
- *   in fast and single runs: whom the last full run held         standing
+ *   whom an earlier run held, until they are approved            standing
  *   nobody else new                                              passes
  *   more people than max(floor, percent)                         run
  *   those who were not approved, and the last seven days:        week
@@ -14,8 +14,8 @@
  *   else                                                         passes
  *
  * The first matching row wins; the first of all is the caller's, and holds those people alone.
- * People are counted, not changes. Only who is new is held: whom an approval names passes, and
- * counts in this run alone.
+ * People are counted, not changes. Only who is new is held; those who are held since an earlier run
+ * count with them. Whom an approval names passes, and counts in this run alone.
  */
 import type { GuardClass } from '../model/change.ts';
 import type { Fault } from '../model/record.ts';
@@ -34,9 +34,9 @@ export interface Rush {
   guard: GuardClass;
   /** Not approved, and not let through earlier in this run. */
   fresh: number;
-  /** All of this run, those who were let through and approved ones too. */
+  /** All of this run: also who was let through, approved, or held since an earlier run. */
   all: number;
-  /** Those of this run who were not approved. */
+  /** Those of this run who were not approved, the held ones too. */
   unapproved: number;
   /** Those of the last seven days who were not approved, without this run. */
   week: number;
@@ -131,7 +131,7 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
   const others = approved > 0 ? `with ${approved} others of this run ` : '';
   switch (held.by) {
     case 'standing':
-      return 'the last full run held them, and nobody has approved it';
+      return 'an earlier run held them, and nobody has approved it';
     case 'run':
       return `${others}more than ${most} in one run (${greater})`;
     case 'week':
@@ -141,6 +141,17 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }
+}
+
+/** What a run leaves alone that may not delete. */
+export function sayWaiting(people: number): string {
+  const whom = people === 1 ? '1 person waits' : `${people} people wait`;
+  return `${whom} for the next full run, as approved: it deletes, this one does not`;
+}
+
+/** Said to who approves it all the same. */
+export function nothingLeft(plan: string): string {
+  return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
 }
 
 /** Says what could be approved instead. */

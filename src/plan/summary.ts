@@ -2,6 +2,7 @@
 import type { Op } from '../model/change.ts';
 import type { KindName } from '../model/record.ts';
 import type { Problem } from '../model/problem.ts';
+import type { Forecast } from './forecast.ts';
 import type { Counts } from './plan.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
@@ -18,6 +19,8 @@ export interface Summary {
   contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
   templates: KindSummary & { invalid: number };
   requests: RequestCounts;
+  /** Of a plan: what it takes, by the limits that were seen. Null: nothing was planned. */
+  forecast: Forecast | null;
   /** null: not read in this run. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
@@ -69,6 +72,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },
     templates: counts('template'),
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
+    forecast: null,
     certificate: { source: null, platform: null },
     problems: [],
     known: 0,

@@ -1,6 +1,7 @@
 /** One call of one operation: request out, answer read, sent again where its row allows it. */
 import type { z } from 'zod';
-import { anySignal, type Gate, type Priority } from '../http/gate.ts';
+import { anySignal, type Gate } from '../http/gate.ts';
+import type { Priority } from '../http/lanes.ts';
 import { createRetry } from '../http/retry.ts';
 import type { Clock, Random } from '../model/clock.ts';
 import { Invalid } from '../model/errors.ts';

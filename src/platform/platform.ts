@@ -8,6 +8,7 @@
  *   await platform.close();
  */
 import { createGate, type Counts } from '../http/gate.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import { createSend } from '../http/send.ts';
 import { systemClock } from '../http/time.ts';
 import type { Clock, Random } from '../model/clock.ts';
@@ -61,6 +62,8 @@ export interface PlatformOptions {
 export interface ConnectedPlatform extends Platform {
   /** Requests that left so far, 429s included. */
   requests(): Counts;
+  /** By route, as the answers so far tell. */
+  limits(): Record<string, RouteLimit>;
   /** Ends the connections, and what is still under way on them. */
   close(): Promise<void>;
 }
@@ -77,5 +80,5 @@ export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { send, close } = createSend({ url, timeoutMs, userAgent });
   const gate = createGate({ clock, random, reserve, signal });
   const client = createClient({ send, gate, clock, random, apiKey, maxAttempts });
-  return { ...client, requests: gate.counts, close };
+  return { ...client, requests: gate.counts, limits: gate.limits, close };
 }

@@ -9,13 +9,18 @@ export interface Guarding {
    * was not released since.
    */
   approve(approval: { plan: string; at: number }): void;
+  /**
+   * Takes opt-outs for absence out of what is staged, of people whose deletion was so approved and
+   * is still to come: how many people that are.
+   */
+  leaveToDelete(approval: { plan: string; at: number }): number;
   /** Marks all that is staged of a class: no guard is for it. */
   exempt(guard: GuardClass): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
   follow(): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guard: GuardClass): number;
-  /** All of this run, and those of them of whom not all was approved. */
+  /** All of this run, the withheld ones too, and those of them of whom not all was approved. */
   counts(guard: GuardClass): { all: number; unapproved: number };
   /**
    * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
@@ -31,7 +36,7 @@ export interface Guarding {
   ids(guard: GuardClass, kind: KindName): IterableIterator<boolean>;
   /** Keeps the new ones of a class from being sent. */
   withhold(guard: GuardClass): void;
-  /** … but only those whom the last full run held; answers whether there are any. */
+  /** … but only those who are held since an earlier run; answers whether there are any. */
   withholdStanding(guard: GuardClass): boolean;
   /** Lets the others through, and remembers them. */
   pass(): void;
@@ -58,9 +63,21 @@ const isNew = `guard = @guard and approved is null and held = 0 and not exists (
     and (p.approved is null or p.part = planned.part))`;
 
 const stands = `exists (
-  select 1 from held_plan s join held h on h.batch = s.batch
-  where s.current and s.mode = 'full'
-    and h.guard = planned.guard and h.kind = planned.kind and h.key = planned.key)`;
+  select 1 from standing s
+  where s.guard = planned.guard and s.kind = planned.kind and s.key = planned.key)`;
+
+/** Of a change whose twin this approval has let pass before: each passes once. */
+const passedBy = (op: string, part: string) => `exists (
+  select 1 from change c
+  where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
+    and c.approved = @plan and c.planned_at >= @at
+    and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
+
+/** Whoever the class asks for in this run, a row for each change. */
+const asked = `(
+  select kind, key, approved from temp.planned where guard = @guard
+  union all select kind, key, approved from temp.passed where guard = @guard
+  union all select kind, key, null from temp.withheld where guard = @guard)`;
 
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
@@ -68,7 +85,7 @@ export function guardingIn(db: Statements): Guarding {
   return { ...approvedIn(db), ...countsIn(db), ...shapeIn(db), ...withheldIn(db) };
 }
 
-type Approved = Pick<Guarding, 'approve' | 'exempt' | 'follow'>;
+type Approved = Pick<Guarding, 'approve' | 'leaveToDelete' | 'exempt' | 'follow'>;
 
 function approvedIn(db: Statements): Approved {
   const approve = db.prepare(
@@ -79,12 +96,19 @@ function approvedIn(db: Statements): Approved {
          where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
            and h.op = planned.op and h.part = planned.part and h.guard = planned.guard
            and h.target in ('', coalesce(planned.target, '')))
-       and not exists (
-         select 1 from change c
-         where c.kind = planned.kind and c.key = planned.key and c.op = planned.op
-           and c.part = planned.part and c.approved = @plan and c.planned_at >= @at
-           and c.state in ('sent', 'unknown', 'acked', 'rejected'))`,
+       and not ${passedBy('planned.op', 'planned.part')}`,
   );
+  const awaits = `guard = 'delete' and op = 'opt_out' and approved is null
+    and exists (
+      select 1 from held_plan s join held h on h.batch = s.batch
+      where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
+        and h.guard = 'delete' and h.op = 'delete'
+        and h.target in ('', coalesce(planned.target, '')))
+    and not ${passedBy("'delete'", "''")}`;
+  const awaiting = db.prepare<{ plan: string; at: number }, { n: number }>(
+    `select count(distinct key) n from temp.planned where ${awaits}`,
+  );
+  const leave = db.prepare(`delete from temp.planned where ${awaits}`);
   const exempt = db.prepare(
     `update temp.planned set approved = '${exempted}' where guard = ? and approved is null`,
   );
@@ -97,6 +121,11 @@ function approvedIn(db: Statements): Approved {
   );
   return {
     approve: (approval) => void approve.run(approval),
+    leaveToDelete(approval) {
+      const { n = 0 } = awaiting.get(approval) ?? {};
+      leave.run(approval);
+      return n;
+    },
     exempt: (guard) => void exempt.run(guard),
     follow: () => void follow.run(),
   };
@@ -108,24 +137,16 @@ function countsIn(db: Statements): Counts {
   const fresh = db.prepare<{ guard: string }, { n: number }>(
     `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
   );
-  const counts = db.prepare<[string, string], { n: number; approved: number }>(
+  const counts = db.prepare<{ guard: string }, { n: number; approved: number }>(
     `select count(*) n, coalesce(sum(approved), 0) approved from (
-       select kind, key, min(approved is not null) approved from (
-         select kind, key, approved from temp.planned where guard = ? and held = 0
-         union all select kind, key, approved from temp.passed where guard = ?)
-       group by kind, key)`,
+       select kind, key, min(approved is not null) approved from ${asked} group by kind, key)`,
   );
-  const sent = db.prepare<[string, number, string], { n: number }>(
+  const sent = db.prepare<{ guard: string; since: number; run: string }, { n: number }>(
     `select count(*) n from (
        select distinct kind, key from change indexed by change_by_guard
-       where guard = ? and sent_at >= ? and run <> ? and approved is null
+       where guard = @guard and sent_at >= @since and run <> @run and approved is null
          and state in ('sent', 'unknown', 'acked')
-         and not exists (
-           select 1 from temp.planned p where p.guard = change.guard and p.kind = change.kind
-             and p.key = change.key and p.approved is null and p.held = 0)
-         and not exists (
-           select 1 from temp.passed p where p.guard = change.guard and p.kind = change.kind
-             and p.key = change.key and p.approved is null))`,
+         and (kind, key) not in (select kind, key from ${asked} where approved is null))`,
   );
   const owned = db.prepare<[string], { n: number }>(
     `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
@@ -136,10 +157,10 @@ function countsIn(db: Statements): Counts {
   return {
     fresh: (guard) => fresh.get({ guard })?.n ?? 0,
     counts(guard) {
-      const { n, approved } = counts.get(guard, guard) ?? { n: 0, approved: 0 };
+      const { n, approved } = counts.get({ guard }) ?? { n: 0, approved: 0 };
       return { all: n, unapproved: n - approved };
     },
-    sentSince: (guard, since, run) => sent.get(guard, since, run)?.n ?? 0,
+    sentSince: (guard, since, run) => sent.get({ guard, since, run })?.n ?? 0,
     owned: (kind) => owned.get(kind)?.n ?? 0,
     wanted: (kind) => wanted.get(kind)?.n ?? 0,
   };

@@ -5,22 +5,38 @@ import type { KindName } from '../model/record.ts';
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
  * Plans that hold the same changes share one batch of them.
+ *
+ *   a person stands   from when a run withholds anything of theirs
+ *                     until it is approved and that approval has ended,
+ *                     or a run that could tell wants nothing of the kind of them any more
  */
 export interface HeldPlans {
   /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
   clear(mode: string): void;
   /** … or this, which `batch` names by its content; `at` in milliseconds since the epoch. */
   keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
+  /** Has whom this run withholds held in later runs too. */
+  stand(): void;
+  /** No longer has held of whom nothing is planned: of a plan that calls for all there is. */
+  dropUnwanted(): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
   /** What is held now. */
   current(): HeldPlan[];
+  /** People of whom something shown under this hash still waits for an approval, or its release. */
+  left(plan: string): Record<GuardClass, number>;
+  /**
+   * Whether approvals younger than `after`, milliseconds since the epoch, still let all of it pass:
+   * what the platform refused passes no more.
+   */
+  isApproved(plan: string, after: number): boolean;
   /** The first of its changes. */
   changes(plan: string, count: number): HeldChange[];
   /** Consents to what was shown under this hash; once more, once that has ended. */
   approve(plan: string, at: number): void;
   /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
   approvals(since: number): Approval[];
+  /** Whom it was about stands no longer, but for what is withheld of them beside it. */
   end(plan: string, at: number): void;
   /** Forgets what was first held before then and no longer is, and approvals as old. */
   prune(before: number): void;
@@ -48,6 +64,9 @@ interface Stored {
   deletes: number;
   optIns: number;
 }
+
+const standsOf = (of: string) => `exists (select 1 from standing t
+  where t.guard = ${of}.guard and t.kind = ${of}.kind and t.key = ${of}.key)`;
 
 const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
   where h.batch = s.batch and h.guard = '${guard}')`;
@@ -82,6 +101,14 @@ export function heldIn(db: Statements): HeldPlans {
   );
   const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
   const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);
+  const left = db.prepare<[string], { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? and ${standsOf('h')} and not exists (
+       select 1 from change c join approval a on a.plan = c.approved
+       where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
+         and c.approved = s.plan and c.planned_at >= a.at and c.state = 'acked')
+     group by h.guard`,
+  );
   const changes = db.prepare<[string, number], HeldChange>(
     `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
      where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
@@ -94,12 +121,45 @@ export function heldIn(db: Statements): HeldPlans {
     },
     get: (plan) => get.all(plan).map(fromStored)[0],
     current: () => current.all().map(fromStored),
+    left(plan) {
+      const counts = left.all(plan);
+      const of = (guard: GuardClass) => counts.find((one) => one.guard === guard)?.n ?? 0;
+      return { delete: of('delete'), opt_in: of('opt_in') };
+    },
     changes: (plan, count) => changes.all(plan, count),
+    ...standingIn(db),
     ...approvalsIn(db),
   };
 }
 
-function approvalsIn(db: Statements): Pick<HeldPlans, 'approve' | 'approvals' | 'end' | 'prune'> {
+function standingIn(db: Statements): Pick<HeldPlans, 'stand' | 'dropUnwanted'> {
+  const stand = db.prepare(
+    'insert or ignore into standing select distinct guard, kind, key from temp.withheld',
+  );
+  const drop = db.prepare(
+    `delete from standing where not exists (
+       select 1 from temp.planned p where p.guard = standing.guard
+         and p.kind = standing.kind and p.key = standing.key)`,
+  );
+  return { stand: () => void stand.run(), dropUnwanted: () => void drop.run() };
+}
+
+type Approvals = Pick<HeldPlans, 'isApproved' | 'approve' | 'approvals' | 'end' | 'prune'>;
+
+function approvalsIn(db: Statements): Approvals {
+  // Whoever may be deleted need not be opted out first.
+  const open = db.prepare<{ plan: string; after: number }, { n: number }>(
+    `select count(*) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and not exists (
+       select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+       where a.ended_at is null and a.at > @after
+         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
+         and (b.op = 'delete' or b.op = h.op and b.part = h.part)
+         and not exists (
+           select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
+             and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
+             and c.state = 'rejected'))`,
+  );
   const approve = db.prepare(
     `insert into approval (plan, at) values (@plan, @at)
      on conflict (plan) do update set at = @at, ended_at = null`,
@@ -108,6 +168,14 @@ function approvalsIn(db: Statements): Pick<HeldPlans, 'approve' | 'approvals' | 
     'select plan, at from approval where ended_at is null and at > ? order by at, plan',
   );
   const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const done = db.prepare(
+    `delete from standing where exists (
+       select 1 from held_plan s join held h on h.batch = s.batch where s.plan = ?
+         and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key)
+     and not exists (
+       select 1 from temp.withheld w where w.guard = standing.guard
+         and w.kind = standing.kind and w.key = standing.key)`,
+  );
   const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
   const pruneBatches = db.prepare(
     'delete from held where batch not in (select batch from held_plan)',
@@ -116,7 +184,11 @@ function approvalsIn(db: Statements): Pick<HeldPlans, 'approve' | 'approvals' | 
   return {
     approve: (plan, at) => void approve.run({ plan, at }),
     approvals: (after) => approvals.all(after),
-    end: (plan, at) => void end.run(at, plan),
+    isApproved: (plan, after) => open.get({ plan, after })?.n === 0,
+    end(plan, at) {
+      end.run(at, plan);
+      done.run(plan);
+    },
     prune(before) {
       prunePlans.run(before);
       pruneBatches.run();

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
+import { onDisk } from './disk.ts';
 
 /** The right to write a mirror: one process at a time. */
 export interface Lease {
@@ -20,10 +21,10 @@ const glanceMs = 200;
 export function takeLease(path: string, waitMs = glanceMs): Lease {
   const file = fileOf(path);
   mkdirSync(dirname(file), { recursive: true });
-  const db = new Database(file, { timeout: waitMs });
+  const db = onDisk(file, () => new Database(file, { timeout: waitMs }));
   try {
     chmodSync(file, 0o600);
-    db.exec('begin exclusive');
+    onDisk(file, () => db.exec('begin exclusive'));
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;

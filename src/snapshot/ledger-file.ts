@@ -2,15 +2,26 @@
  * How a ledger is found, made and refused. Its id stands in the snapshot; its key in a file of its
  * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
  * so that a crash between them leaves a ledger that the next start takes over.
+ *
+ * The snapshot knows how far its ledger had got, too, and hears of it only once that is on disk. So
+ *
+ *   the ledger has got     as                                              then
+ *   further than it knows  after a crash, or beside a restored snapshot    all is well
+ *   just as far            always else                                     all is well
+ *   less far               an older one was put back, or lost its last     Invalid: who left since
+ *                                                                          is not in it
  */
-import { chmodSync, existsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../model/errors.ts';
 import { moveAside } from './aside.ts';
 import { check, isDamage } from './damage.ts';
-import { ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
+import { onDisk } from './disk.ts';
+import { counting, ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
 import { keyedHash, readKey, writeKey } from './ledger-key.ts';
+import { openToLook, refuseFolder } from './looking.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
+import { statementsOf } from './statements.ts';
 
 export interface LedgerPlace {
   path: string;
@@ -18,8 +29,16 @@ export interface LedgerPlace {
   keyFile: string;
 }
 
+/** What a snapshot knows of its ledger. */
+export interface KnownLedger {
+  id: string;
+  /** How often it had been written, at the least. */
+  reached: number;
+}
+
 export interface Opening {
-  named: string | undefined;
+  /** Undefined: the snapshot knows of none yet. */
+  known: KnownLedger | undefined;
   acceptLost: boolean;
   /** So many bytes that nobody can guess, as hexadecimal digits. */
   randomHex(bytes: number): string;
@@ -28,21 +47,24 @@ export interface Opening {
 const version = 1;
 
 /**
- * Opens the ledger of a snapshot that names `named` (undefined: none yet), making it and its key
- * (0600) where neither snapshot nor disk knows of one; a good one beside a snapshot that names none
- * is taken over. Throws Invalid where what the snapshot names is not there, or its key is not, or
- * it is damaged; what turns out to be so only later is Invalid then. With
- * `acceptLost` what cannot be used is set aside then, and a new one made. Throws Busy.
+ * Opens the ledger that a snapshot knows, making it and its key (0600) where neither snapshot nor
+ * disk knows of one; a good one beside a snapshot that knows none is taken over. Throws Invalid
+ * where what the snapshot knows is not there, or its key is not, or it is damaged, or older; what
+ * turns out to be so only later is Invalid then. With `acceptLost` what cannot be used is set aside
+ * then, and a new one made; an older one goes on under another id, so that the one it stands in for
+ * is not taken for it later. Throws Busy.
  */
-export function openLedger(place: LedgerPlace, { named, acceptLost, randomHex }: Opening): Ledger {
+export function openLedger(place: LedgerPlace, { known, acceptLost, randomHex }: Opening): Ledger {
   const found = find(place);
-  const fault = faultOf(place, found, named);
+  const fault = faultOf(place, found, known);
   const isLost = fault !== undefined && !found.isSound;
   if (fault !== undefined && !acceptLost) {
     found.db?.close();
-    throw lost(fault);
+    throw fault;
   }
-  if (found.db && !isLost) return opened(place, found);
+  if (found.db && !isLost) {
+    return opened(place, isBehind(found, known) ? { ...found, renamed: randomHex(8) } : found);
+  }
   found.db?.close();
   if (isLost) {
     setAside(place.path);
@@ -54,12 +76,12 @@ export function openLedger(place: LedgerPlace, { named, acceptLost, randomHex }:
 }
 
 /** The same for looking: makes nothing; where there is none yet, an empty one stands in. */
-export function lookIntoLedger(place: LedgerPlace, named: string | undefined): Ledger {
+export function lookIntoLedger(place: LedgerPlace, known: KnownLedger | undefined): Ledger {
   const found = find(place, { readonly: true });
-  const fault = faultOf(place, found, named);
+  const fault = faultOf(place, found, known);
   if (fault !== undefined) {
     found.db?.close();
-    throw lost(fault);
+    throw fault;
   }
   return found.db ? opened(place, found) : ledgerInMemory();
 }
@@ -77,17 +99,20 @@ interface Found {
   db: Database.Database | undefined;
   key: string | undefined;
   id: string;
+  reached: number;
   isSound: boolean;
   unreadable: boolean;
+  /** The id it is to have from now on. */
+  renamed?: string;
 }
 
 function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
   refuseFolder(path, 'the ledger');
   refuseFolder(keyFile, 'the key of the ledger');
   const key = readKey(keyFile);
-  const none = { db: undefined, key, id: '', isSound: false, unreadable: false };
+  const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
-  const db = new Database(path, { readonly, timeout: patienceMs });
+  const db = readonly ? openToLook(path, 'ledger') : open(path);
   const patiently = waiterFor(db, path, 'ledger');
   try {
     return patiently(() => {
@@ -102,7 +127,7 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
       if (!readonly) check(db);
       const id = metaOf(db, 'id');
       const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);
-      return { ...none, db, id, isSound };
+      return { ...none, db, id, isSound, reached: counting(statementsOf(db)).reached() };
     });
   } catch (error) {
     db.close();
@@ -113,28 +138,38 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
 
 function faultOf(
   { path, keyFile }: LedgerPlace,
-  { db, key, id, isSound, unreadable }: Found,
-  named: string | undefined,
-): string | undefined {
+  found: Found,
+  known: KnownLedger | undefined,
+): Invalid | undefined {
+  const { db, key, id, isSound, unreadable } = found;
   if (unreadable) return damageOf(path);
-  if (!db && named !== undefined) return `${path}: the ledger of this snapshot is missing`;
-  if (db && !existsSync(keyFile)) return `${keyFile}: the key of the ledger is missing`;
+  if (!db && known) return lost(`${path}: the ledger of this snapshot is missing`);
+  if (db && !existsSync(keyFile)) return lost(`${keyFile}: the key of the ledger is missing`);
   if (existsSync(keyFile) && key === undefined) {
-    return `${keyFile}: this is no key of a ledger (64 hexadecimal characters)`;
+    return lost(`${keyFile}: this is no key of a ledger (64 hexadecimal characters)`);
   }
   if (!db) return undefined;
-  if (!isSound) return `${keyFile}: this is not the key of the ledger ${path}`;
-  if (named === undefined || named === id) return undefined;
-  return `${path}: this ledger is another than the one the snapshot knows`;
+  if (!isSound) return lost(`${keyFile}: this is not the key of the ledger ${path}`);
+  if (isBehind(found, known)) return behind(path, known?.reached ?? 0, found.reached);
+  if (known === undefined || known.id === id) return undefined;
+  return lost(`${path}: this ledger is another than the one the snapshot knows`);
 }
 
-function damageOf(path: string): string {
-  return `${path}: this ledger is damaged, it is not a readable database`;
+function isBehind({ id, reached }: Found, known: KnownLedger | undefined): boolean {
+  return known?.id === id && reached < known.reached;
 }
 
-function refuseFolder(path: string, what: string): void {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
+function behind(path: string, known: number, reached: number): Invalid {
+  const writes = (n: number) => (n === 1 ? '1 write' : `${n} writes`);
+  return new Invalid(
+    `${path}: this ledger is older than its snapshot, which knows of ${writes(known)} to it where ` +
+      `this one has ${reached}; people who left since may be written to again → put the newest ` +
+      'one back, or go on with this one, and what the snapshot still knows, with --accept-lost-ledger',
+  );
+}
+
+function damageOf(path: string): Invalid {
+  return lost(`${path}: this ledger is damaged, it is not a readable database`);
 }
 
 function lost(fault: string): Invalid {
@@ -150,13 +185,14 @@ function newer(path: string): Invalid {
   );
 }
 
-function opened({ path }: LedgerPlace, { db, key, id }: Found): Ledger {
+function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): Ledger {
   if (!db || key === undefined) throw new TypeError('a ledger without its key is refused before');
   const patiently = soundly(db, path);
   try {
     return patiently(() => {
       if (!db.readonly) settle(db);
-      return ledgerIn(db, { id, key, patiently });
+      if (renamed !== undefined) db.transaction(() => name(db, renamed, key)).immediate();
+      return ledgerIn(db, { id: renamed ?? id, key, patiently });
     });
   } catch (error) {
     db.close();
@@ -171,9 +207,13 @@ function soundly(db: Database.Database, path: string): Wait {
     try {
       return patiently(work);
     } catch (error) {
-      throw isDamage(error) ? lost(damageOf(path)) : error;
+      throw isDamage(error) ? damageOf(path) : error;
     }
   };
+}
+
+function open(path: string): Database.Database {
+  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
 }
 
 function settle(db: Database.Database): void {
@@ -183,7 +223,7 @@ function settle(db: Database.Database): void {
 }
 
 function make(path: string, made: { id: string; key: string }): Ledger {
-  const db = new Database(path, { timeout: patienceMs });
+  const db = open(path);
   try {
     chmodSync(path, 0o600);
     const patiently = soundly(db, path);
@@ -202,12 +242,16 @@ function make(path: string, made: { id: string; key: string }): Ledger {
 function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
   const work = db.transaction(() => {
     db.exec(ledgerTables);
-    const set = db.prepare('insert into meta (name, value) values (?, ?)');
-    set.run('id', id);
-    set.run('proof', proofOf(key, id));
+    name(db, id, key);
     db.pragma(`user_version = ${version}`);
   });
   work.exclusive();
+}
+
+function name(db: Database.Database, id: string, key: string): void {
+  const set = db.prepare('insert or replace into meta (name, value) values (?, ?)');
+  set.run('id', id);
+  set.run('proof', proofOf(key, id));
 }
 
 function proofOf(key: string, id: string): string {

@@ -2,10 +2,14 @@
  * The ledger: what must be remembered of people after their record is gone, in a file of its own
  * that outlives the snapshot. It holds keyed hashes of addresses and of the source's ids, and
  * nobody's address or id. What has ended stays, with when and why, and says nothing any more.
+ *
+ * It counts how often it was written. A snapshot that knows of more writes than there are has an
+ * older ledger beside it, which does not know all who left.
  */
 import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
 import { keyedHash } from './ledger-key.ts';
+import { copyOf, type Part } from './backup.ts';
 import type { Key } from '../model/record.ts';
 import type { Wait } from './patience.ts';
 import { statementsOf, type Statements } from './statements.ts';
@@ -20,6 +24,14 @@ export interface Ledger {
    * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
    */
   write(remarks: Iterable<Remark>, at: number): void;
+  /** How often it was written by now. */
+  reached(): number;
+  /**
+   * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
+   */
+  follow(told: (reached: number) => void): void;
+  /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
+  copy(file: string, signal: AbortSignal): Promise<Part>;
   /** Tells whether an address was forgotten on demand; undefined: none was. */
   erased(): ((key: Key) => boolean) | undefined;
   close(): void;
@@ -27,6 +39,7 @@ export interface Ledger {
 
 export const ledgerTables = `
   create table meta (name text primary key, value text not null) without rowid;
+  insert into meta values ('reached', '0');
   create table entry (
     seq integer primary key,
     address text not null, part text not null, cause text not null,
@@ -57,11 +70,13 @@ export function ledgerIn(
 ): Ledger {
   const statements = statementsOf(db);
   const concerning = asking(statements);
+  const write = writing(statements);
+  const { reached, raise } = counting(statements);
+  let tell = (_reached: number): void => undefined;
   const hashes = ({ key: address, ids }: Who) => ({
     address: keyedHash(key, 'address', address),
     ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
   });
-  const write = writing(statements);
   const erased = erasuresIn(statements);
   return {
     id,
@@ -74,9 +89,13 @@ export function ledgerIn(
         for (; !step.done; step = rest.next()) {
           write({ ...step.value, ...hashes(step.value) }, at);
         }
+        return raise();
       });
-      patiently(() => take.immediate());
+      tell(patiently(() => take.immediate()));
     },
+    reached: () => patiently(reached),
+    follow: (told) => void (tell = told),
+    copy: async (file, signal) => copyOf(db, file, { signal }),
     erased: () => {
       const isErased = patiently(erased);
       return isErased && ((address) => isErased(keyedHash(key, 'address', address)));
@@ -132,6 +151,25 @@ function erasuresIn({ prepare }: Statements) {
   );
   return (): ((address: string) => boolean) | undefined =>
     any.get() && ((address) => of.get(address) !== undefined);
+}
+
+/** How often a ledger was written: `raise` within the transaction that does. */
+export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
+  const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
+  const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
+  // One that an older version wrote has counted nothing; what it holds never becomes less.
+  const least = prepare<[], { n: number }>(
+    'select coalesce(max(seq), 0) + count(ended_at) n from entry',
+  );
+  const reached = (): number => Number(get.get()?.value ?? least.get()?.n ?? 0);
+  return {
+    reached,
+    raise() {
+      const next = reached() + 1;
+      set.run(String(next));
+      return next;
+    },
+  };
 }
 
 type Hashed = Omit<Remark, keyof Who> & Hashes;

@@ -91,6 +91,15 @@ export const migrations: readonly string[] = [
      where mode = 'full' and status in ('done', 'rejected')
        and coalesce(summary ->> '$.only', '') <> 'templates'
      order by started_at limit 1;`,
+
+  // Whom a guard holds stays held when the number falls below its limit.
+  `create table standing (
+     guard text not null, kind text not null, key text not null,
+     primary key (guard, kind, key)
+   ) without rowid;
+   insert into standing
+     select distinct h.guard, h.kind, h.key from held_plan s join held h on h.batch = s.batch
+     where s.current;`,
 ];
 
 /**

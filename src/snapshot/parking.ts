@@ -10,7 +10,7 @@ export interface Parking {
   refusedOptOuts(count: number): RefusedOptOut[];
   countRefusedOptOuts(): number;
   /** The parts that are a problem of their own: it stands under the part's name. */
-  parts(kind: KindName): string[];
+  parts(kind: KindName): PartProblem[];
   /** Of which records something is parked. */
   records(): Named[];
   /**
@@ -37,6 +37,11 @@ export interface RefusedOptOut extends Pick<Problem, 'kind' | 'key' | 'part' | '
   since: number;
 }
 
+/** `since`: milliseconds since the epoch. */
+export interface PartProblem extends Pick<Problem, 'part' | 'reason' | 'fix'> {
+  since: number;
+}
+
 /** What `desired` is of something released: nothing that a record ever wants. */
 const released = 'released';
 
@@ -56,8 +61,9 @@ export function parkingIn(db: Statements): Parking {
   const records = db.prepare<[], Named>(
     'select distinct kind, key from problem where desired is not null order by kind, key',
   );
-  const parts = db.prepare<[string], { key: string }>(
-    `select key from problem where kind = ? and class = 'conflict' and key = part`,
+  const parts = db.prepare<[string], PartProblem>(
+    `select part, reason, fix, since from problem
+     where kind = ? and class = 'conflict' and key = part order by since, part`,
   );
   const release = db.prepare(
     `update problem set desired = '${released}', attempts = 0,
@@ -68,7 +74,7 @@ export function parkingIn(db: Statements): Parking {
     counts: () => counts.all(),
     refusedOptOuts: (count) => optOuts.all(count),
     countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
-    parts: (kind) => parts.all(kind).map(({ key }) => key),
+    parts: (kind) => parts.all(kind),
     records: () => records.all(),
     release: ({ kind, key }) => release.run(kind, key).changes,
   };

@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
+import { onDisk } from './disk.ts';
 
 /** Runs what uses a database; throws Busy when another process has it locked for too long. */
 export type Wait = <T>(work: () => T) => T;
@@ -21,7 +22,7 @@ export function waiterFor(db: Database.Database, path: string, what: string): Wa
   };
   return (work) => {
     try {
-      const done = work();
+      const done = onDisk(path, work);
       setPatience(true);
       return done;
     } catch (error) {

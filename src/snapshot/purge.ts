@@ -38,6 +38,7 @@ export function purgeIn(db: Statements): Purge {
   const changes = db.prepare('delete from change where kind = ? and key = ?');
   const absences = db.prepare('delete from absence where kind = ? and key = ?');
   const held = db.prepare('delete from held where kind = ? and key = ?');
+  const standing = db.prepare('delete from standing where kind = ? and key = ?');
   const emptied = db.prepare('delete from held_plan where batch not in (select batch from held)');
   const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
   return {
@@ -51,7 +52,7 @@ export function purgeIn(db: Statements): Purge {
         problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
         changes: changes.run(kind, key).changes,
         absences: absences.run(kind, key).changes,
-        held: held.run(kind, key).changes,
+        held: held.run(kind, key).changes + standing.run(kind, key).changes,
       };
       emptied.run();
       return dropped;

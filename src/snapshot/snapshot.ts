@@ -10,13 +10,15 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
 import { absencesIn, type Absences } from './absence.ts';
-import { backUp } from './backup.ts';
+import { copyOf, type Part } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
+import { onDisk } from './disk.ts';
 import { fenceIn } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { guardingIn, type Guarding } from './guarding.ts';
 import { heldIn, type HeldPlans } from './held.ts';
 import { isLeased } from './lease.ts';
+import { openToLook, refuseFolder } from './looking.ts';
 import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
@@ -64,10 +66,10 @@ export interface Snapshot {
    */
   transaction<T>(work: () => T): T;
   /**
-   * Copies it to `file`, which must not exist, while others may use it. `at` is when, in
-   * milliseconds since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
+   * A copy for `file`, which must not exist, while others may use it. `at` is when, in milliseconds
+   * since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
    */
-  backUp(file: string, copy: { at: number; signal: AbortSignal }): Promise<void>;
+  copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<Part>;
   close(): void;
 }
 
@@ -146,7 +148,7 @@ export function lookInto(path: string, checkedAt?: number): Snapshot | undefined
 }
 
 function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefined {
-  const db = new Database(path, { readonly: true, timeout: patienceMs });
+  const db = openToLook(path, 'snapshot');
   const patiently = waiterFor(db, path, 'snapshot');
   try {
     const version = patiently(() => versionOf(db, path));
@@ -203,19 +205,24 @@ function snapshotOf(
     fence: () => patiently(() => db.transaction(fence.raise).immediate()),
     stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
     transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),
-    backUp: async (file, copy) => backUp(db, file, copy),
+    copy: async (file, { at, signal }) => {
+      const note = (copy: Database.Database) =>
+        metaIn(statementsOf(copy)).set('copied-at', String(at));
+      return copyOf(db, file, { signal, note });
+    },
     close: () => db.close(),
   };
 }
 
 function openFile(path: string): Database.Database {
+  refuseFolder(path, 'the snapshot');
   if (!existsSync(path)) {
     mkdirSync(dirname(path), { recursive: true });
-    const made = new Database(path, { timeout: patienceMs });
+    const made = onDisk(path, () => new Database(path, { timeout: patienceMs }));
     chmodSync(path, 0o600);
     return made;
   }
-  return new Database(path, { timeout: patienceMs });
+  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
 }
 
 function migrate(db: Database.Database, path: string): void {

@@ -3,6 +3,7 @@
  * dozen of the hundred and fifty there are, and compiling all of them took longer than the look.
  */
 import type { Database, RunResult } from 'better-sqlite3';
+import { onDisk } from './disk.ts';
 
 /** Parameters by position, or one object of named ones. */
 export interface Statements {
@@ -26,11 +27,11 @@ export function statementsOf(db: Database): Statements {
     let compiled: ReturnType<Database['prepare']> | undefined;
     const statement = () => (compiled ??= db.prepare(sql));
     return {
-      run: (...parameters) => statement().run(...parameters),
-      get: (...parameters) => statement().get(...parameters),
-      all: (...parameters) => statement().all(...parameters),
+      run: (...parameters) => onDisk(db.name, () => statement().run(...parameters)),
+      get: (...parameters) => onDisk(db.name, () => statement().get(...parameters)),
+      all: (...parameters) => onDisk(db.name, () => statement().all(...parameters)),
       iterate: (...parameters) => statement().iterate(...parameters),
     };
   }
-  return { prepare, exec: (sql) => void db.exec(sql) };
+  return { prepare, exec: (sql) => onDisk(db.name, () => void db.exec(sql)) };
 }

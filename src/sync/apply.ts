@@ -150,6 +150,7 @@ async function tryOnce(
   const outcome = await kind.send(change, {
     signal: stop,
     abort: run.abort,
+    seen: known.fresh,
     leaves() {
       if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
       if (waits(applying, change)) throw new Held('the source is read again first');

@@ -3,12 +3,12 @@
  * first full run that began later and could do all of it has ended, seven days at most.
  */
 import { Invalid } from '../model/errors.ts';
-import { unknownPlan, weekMs } from '../plan/guard.ts';
+import { nothingLeft, unknownPlan, weekMs } from '../plan/guard.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
 import type { Course } from './course.ts';
 import { modeName, type Run } from './mirror.ts';
-import { guardClasses, guardedKind, isHolding } from './withheld.ts';
+import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
 
 /** Set by the first full run that came to its end: until then everything is a first load. */
 const loaded = 'loaded';
@@ -20,19 +20,28 @@ export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
 export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
   const now = clock.now();
-  if (approve !== undefined && writes && snapshot.held.get(approve)) {
+  if (approve !== undefined && writes && isLeft(snapshot.held.left(approve))) {
     snapshot.transaction(() => snapshot.held.approve(approve, now));
   }
   return snapshot.held.approvals(now - weekMs);
 }
 
-/** `approve` may name this very plan: then it is kept, approved, and let through. */
+/**
+ * `approve` may name this very plan: then it is kept, approved, and let through. An earlier one of
+ * which nothing is left lets nothing through.
+ */
 export function approveOwn(course: Course): void {
   const { run, plan, approvals } = course;
   const { snapshot, approve } = run;
-  if (approve === undefined || snapshot.held.get(approve)) return;
+  if (approve === undefined || approvals.some((one) => one.plan === approve)) return;
   const hash = plan?.hash ?? '';
-  if (approve !== hash) throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
+  if (approve !== hash) {
+    if (snapshot.held.get(approve)) {
+      course.notes.push(nothingLeft(approve));
+      return;
+    }
+    throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
+  }
   if (!isHolding(snapshot.guarding)) return;
   const now = run.clock.now();
   snapshot.transaction(() => {
@@ -47,14 +56,18 @@ export function approveOwn(course: Course): void {
 
 /**
  * What the plan of a run holds, in place of what earlier runs did, if it could tell; later rounds
- * add nothing.
+ * add nothing to it, but whom they hold stays held as well.
  */
 export function keepHeld(course: Course, round: number): void {
   const { run, plan } = course;
   const { held, guarding } = run.snapshot;
+  held.stand();
   if (round > 1 || !plan) return;
   const mode = modeName(run.mode);
-  if (couldAll(course)) held.clear(mode);
+  if (couldAll(course)) {
+    held.clear(mode);
+    if (run.mode === 'full') held.dropUnwanted();
+  }
   if (!isHolding(guarding)) return;
   const batch = planOf(guarding.withheld()).hash;
   held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
@@ -67,6 +80,7 @@ export function keepHeld(course: Course, round: number): void {
 export function settleGuards(course: Course): void {
   const { run, approvals, brake, failure } = course;
   const { snapshot, mode, stop } = run;
+  snapshot.held.stand();
   const people = wholePeople(course);
   if (mode !== 'full' || !people || failure || stop.aborted) return;
   if (brake.endsEarly(people.kind)) return;
@@ -76,6 +90,21 @@ export function settleGuards(course: Course): void {
   if (!couldAll(course) || !people.knowledge.still()) return;
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
+}
+
+/**
+ * Takes out of the plan what would befall people whose deletion is approved before a run that may
+ * delete them; answers how many people.
+ */
+export function leaveToDelete(course: Course): number {
+  const { run, approvals } = course;
+  if (run.mode === 'full' && couldAll(course)) return 0;
+  const { stage, guarding } = run.snapshot;
+  let people = 0;
+  stage(() => {
+    for (const one of approvals) people += guarding.leaveToDelete(one);
+  });
+  return people;
 }
 
 /** Whether all that the CRM calls for was planned: a first load, for one, deletes nobody. */

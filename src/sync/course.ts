@@ -1,6 +1,7 @@
 import type { Kind } from '../kind/kind.ts';
 import type { GuardClass } from '../model/change.ts';
 import type { Expected } from '../model/errors.ts';
+import type { Forecast } from '../plan/forecast.ts';
 import type { Held } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
@@ -22,6 +23,8 @@ export interface Course {
   /** What is to be said besides, of a run that may be all it should be. */
   notes: string[];
   plan: Plan | undefined;
+  /** Of that plan. */
+  forecast: Forecast | undefined;
   /** When to ask the source again; by the clock of the run, in milliseconds since the epoch. */
   sliceEndsAt: number;
   failure: Expected | undefined;

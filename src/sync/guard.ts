@@ -5,17 +5,18 @@
  */
 import type { GuardClass } from '../model/change.ts';
 import { explainHeld, judge, weekMs, type Held, type Rush } from '../plan/guard.ts';
-import { approveOwn, isFirstLoad } from './approval.ts';
+import { approveOwn, isFirstLoad, leaveToDelete } from './approval.ts';
 import type { Course } from './course.ts';
 import { guardClasses, guardedKind as kind } from './withheld.ts';
 
-/** What is held stays held, in whichever run, until it is approved or a full run lets it pass. */
+/** What is held stays held, in whichever run, until it is approved or no longer wanted. */
 const standing: Held = { by: 'standing' };
 
 /** One round of decisions, or a record that was decided upon again. */
 export function guard(course: Course): void {
   const { run, approvals } = course;
   const { guarding } = run.snapshot;
+  leaveToDelete(course);
   run.snapshot.stage(() => {
     guarding.follow();
     approvals.forEach(guarding.approve);
@@ -30,7 +31,7 @@ function guardOne(course: Course, of: GuardClass): void {
   const { run, held, plan } = course;
   const { guarding } = run.snapshot;
   if (of === 'opt_in' && isFirstLoad(run)) guarding.exempt(of);
-  const stands = run.mode !== 'full' && guarding.withholdStanding(of);
+  const stands = guarding.withholdStanding(of);
   const fresh = guarding.fresh(of);
   if (fresh === 0 && !stands) return;
   const rush = rushOf(course, of, fresh);

@@ -7,7 +7,8 @@
  *   10 or more                     at most half           each for itself
  *   10 or more                     more than half         the part is lost
  *
- * What was found stays known as a problem until a certified listing shows otherwise.
+ * What was found stays known as a problem until a certified listing shows otherwise; until then
+ * every run fails for it, as for a part that the platform does not know.
  */
 import type { Problem } from '../model/problem.ts';
 import type { ObservedRow, RecordedRow } from '../model/record.ts';
@@ -25,7 +26,7 @@ export function lostParts(
   listing: Listing | undefined,
 ): Set<string> {
   if (!parts) return new Set();
-  const before = listing?.complete ? [] : run.snapshot.parking.parts(name);
+  const before = listing?.complete ? [] : run.snapshot.parking.parts(name).map((one) => one.part);
   const lost = new Set(parts.names.filter((part) => before.includes(part)));
   if (!listing) return lost;
   const losses = countLosses(run, name, parts);

@@ -1,6 +1,8 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import type { Key } from '../model/record.ts';
+import type { Forecast } from '../plan/forecast.ts';
 import type { Guards } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Platform } from '../platform/client.ts';
@@ -29,7 +31,11 @@ export interface Mirror {
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   guards: Guards;
+  /** Share of each route's limit that is left to other programs, 0 to 1. */
+  reserve: number;
   requests(): RequestCounts;
+  /** By route, as the platform's answers tell. */
+  limits(): Record<string, RouteLimit>;
 }
 
 /** Whose records on the platform it keeps equal; its snapshot belongs to one of these. */
@@ -62,6 +68,8 @@ export interface RunOptions {
    * what it has planned, and plans nothing more.
    */
   agrees?(plan: Plan): void;
+  /** Told before the first change is sent. */
+  foresees?(forecast: Forecast): void;
   /** Deletes nobody, and no guard holds whom it brings in. */
   firstLoad?: boolean | undefined;
   /** The snapshot was put back from a backup, and the platform was not listed since. */

@@ -11,6 +11,7 @@ import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mir
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { bindLedger } from './ledger.ts';
+import { keepLimits } from './foresee.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
 import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
@@ -53,6 +54,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     notes:
       isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
     plan: undefined,
+    forecast: undefined,
     sliceEndsAt: 0,
     failure: undefined,
     approvals: approvalsOf(run),
@@ -100,6 +102,7 @@ export function conclude(course: Course): Summary {
         at,
       });
       settleGuards(course);
+      keepLimits(run.snapshot.meta, run.limits(), at);
       runs.prune(at - run.keepMs);
       journal.prune(before);
       plans.prune(before);
@@ -125,6 +128,7 @@ function summaryOf(course: Course): Summary {
     contacts: { ...contact, held: countHeld(run.snapshot.guarding) },
     templates: template,
     requests: run.requests(),
+    forecast: course.forecast ?? null,
     certificate: certificateOf(course),
     problems: tally.problems(),
     reasons: [...reasons, ...course.notes, ...(unfinished ? [sayUnfinished(erasures)] : [])],

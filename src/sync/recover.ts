@@ -8,7 +8,7 @@ import type { KindName } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import { aimed } from './apply.ts';
-import { isFresh, type Applying } from './applying.ts';
+import { isFresh, knownOf, type Applying } from './applying.ts';
 import { settle } from './settle.ts';
 import { onlyKey, type Run } from './mirror.ts';
 
@@ -34,11 +34,11 @@ export function openIn(run: Run, kind: KindName): JournaledChange[] {
   return only === undefined ? open : open.filter(({ key }) => key === only);
 }
 
-async function find(
-  { run, kind, brake }: Applying,
-  change: JournaledChange,
-): Promise<Outcome | undefined> {
-  const late = change.run !== run.id || !isFresh(run, change.sentAt ?? 0);
+async function find(applying: Applying, change: JournaledChange): Promise<Outcome | undefined> {
+  const { run, kind, brake } = applying;
+  // An opt-out leaves without a look: she may have left since an earlier run saw her.
+  const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
+  const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
   try {
     return await kind.recover(change, { late, signal: run.abort });
   } catch (error) {

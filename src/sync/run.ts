@@ -17,7 +17,8 @@ import type { Course } from './course.ts';
 import { commit, decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
-import { keepHeld } from './approval.ts';
+import { keepHeld, leaveToDelete } from './approval.ts';
+import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
@@ -28,6 +29,7 @@ import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
 import { keysOf, lookUp } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
+import { sayWaiting } from '../plan/guard.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
@@ -131,9 +133,16 @@ function narrow(course: Course, kind: Kind): void {
   else narrowing.fast(kind.name, fast);
   const lost = lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
+  const losses = [...lost].map((part) => lossOf(kind, part));
   run.snapshot.stage(() => {
-    for (const part of lost) tally.notice(lossOf(kind, part));
+    for (const loss of losses) tally.notice(loss);
   });
+  // A run that holds something back has failed, each time; a plan only says so.
+  const said = run.writes ? course.reasons : course.notes;
+  for (const { part, reason, fix } of losses) {
+    const line = `${part}: ${reason} → ${fix}`;
+    if (!said.includes(line)) said.push(line);
+  }
 }
 
 function plan(course: Course): void {
@@ -143,7 +152,11 @@ function plan(course: Course): void {
     if (!course.plan) noticeInvalid(run, kind, tally);
   }
   if (course.plan) return;
+  const waiting = leaveToDelete(course);
+  if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = planOf(run.snapshot.staging.planned());
+  course.forecast = foresee(course);
+  run.foresees?.(course.forecast);
   if (run.writes) run.agrees?.(course.plan);
 }
 

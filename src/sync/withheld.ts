@@ -11,6 +11,10 @@ export function countHeld({ countWithheld }: Guarding): Record<GuardClass, numbe
   return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
 }
 
+export function isLeft(people: Record<GuardClass, number>): boolean {
+  return guardClasses.some((of) => people[of] > 0);
+}
+
 export function isHolding({ countWithheld }: Guarding): boolean {
   return guardClasses.some((of) => countWithheld(of) > 0);
 }

@@ -112,3 +112,91 @@ test('a backfill asks no guard whom it brings in', async () => {
   expect((await world.call('backfill')).code).toBe(0);
   expect(world.writes()).toHaveLength(2);
 });
+
+/** Three whom we have brought in are flagged, where one may be deleted. */
+async function leaving(): Promise<Mirrored & { plan: string; archive(...gone: number[]): void }> {
+  const world = await mirrored();
+  world.config({
+    contacts: { deleted: 'archived' },
+    policy: { absent: 'opt_out', deletes: 'created' },
+    guards: { deletes: { percent: 0, floor: 1 } },
+  });
+  const archive = (...gone: number[]) => {
+    const rows = Array.from(
+      { length: 6 },
+      (_, at) => `${at},p${at}@ex${at}.com,yes,,,${gone.includes(at) ? 'yes' : ''}`,
+    );
+    world.csv(`${['id,email,news,product,lost,archived', ...rows].join('\n')}\n`);
+  };
+  archive();
+  expect((await world.call('sync')).code).toBe(0);
+  archive(0, 1, 2);
+  const { code, json } = await world.call('sync', '--json');
+  expect(code).toBe(3);
+  world.writes();
+  return { ...world, archive, plan: json.plan };
+}
+
+test('what is approved waits for a full run, and a fast one says so and ends well', async () => {
+  const world = await leaving();
+  expect((await world.call('sync', '--fast')).code).toBe(3);
+  expect((await world.call('approve', world.plan)).out).toMatch(
+    /^Approved: 3 people .*\nThe next run does it, deletes the next full one;/,
+  );
+  expect((await world.call('status', '--json')).json).toMatchObject({ ok: true, attention: [] });
+  expect((await world.call('status')).out).toMatch(/held +3 people [^;]*\(approved\)/);
+  const planned = await world.call('plan', '--fast', '--exit-code');
+  expect(planned).toMatchObject({ code: 0, err: expect.stringContaining('3 people wait') });
+  for (const command of ['sync --fast', 'backfill', 'one p0@ex0.com']) {
+    const { code, err } = await world.call(...command.split(' '));
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: expect.stringMatching(
+        /(3 people wait|1 person waits) for the next full run, as approved/,
+      ),
+    });
+    expect(err).not.toContain('nobody has approved');
+  }
+  expect(world.writes()).toEqual([]);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.writes()).toHaveLength(3);
+});
+
+test('approve of what is done says that nothing of it is left, and consents to nothing', async () => {
+  const world = await leaving();
+  await world.call('approve', world.plan);
+  expect((await world.call('sync')).code).toBe(0);
+  const { code, json } = await world.call('approve', world.plan, '--json');
+  expect({ code, json }).toEqual({
+    code: 0,
+    json: { mirror: 'world', approved: null, held: { delete: 0, opt_in: 0 }, until: null },
+  });
+  expect((await world.call('approve', world.plan)).out).toMatch(/^nothing of the plan \w+ is left/);
+  expect(await world.call('sync', '--approve', world.plan)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining('is left'),
+  });
+  expect((await world.call('status', '--json')).json).toMatchObject({ approvals: [] });
+});
+
+test('approve of what nobody wants any more lets nobody go who leaves again', async () => {
+  const world = await leaving();
+  world.archive();
+  expect((await world.call('sync')).code).toBe(0);
+  expect((await world.call('approve', world.plan)).out).toMatch(/^nothing of the plan \w+ is left/);
+  world.archive(0, 1, 2);
+  expect((await world.call('sync')).code).toBe(3);
+  expect(world.writes()).toEqual([]);
+});
+
+test('who is held stays held from run to run, each of which shows what can be approved', async () => {
+  const world = await leaving();
+  world.archive(1);
+  expect((await world.call('status', '--json')).json.held).toMatchObject([{ approved: false }]);
+  const { code, json } = await world.call('sync', '--json');
+  expect({ code, held: json.contacts.held }).toEqual({ code: 3, held: { delete: 1, opt_in: 0 } });
+  expect((await world.call('sync')).err).toContain(`crm-mirror approve ${json.plan}`);
+  expect((await world.call('approve', json.plan)).out).toMatch(/^Approved: 1 person /);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.writes()).toHaveLength(1);
+});

@@ -32,36 +32,46 @@ function rowsOf(file: string): unknown[] {
 }
 
 describe('backup', () => {
-  test('a copy, whole, for its owner alone, one file', async () => {
+  test('copies of snapshot, ledger and key, whole, for their owner alone', async () => {
     const world = await mirrored();
     await world.call('sync');
     const file = copyOf(world);
     const { code, json } = await world.call('backup', file, '--json');
     const { size: bytes, mode } = statSync(file);
     const at = expect.stringMatching(/Z$/);
-    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok' });
+    const ledger = { file: `${file}-ledger`, key: `${file}-ledger-key`, keyCopied: true };
+    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', ledger });
     expect({ code, mode: mode & 0o777 }).toEqual({ code: 0, mode: 0o600 });
+    for (const one of [ledger.file, ledger.key]) expect(statSync(one).mode & 0o777).toBe(0o600);
     expect(rowsOf(file)).toEqual(rowsOf(world.path));
     expect(rowsOf(file)).toHaveLength(2);
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([
       'copy.sqlite',
+      'copy.sqlite-ledger',
+      'copy.sqlite-ledger-key',
     ]);
-    expect((await world.call('backup', `${file}2`)).out).toMatch(/copy.sqlite2: \d+ kB, whole/);
+    const { out } = await world.call('backup', `${file}2`);
+    expect(out).toMatch(/copy.sqlite2: \d+ kB, whole.*\n.*copy.sqlite2-ledger: \d+ kB, whole/);
+    expect(out).toContain(`${file}2-ledger-key: its key`);
   });
 
   test('never overwrites', async () => {
     const world = await mirrored();
     await world.call('sync');
-    for (const name of ['copy.sqlite', 'copy.sqlite.part']) {
+    const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key'];
+    for (const name of names.map((end) => `copy.sqlite${end}`)) {
       writeFileSync(join(world.folder, name), 'mine');
       const { code, err } = await world.call('backup', copyOf(world));
       expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${name}: `) });
       expect(statSync(join(world.folder, name)).size).toBe(4);
+      // What was copied before that was found out is gone again.
+      expect(readdirSync(world.folder).filter((one) => one.startsWith('copy'))).toEqual([name]);
       rmSync(join(world.folder, name));
     }
     expect((await world.call('backup', world.path)).code).toBe(2);
     const nowhere = await world.call('backup', join(world.folder, 'none/copy'));
-    expect(nowhere).toMatchObject({ code: 2, err: expect.stringContaining('there is no folder') });
+    const says = expect.stringMatching(/none\/copy: there is no folder .*none →/);
+    expect(nowhere).toMatchObject({ code: 2, err: says });
   });
 
   test('without a snapshot there is nothing to copy', async () => {
@@ -122,6 +132,46 @@ describe('backup', () => {
     expect(world.writes()).toEqual([]);
     expect((await world.call('status', '--json')).json).toMatchObject({ restored: null, ok: true });
     expect((await world.call('sync', '--fast', '--json')).json).toMatchObject({ mode: 'fast' });
+  });
+
+  test('of a ledger that is no use: refused, and no copy is left', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    rmSync(`${world.path}-ledger-key`);
+    const { code, err } = await world.call('backup', copyOf(world));
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('key of the ledger') });
+    expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
+  });
+
+  test('a key that has a place of its own stays there, and that is said', async () => {
+    const world = await mirrored();
+    const config = JSON.parse(readFileSync(world.file, 'utf8'));
+    const keyFile = join(world.folder, 'ledger.key');
+    writeFileSync(world.file, JSON.stringify({ ...config, ledgerKeyFile: keyFile }));
+    await world.call('sync');
+    const { code, out } = await world.call('backup', copyOf(world));
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${keyFile}: the key`) });
+    expect(existsSync(`${copyOf(world)}-ledger`)).toBe(true);
+    expect(existsSync(`${copyOf(world)}-ledger-key`)).toBe(false);
+  });
+
+  test('all of it lost, and put back from copies: who left by then stays out', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    await world.call('sync');
+    await world.call('backup', copyOf(world));
+    for (const name of readdirSync(join(world.folder, 'cli'))) {
+      rmSync(join(world.folder, 'cli', name));
+    }
+    for (const end of ['', '-ledger', '-ledger-key']) {
+      copyFileSync(copyOf(world) + end, world.path + end);
+    }
+    world.emulator.dashboard.deleteContact(ann);
+    world.writes();
+    const { json } = await world.call('sync', '--json');
+    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+    expect(world.writes()).toEqual([]);
   });
 
   test('an opt-out that was ours at the time of the backup may be the person’s own by now', async () => {

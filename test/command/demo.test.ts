@@ -137,6 +137,7 @@ const summary: Summary = {
   contacts: { ...counts, held: { delete: 0, opt_in: 0 }, invalid: 0 },
   templates: { ...counts, invalid: 0 },
   requests: { total: 0, byRoute: {}, rateLimited: 0 },
+  forecast: null,
   only: null,
   certificate: { source: true, platform: true },
   problems: [],

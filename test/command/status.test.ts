@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/lease.ts';
@@ -75,15 +75,21 @@ describe('status', () => {
       paused: null,
       quarantine: null,
       restored: null,
+      channelsLost: [],
       held: [],
       approvals: [],
+      limits: expect.arrayContaining([
+        { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
+      ]),
       lease: { held: false },
+      ledger: { file: `${world.path}-ledger`, fault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
     const { out } = await world.call('status');
     expect(out).toMatch(/^world: nothing needs a look\n/);
     expect(out).toMatch(/last proven +\d+ s ago/);
+    expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
   test('an opt-out that could not be applied stands first, and names nobody', async () => {
@@ -164,6 +170,10 @@ describe('status', () => {
     expect(json.lastRuns.full).toMatchObject({ status: 'interrupted', endedAt: null, ms: null });
     const codes = json.attention.map(({ code }: { code: string }) => code);
     expect(codes).toEqual(['never_proven', 'run_interrupted', 'outcomes_unknown']);
+    // A full disk leaves the same traces.
+    expect(json.attention[1].text).toMatch(
+      /has not written down that it ended: .*killed, or could/,
+    );
     expect(json.open.sent).toBeGreaterThan(0);
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
@@ -203,6 +213,44 @@ describe('status', () => {
     expect(json).toMatchObject({ ok: true, recorded: { contacts: 2 } });
   });
 
+  test('a channel that most have lost: as long as it lasts, and every run fails for it', async () => {
+    const world = await mirrored();
+    const people = Array.from({ length: 12 }, (_, at) => `p${at}@example.com`);
+    world.people(people.map((email) => ({ email, news: 'yes' })));
+    await world.call('sync');
+    for (const email of people) world.emulator.dashboard.removeFromChannel(email, 'ch_news');
+    for (const mode of ['--full', '--full', '--fast']) {
+      expect(await world.call('sync', mode)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/^crm-mirror: ch_news: more than half .*→ restore/m),
+      });
+      const { json } = await world.call('status', '--json');
+      expect(json).toMatchObject({
+        ok: false,
+        channelsLost: [{ channel: 'ch_news', since: time }],
+      });
+      expect(json.attention[0]).toMatchObject({ code: 'channel_lost' });
+    }
+    expect((await world.call('plan')).code).toBe(0);
+    for (const email of people) {
+      world.emulator.dashboard.signUp({ email, channels: ['ch_news'] });
+    }
+    expect((await world.call('sync')).code).toBe(0);
+    expect((await world.call('status', '--json')).json.channelsLost).toEqual([]);
+  });
+
+  test.each(['status', 'check', 'sync', 'backup'])(
+    '%s: a folder is no snapshot',
+    async (command) => {
+      const world = await mirrored();
+      mkdirSync(world.path, { recursive: true });
+      const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
+      const { code, err } = await world.call(...words);
+      const says = expect.stringMatching(/snapshot.sqlite: this is a folder.*→ move/);
+      expect({ code, err }).toEqual({ code: 2, err: says });
+    },
+  );
+
   test('a bad configuration is refused', async () => {
     const world = await mirrored();
     writeFileSync(world.file, 'mirror: [');
@@ -220,6 +268,7 @@ const olderTables = `drop index origin_by_key;
     primary key (kind, key, class, part)
   ) without rowid;
   drop table absence; drop table held; drop table held_plan; drop table approval;
+  drop table standing;
   drop index change_by_guard;
   alter table change drop column guard; alter table change drop column approved;
   delete from meta where name = 'loaded';`;

@@ -78,7 +78,10 @@ describe('one mistake', () => {
       '6:20  policy.missing  is not known here  → use respect or recreate',
     ],
     ['policy: { missing: }', undefined],
-    ['keep: 0d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
+    [
+      'keep: 0d',
+      '6:7  keep  is no time at all, and has to be longer than that  → write 1s or more',
+    ],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
     ['keep: 1000000d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
   ])('%s', (extra, expected) => {

@@ -1,191 +1,238 @@
 import { describe, expect, test } from 'vitest';
-import { createBudget, type Budget, type BudgetOptions } from '../../src/http/budget.ts';
-import type { Observation } from '../../src/http/observation.ts';
+import type { Budget } from '../../src/http/budget.ts';
+import { TRIP_MS, budget, leaves, left, lone, waits } from './lone.ts';
 
-const nothing: Observation = {
-  refused: false,
-  limit: undefined,
-  remaining: undefined,
-  windowMs: undefined,
-  resetInMs: undefined,
-  retryAfterMs: undefined,
-};
+const NEVER = Number.POSITIVE_INFINITY;
+const MANY = 1000;
 
-const left = (remaining: number, more: Partial<Observation> = {}): Observation => {
-  return { ...nothing, limit: 60, windowMs: 60_000, remaining, ...more };
-};
-const refusal = (retryAfterMs?: number): Observation => ({
-  ...nothing,
-  refused: true,
-  retryAfterMs,
-});
-
-const budget = (options: Partial<BudgetOptions> = {}) =>
-  createBudget({ random: () => 0, ...options });
-
-/** One request after the other: sent, answered. */
-function lone(made: Budget, seen: Observation, nowMs = 0): void {
-  made.answer(made.ticket(), seen, nowMs);
+/** Requests on their own, answered in the same moment: `remaining` counts down to this. */
+function down(
+  made: Budget,
+  { from = 59, to, nowMs }: { from?: number; to: number; nowMs: number },
+) {
+  for (let remaining = from; remaining >= to; remaining -= 1) lone(made, left(remaining), nowMs);
 }
 
-describe('open', () => {
-  test('unknown: starts at two, one more with each clean answer, up to the ceiling', () => {
+test('nothing waits: nothing leaves, and there is no time to ask again', () => {
+  expect(budget().decide(0, 0)).toEqual({ leave: 0, waitMs: NEVER });
+});
+
+describe('unknown', () => {
+  test('one request is under way until the first answer', () => {
+    const made = budget();
+    expect(made.decide(0, MANY)).toEqual({ leave: 1, waitMs: 0 });
+    const first = made.ticket(0);
+    expect(made.decide(30_000, MANY)).toEqual({ leave: 0, waitMs: NEVER });
+    made.answer(first, left(59), 30_000);
+    expect(leaves(made, 30_000)).toBe(2);
+  });
+
+  test('one that did not leave, or whose answer was lost, makes way for the next one', () => {
+    const made = budget();
+    made.withdraw(made.ticket(0));
+    expect(leaves(made, 0)).toBe(1);
+    made.lose(made.ticket(0), 10_000);
+    expect(leaves(made, 10_000)).toBe(1);
+    made.ticket(10_000);
+    expect(leaves(made, 10_000)).toBe(0);
+  });
+});
+
+describe('open, alone', () => {
+  test('slow start: two, and one more with each clean answer, up to the ceiling', () => {
     const made = budget({ ceiling: 5 });
-    const seen = [made.decide(0).inFlight];
-    for (let i = 0; i < 5; i += 1) {
-      lone(made, nothing);
-      seen.push(made.decide(0).inFlight);
+    const seen: number[] = [];
+    for (let remaining = 59; remaining > 53; remaining -= 1) {
+      lone(made, left(remaining), 0);
+      seen.push(leaves(made, 0));
     }
     expect(seen).toEqual([2, 3, 4, 5, 5, 5]);
   });
 
-  test.each([
-    [40, 16],
-    [20, 10],
-    [5, 2],
-    [3, 1],
-    [1, 1],
-  ])('%i left: %i in flight, once the slow start is over', (remaining, inFlight) => {
+  test('what is in flight is taken off; no more leave than wait', () => {
     const made = budget();
-    for (let i = 0; i < 20; i += 1) lone(made, left(40));
-    lone(made, left(remaining));
-    expect(made.decide(0)).toEqual({ inFlight, waitMs: 0 });
+    down(made, { to: 50, nowMs: 0 });
+    expect(leaves(made, 0)).toBe(11);
+    made.ticket(0);
+    expect(leaves(made, 0)).toBe(10);
+    expect(leaves(made, 0, 3)).toBe(3);
   });
 
-  test('answers to requests sent before the reference came may only lower it', () => {
+  test('all that is left may be in flight', () => {
     const made = budget();
-    for (let i = 0; i < 20; i += 1) lone(made, left(30));
-    const [early, late] = [made.ticket(), made.ticket()];
-    made.answer(late, left(8), 0);
-    made.answer(early, left(29), 0);
-    expect(made.decide(0).inFlight).toBe(4);
-    made.answer(late, left(6), 0);
-    expect(made.decide(0).inFlight).toBe(3);
+    down(made, { to: 6, nowMs: 0 });
+    expect(leaves(made, 0, 6)).toBe(6);
   });
 
-  test('more than before, in answer to a later request, is a new window: slow start', () => {
+  test('nothing left: a window after the oldest answer, less three quarters of a trip', () => {
     const made = budget();
-    for (let i = 0; i < 20; i += 1) lone(made, left(40));
-    lone(made, left(10), 1000);
-    lone(made, left(59), 61_000);
-    expect(made.decide(61_000).inFlight).toBe(2);
-    lone(made, left(0), 62_000);
-    expect(made.decide(62_000).waitMs).toBe(59_002);
+    down(made, { to: 30, nowMs: 1000 });
+    down(made, { from: 29, to: 0, nowMs: 5000 });
+    expect(made.decide(5000, MANY)).toEqual({ leave: 0, waitMs: 56_000 - 0.75 * TRIP_MS + 2 });
+    expect(leaves(made, 61_000)).toBeGreaterThan(10);
   });
 
-  test('an answer lost on the way may have counted', () => {
+  test('a server that gives it all back at once begins a window: slow start again', () => {
     const made = budget();
-    for (let i = 0; i < 20; i += 1) lone(made, left(8));
-    expect(made.decide(0).inFlight).toBe(4);
-    made.lose(0);
-    made.lose(0);
-    expect(made.decide(0).inFlight).toBe(3);
-    lone(made, left(7));
-    expect(made.decide(0).inFlight).toBe(3);
-    for (let i = 0; i < 7; i += 1) made.lose(10_000);
-    expect(made.decide(10_000).waitMs).toBe(50_002);
-  });
-
-  test('a share stays with others', () => {
-    const made = budget({ reserve: 0.1 });
-    for (let i = 0; i < 20; i += 1) lone(made, left(26));
-    expect(made.decide(0).inFlight).toBe(10);
-    lone(made, left(6));
-    expect(made.decide(0).waitMs).toBe(60_002);
+    down(made, { to: 10, nowMs: 1000 });
+    expect(leaves(made, 1000)).toBeGreaterThan(8);
+    lone(made, left(59), 3000);
+    expect(made.limit().left).toBe(59);
+    expect(leaves(made, 3000)).toBe(2);
   });
 });
 
-describe('shut: nothing left', () => {
-  test('waits one window from its first answer on, then sends one probe', () => {
+describe('answers out of order', () => {
+  test('only one whose request left after the mark had come may raise it', () => {
     const made = budget();
-    lone(made, left(1), 500);
-    lone(made, left(0), 9000);
-    expect(made.decide(9000)).toEqual({ inFlight: 1, waitMs: 51_502 });
-    expect(made.decide(60_502)).toEqual({ inFlight: 1, waitMs: 0 });
-    lone(made, left(59), 60_600);
-    expect(made.decide(60_600)).toEqual({ inFlight: 2, waitMs: 0 });
+    lone(made, left(40), 0);
+    const early = made.ticket(0);
+    const late = made.ticket(0);
+    made.answer(late, left(8), 100);
+    made.answer(early, left(29), 200);
+    expect(made.limit().left).toBe(8);
+    lone(made, left(20), 300);
+    expect(made.limit().left).toBe(20);
   });
 
-  test('late answers of the burst open nothing', () => {
+  test('one whose request left before may lower it', () => {
     const made = budget();
-    const burst = [made.ticket(), made.ticket()] as const;
-    made.answer(burst[0], left(0), 100);
-    made.answer(burst[1], left(1), 200);
-    expect(made.decide(200).waitMs).toBe(59_902);
+    const [early, late] = [made.ticket(0), made.ticket(0)];
+    made.answer(late, left(30), 100);
+    made.answer(early, left(12), 200);
+    expect(made.limit().left).toBe(12);
   });
 
-  test('a probe that took the only unit: the next after the time one unit takes', () => {
+  test('none says more than what came while its request was under way', () => {
     const made = budget();
-    lone(made, left(0), 0);
-    lone(made, left(0), 60_002);
-    expect(made.decide(60_002).waitMs).toBe(1002);
-  });
-
-  test('a lost probe lets the next one leave', () => {
-    const made = budget();
-    lone(made, left(0), 0);
-    made.lose(60_002);
-    expect(made.decide(60_002)).toEqual({ inFlight: 1, waitMs: 0 });
-  });
-
-  test('no window named: its reset, else a second', () => {
-    const made = budget();
-    lone(made, { ...nothing, remaining: 0, resetInMs: 7000 }, 0);
-    expect(made.decide(0).waitMs).toBe(7500);
-    const bare = budget();
-    lone(bare, { ...nothing, remaining: 0 }, 0);
-    expect(bare.decide(0).waitMs).toBe(1000);
+    lone(made, left(50), 0);
+    const old = made.ticket(0);
+    lone(made, left(5), 100);
+    const young = made.ticket(100);
+    made.answer(old, left(7), 200);
+    expect(made.limit().left).toBe(5);
+    made.answer(young, left(9), 300);
+    expect(made.limit().left).toBe(7);
   });
 });
 
-describe('shut: refused', () => {
-  const rows: [string, number | undefined, number][] = [
-    ['Retry-After', 3000, 3500],
-    ['Retry-After 0', 0, 1500],
-    ['no Retry-After', undefined, 1500],
-    ['longer than the window', 90_000, 90_500],
-  ];
-  test.each(rows)('%s', (_, retryAfterMs, waitMs) => {
+describe('used before the first answer, by whom ever', () => {
+  test('counts for a window, for which others are thought to be about', () => {
     const made = budget();
-    lone(made, refusal(retryAfterMs));
-    expect(made.decide(0)).toEqual({ inFlight: 1, waitMs });
+    lone(made, left(9), 0);
+    expect(leaves(made, 0, 9)).toBeLessThan(9);
+    down(made, { from: 8, to: 0, nowMs: 1000 });
+    expect(made.decide(1000, MANY)).toEqual({ leave: 0, waitMs: 59_000 - 0.75 * TRIP_MS + 2 });
+    expect(leaves(made, 60_100)).toBeGreaterThan(1);
+  });
+});
+
+describe('in company', () => {
+  /** 31 of ours and 9 of others are used. */
+  function met(): Budget {
+    const made = budget();
+    down(made, { to: 30, nowMs: 1000 });
+    lone(made, left(20), 2000);
+    return made;
+  }
+
+  test('less is left than our own requests explain: half of our share, one unit apart', () => {
+    const made = met();
+    expect(made.limit().others).toBeCloseTo(8 / 40, 1);
+    const share = 1 - made.limit().others;
+    expect(leaves(made, 2000)).toBe(Math.floor((19 * share) / 2));
   });
 
-  test('in a row: doubles, no longer than the window', () => {
+  test('the last unit is nobody’s: a window after its first answer, then one request', () => {
+    const made = met();
+    lone(made, left(1), 3000);
+    expect(made.decide(3000, MANY)).toEqual({ leave: 0, waitMs: 58_000 - 0.75 * TRIP_MS + 2 });
+    expect(made.decide(61_000, MANY)).toEqual({ leave: 1, waitMs: 0 });
+    made.ticket(61_000);
+    expect(made.decide(61_000, MANY)).toEqual({ leave: 0, waitMs: NEVER });
+  });
+
+  test('for ten windows', () => {
+    const made = met();
+    down(made, { to: 40, nowMs: 601_000 });
+    expect(leaves(made, 601_999)).toBe(19);
+    expect(leaves(made, 602_001)).toBeGreaterThan(19);
+  });
+
+  test('none is met where our own requests are still on their way', () => {
     const made = budget();
-    const waits = [];
-    let nowMs = 0;
-    for (let i = 0; i < 6; i += 1) {
-      lone(made, { ...refusal(1000), windowMs: 10_000 }, nowMs);
-      const { waitMs } = made.decide(nowMs);
-      waits.push(waitMs);
-      nowMs += waitMs;
+    lone(made, left(59), 0);
+    const flying = Array.from({ length: 10 }, () => made.ticket(0));
+    made.answer(flying[9]!, left(49), 100);
+    expect(leaves(made, 100, 49)).toBe(0);
+    for (const [i, ticket] of flying.slice(0, 9).entries()) made.answer(ticket, left(58 - i), 200);
+    expect(leaves(made, 200, 49)).toBe(12);
+    expect(made.limit().others).toBe(0);
+  });
+});
+
+describe('sensors: about 2 % of the limit are held back', () => {
+  const spent = (limit: number) => {
+    const made = budget();
+    const more = { limit };
+    for (let used = 1; used <= limit; used += 1) {
+      if (leaves(made, 1000) === 0) return limit - used + 1;
+      lone(made, left(limit - used, more), 1000);
     }
-    expect(waits).toEqual([1500, 2500, 4500, 8500, 10_500, 10_500]);
-    lone(made, nothing, nowMs);
-    lone(made, refusal(1000), nowMs);
-    expect(made.decide(nowMs).waitMs).toBe(1500);
+    return 0;
+  };
+
+  test.each([
+    [7, 0],
+    [8, 1],
+    [60, 1],
+    [100, 2],
+    [200, 4],
+    [900, 4],
+  ])('of %i: %i', (limit, held) => {
+    expect(spent(limit)).toBe(held);
   });
 
-  test('a burst refused is one refusal; the block never ends earlier', () => {
+  test('unless the rest fits', () => {
     const made = budget();
-    const burst = Array.from({ length: 4 }, () => made.ticket());
-    for (const [i, ticket] of burst.entries()) made.answer(ticket, refusal(4000 - i * 1000), i);
-    expect(made.decide(3).waitMs).toBe(4497);
+    down(made, { to: 1, nowMs: 1000 });
+    expect(leaves(made, 1000, 2)).toBe(0);
+    expect(leaves(made, 1000, 1)).toBe(1);
   });
 
-  test('the slow start is halved, and grows again after a clean probe', () => {
+  test('are spent evenly over the idle time', () => {
     const made = budget();
-    for (let i = 0; i < 10; i += 1) lone(made, nothing);
-    expect(made.decide(0).inFlight).toBe(12);
-    lone(made, refusal(1000), 0);
-    lone(made, nothing, 1500);
-    expect(made.decide(1500).inFlight).toBe(6);
+    for (let remaining = 99; remaining >= 2; remaining -= 1) {
+      lone(made, left(remaining, { limit: 100 }), 1000);
+    }
+    expect(waits(made, 1000)).toBeCloseTo((60_000 - 0.75 * TRIP_MS + 2) / 3, 5);
   });
 
-  test('jitter keeps those apart who were refused together', () => {
-    const made = budget({ random: () => 0.5 });
-    lone(made, refusal(1000));
-    expect(made.decide(0).waitMs).toBe(1525);
+  test('the last one when the server’s own time of day may begin a window', () => {
+    const made = budget();
+    const dateMs = Date.UTC(2026, 0, 1, 0, 0, 20);
+    down(made, { to: 2, nowMs: 1000 });
+    lone(made, left(1, { dateMs }), 1000);
+    expect(waits(made, 1000)).toBe(40_000);
+  });
+});
+
+describe('trickle: units come back one by one', () => {
+  test('what is left is kept just above nothing', () => {
+    const made = budget();
+    down(made, { to: 0, nowMs: 1000 });
+    lone(made, left(4), 6040);
+    expect(leaves(made, 6040)).toBe(3);
+    lone(made, left(1), 6040);
+    expect(made.decide(6040, MANY)).toEqual({ leave: 0, waitMs: 1002 });
+  });
+
+  test('until nothing came back where something should have', () => {
+    const made = budget();
+    down(made, { to: 0, nowMs: 1000 });
+    lone(made, left(1), 3040);
+    expect(waits(made, 3040)).toBe(1002);
+    lone(made, left(0), 6040);
+    expect(waits(made, 6040)).toBeGreaterThan(50_000);
   });
 });

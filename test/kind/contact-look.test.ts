@@ -138,12 +138,12 @@ describe('before a delete', () => {
 });
 
 describe('a change that was not answered', () => {
-  test('a creation is found by its exact address', async () => {
+  test('a creation is found by its exact address, and may be anybody’s', async () => {
     const { recover, seed } = stage();
     seed({ email: `x${ANN}`, channels: { [NEWS]: 'opt_in' } });
     expect(await recover(change('create'))).toMatchObject({ is: 'stale', observed: [] });
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
-    expect(await recover(change('create'))).toMatchObject({ is: 'acked', id, found: false });
+    expect(await recover(change('create'))).toMatchObject({ is: 'acked', id, found: true });
   });
   test('a contact that is there without the membership is decided upon again', async () => {
     const { recover, seed } = stage();

@@ -163,6 +163,16 @@ describe('a change of somebody known', () => {
     expect(await send('opt_out', id)).toMatchObject({ is: 'acked', id });
     expect(news()).toBe('opt_out');
   });
+  test.each([true, false])(
+    'an opt_out that an earlier attempt may have made is ours only when seen in: %j',
+    async (seen) => {
+      const once = { on: ENROL, times: 1, commits: true, gives: { status: 500, body: {} } };
+      const { run, contacts, seed } = stage(once);
+      const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
+      const outcome = await run(contacts.send(change('opt_out', id), { ...passage, seen }));
+      expect(outcome).toMatchObject({ is: 'acked', id, found: !seen });
+    },
+  );
   test('no answer is unknown', async () => {
     const { send, count } = stage({ on: ENROL, commits: true, gives: 'lost' });
     expect(await send('opt_out', 'con_1')).toMatchObject({ is: 'unknown' });

@@ -115,6 +115,7 @@ export const signal = new AbortController().signal;
 export const passage = {
   signal,
   abort: signal,
+  seen: true,
   leaves: () => undefined,
 };
 

@@ -78,7 +78,7 @@ function checkOptIn(
     if (isSeen) checkStanding(one, what, { ...about, newer, known });
   }
   if (there.length === 0) checkAbsent(what, about, known);
-  else checkTaken(person, what, { about, known });
+  else checkTaken(person, what, { ...about, newer, known });
   for (const former of memories.former(key, outing.people)) {
     checkFormer(what, former, { about, known });
   }
@@ -89,6 +89,12 @@ interface About {
   key: string;
   channel: string;
   since: number;
+}
+
+/** And whether the CRM states a will for it that is newer than what happened then. */
+interface Outweighed extends About {
+  newer(key: string, at: number): boolean;
+  known: Known;
 }
 
 /** Row 17: whether the CRM's records of the address state a will that is newer than an opt-out. */
@@ -109,11 +115,7 @@ function keyThen({ key, former }: Person, since: number): string {
   return former && former.until >= since ? former.key : key;
 }
 
-function checkStanding(
-  { key, left, channels }: Person,
-  what: string,
-  about: About & { newer(key: string, at: number): boolean; known: Known },
-): void {
+function checkStanding({ key, left, channels }: Person, what: string, about: Outweighed): void {
   const { channel, since, newer, known } = about;
   const { judge, memories } = known;
   const gone = left && left.at < since;
@@ -152,16 +154,16 @@ function checkAbsent(what: string, { key, channel, since }: About, known: Known)
 function checkTaken(
   person: Person | undefined,
   what: string,
-  { about: { key, channel, since }, known }: { about: About; known: Known },
+  { key, channel, since, newer, known }: Outweighed,
 ): void {
-  const { memories, judge } = known;
+  const { memories, story, judge } = known;
   const state = person?.channels.get(channel);
   const memory = memories.of(key);
   if (!state || state.is !== undefined || state.at >= since || !memory) return;
+  // Where that is shown as an opt-out, a newer will outweighs it as it does one.
+  if (fallbackOf(story) === 'opt_out' && newer(key, state.at)) return;
   const left = memory.outs.has(channel) && `${what}, had left it and was then taken out`;
   judge('who left and was then taken out is not put back', left);
-  // Where that is shown as an opt-out, a newer will may outweigh it as it does one.
-  if (known.story.resubscribe === 'newer' && fallbackOf(known.story) === 'opt_out') return;
   const taken = memory.ins.has(channel) && `${what}, and had been taken out`;
   judge('who was taken out is not put back', taken);
 }
@@ -226,7 +228,7 @@ function checkAbsence(
 
 function checkDelete(arrival: Arrival, known: Known): void {
   const { entry, outing } = arrival;
-  const { witness, story, judge } = known;
+  const { witness, story, memories, judge } = known;
   const person = witness.people().find(({ id }) => id === entry.path.split('/').at(-1));
   if (!person) return;
   const what = `${person.key} was deleted`;
@@ -237,7 +239,7 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const early = replaced === false && `${what}, and her new address is not on the platform`;
   judge('who moved is not deleted before the new address is there', early);
   if (!replaced) checkAbsence(what, [key], { outing, known });
-  const isAdopted = story.deletes === 'created' && person.made.by !== 'us';
+  const isAdopted = story.deletes === 'created' && !memories.isOfOurs(person);
   const wrong = isAdopted && `${what}, and not made by us`;
   judge('whom we only adopted is deleted only where policy says so', wrong);
 }

@@ -130,7 +130,9 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
     .present(key)
     .filter(({ id, made }) => made.by === 'us' || memories.of(key)?.ids.has(id) === true);
   const [only] = ours;
-  if (!only || ours.length > 1) return;
+  // Of several contacts of one address only the recorded one is ours, be it there or gone.
+  const several = ours.length > 1 || (memories.of(key)?.ids.size ?? 0) > 1;
+  if (!only || several) return;
   const is = only.channels.get(channel)?.is ?? fallbackOf(story);
   const wrong =
     is === 'opt_in' &&
@@ -151,12 +153,12 @@ function isExcused(
     (record) => keyIn(record) === undefined && memories.everOf(String(record['id'])).has(key),
   );
   if (isBlocked) return true;
-  const records = reading.records.filter((record) => keyIn(record) === key);
-  const keys = records.flatMap(({ id }) => [...memories.everOf(String(id))]);
+  const keys = memories.kinOf(key);
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   // Nobody can tell the platform's own default from what a person said elsewhere, unless the answer
   // to the creation shows it.
   const isDefault = fallbackOf(story) === 'opt_out';
+  if (isDefault && channels.some((one) => unanswered.has(`${key} ${one} opt_in`))) return true;
   // The ledger remembers those who are gone as well.
   const addresses = new Set([key, ...keys]);
   const everywhere = witness.people().filter((one) => addresses.has(one.key));

@@ -88,7 +88,10 @@ export function createWire(options: WireOptions): Wire {
     if (answer.status === 401) outing.refused = true;
     settle(answer);
     if (enrols === undefined) return answer;
-    if (answer.status < 300 && isReadable(answer)) outing.answered.push(enrols);
+    if (answer.status < 300 && isReadable(answer)) {
+      outing.answered.push(enrols);
+      known.memories.created(asked(request).email, horizon({ outing, sentAt }));
+    }
     // Its status says that much, whatever its body. Of several contacts one may be refused.
     if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
     return answer;

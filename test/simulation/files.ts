@@ -12,6 +12,8 @@ export interface Traces {
   sent: { contact: number; template: number };
   /** Changes of people whose outcome is open. */
   open: { key: string; op: string; part: string }[];
+  /** Whether the outcome of a template's change is open. */
+  isLetterOpen: boolean;
   /** Changes, of every kind, that are in this state. */
   unknown: number;
   planned: number;
@@ -60,6 +62,7 @@ export function readFiles(path: string): Traces {
       acked: changes.all(),
       sent: { contact: count('sent', 'contact'), template: count('sent', 'template') },
       open: open.all(),
+      isLetterOpen: count('sent', 'template') + count('unknown', 'template') > 0,
       unknown: count('unknown'),
       planned: count('planned'),
       problems: problems.all().map(({ kind, key, part }) => `${kind} ${key} ${part}`),

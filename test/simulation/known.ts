@@ -60,6 +60,6 @@ const quarter = 15 * 60_000;
 const travel = 30_000;
 
 /** What happened before had to be known. */
-export function horizon({ outing, sentAt }: Arrival): number {
+export function horizon({ outing, sentAt }: Pick<Arrival, 'outing' | 'sentAt'>): number {
   return Math.max(outing.startedAt, sentAt - quarter - travel);
 }

@@ -4,7 +4,7 @@
  */
 import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
-import { keyOf, type Person, type State, type Witness } from './witness.ts';
+import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
 export interface Memory {
@@ -42,8 +42,14 @@ export interface Memories {
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
   everOf(id: string): ReadonlySet<string>;
+  /** Every address of every id that ever had this one: the ledger asks by them. */
+  kinOf(key: string): string[];
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
+  /** A process has ended, and whether the outcome of a template's change is open then. */
+  left(at: number, isOpen: boolean): void;
+  /** Whether the making of it was heard of: a process that is killed may have heard nothing. */
+  heardOf(letter: Pick<Letter, 'made' | 'gone'>): boolean;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
   /** A full run has ended as it should. */
@@ -58,6 +64,10 @@ export interface Memories {
   answered(enrolments: readonly string[]): void;
   /** We changed this subscription. */
   changed(key: string, channel: string): void;
+  /** A creation by email was acknowledged; who came since then passes for its work. */
+  created(email: string | undefined, since: number): void;
+  /** Whether we made it, or could not know that we did not. */
+  isOfOurs(person: Pick<Person, 'id' | 'made'>): boolean;
   /** We have deleted her, or tried to; what happened before `since` was known then. */
   deleting(person: Person, outcome: { since: number; done: boolean }): void;
 }
@@ -77,6 +87,9 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const missed = new Set<string>();
   /** Whole runs that have ended as they should. */
   const looks: { startedAt: number; endedAt: number }[] = [];
+  /** Contacts that came while we were about to make them. */
+  const passing = new Set<string>();
+  const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
 
@@ -161,11 +174,17 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       return [...known, ...lost].filter((one) => one.key !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
+    kinOf: (key) => [...ever.values()].filter((keys) => keys.has(key)).flatMap((keys) => [...keys]),
     read({ records }, templates) {
       for (const record of records) noteAddress(ever, record);
       const names = templates.records.map((record) => textOf(record, 'name'));
       for (const name of named) if (!names.includes(name)) missed.add(name);
       for (const name of names) named.add(name);
+    },
+    left: (at, isOpen) => void ends.push({ at, isOpen }),
+    heardOf({ made, gone }) {
+      const [first, ...later] = ends.filter(({ at }) => at >= made.at);
+      return !first?.isOpen || later.some(({ at, isOpen }) => !isOpen && (!gone || at < gone.at));
     },
     missed: (name) => missed.has(name),
     conclude(reading, { startedAt, endedAt }) {
@@ -203,6 +222,12 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     lostAt: () => lostAt,
     adoptedAt: () => (lostAt > adoptedAt ? Number.POSITIVE_INFINITY : adoptedAt),
     changed: (key, channel) => void memories.get(key)?.ins.delete(channel),
+    created(email, since) {
+      if (email === undefined) return;
+      const came = witness.present(keyOf(email)).filter(({ made }) => made.at >= since);
+      for (const { id } of came) passing.add(id);
+    },
+    isOfOurs: ({ id, made }) => made.by === 'us' || passing.has(id),
     deleting({ key, left, bounced, channels: states }, { since, done }) {
       const memory = own(key);
       if (left && left.at < since) {

@@ -7,7 +7,7 @@ import { lookIntoLedger, openLedger } from '../../src/snapshot/ledger-file.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
-import { ledgerName } from '../../src/sync/ledger.ts';
+import { knownLedger } from '../../src/sync/ledger.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
@@ -148,23 +148,23 @@ interface Opened {
 }
 
 /** As a command that writes does it. */
-function open({ path, world, known }: Ground, waitMs?: number): Opened {
+function open({ path, world, known: what }: Ground, waitMs?: number): Opened {
   const lease = takeLease(path, waitMs);
   const at = world.clock.now();
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
   const wrong = aside !== undefined && `${aside} was set aside, and is whole`;
-  known.judge('a whole snapshot is not set aside', wrong);
+  what.judge('a whole snapshot is not set aside', wrong);
   snapshot.fence();
-  const named = snapshot.meta.get(ledgerName);
+  const known = knownLedger(snapshot.meta);
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
-  const ledger = openLedger(placeOf(path), { named, acceptLost: false, randomHex });
+  const ledger = openLedger(placeOf(path), { known, acceptLost: false, randomHex });
   return { snapshot, lease, ledger };
 }
 
 /** As a command that only looks does it. */
 function look({ path }: Ground): Opened {
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
-  const ledger = lookIntoLedger(placeOf(path), snapshot.meta.get(ledgerName));
+  const ledger = lookIntoLedger(placeOf(path), knownLedger(snapshot.meta));
   return { snapshot, ledger, lease: undefined };
 }
 

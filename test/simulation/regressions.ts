@@ -289,6 +289,56 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
+    found: 'an opt-out that nobody answered, in a run that had not looked, hid the person’s own',
+    // Lost before it arrives, and refused once and then found to be so already.
+    stories: (['timeout-before', '500'] as const).map((fault) =>
+      told(
+        [member],
+        [
+          run(),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          inCrm(0, 'wants no mail at all'),
+          run({ mode: 'fast', faults: [{ nth: 1, fault }] }),
+          inCrm(0, 'wants mail again'),
+        ],
+      ),
+    ),
+  },
+  {
+    found:
+      'who moved to an address whose contact was given another was opted out under her old one',
+    stories: [
+      told(
+        [member, member],
+        [
+          run(),
+          inCrm(0, 'moves to a new address'),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(1, 'moves to the address of the next one'),
+        ],
+      ),
+    ],
+  },
+  {
+    found: 'what another program made while our creation was lost was deleted as made by us',
+    stories: [
+      told(
+        [wanted, member],
+        [
+          run({
+            only: 'contacts',
+            faults: [{ nth: 2, fault: 'timeout-before' }],
+            meanwhile: [
+              { nth: 3, act: { in: 'program', who: 0, does: 'opts in to the newsletter' } },
+            ],
+          }),
+          inCrm(0, 'is flagged as deleted'),
+        ],
+        { deletes: 'created' },
+      ),
+    ],
+  },
+  {
     found: 'a key that changed where nothing recorded is left never came to an end',
     stories: [
       told([member], [run(), happens(onPlatform(0, 'is deleted')), run({ key: 'read' })]),

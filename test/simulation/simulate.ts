@@ -202,6 +202,7 @@ function remember(
   const { memories, absences } = stage.known;
   const { people, templates, startedAt, answered } = outing;
   memories.read(people, templates);
+  memories.left(stage.world.clock.monotonic(), files.isLetterOpen);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);
   // What was marked as sent when it was killed counts as done, if the platform ever shows it.
   for (const { key, part, op } of killed ? files.open : []) {
@@ -253,9 +254,12 @@ function ending({ summary, killed }: Lived): string {
 async function settle(stage: Stage): Promise<void> {
   const { world, story, known } = stage;
   stage.log('Nothing goes wrong any more.');
-  const slow = isCrowd(story) || story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
+  const refuses = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
+  // Five who are refused stop a channel for that run.
+  const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
+  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
   stage.told.clear();
-  for (let runs = slow ? 4 : 2; runs > 0; runs -= 1) {
+  for (let runs = 2 + slow; runs > 0; runs -= 1) {
     // What was refused is tried again at least once a day.
     await world.clock.advance(25 * hour);
     await go(stage, calm);

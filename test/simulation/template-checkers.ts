@@ -13,7 +13,8 @@ export function checkCreation(arrival: Arrival, { witness, story, memories, judg
   judge('a template is made that the source names', !named && `${what}, and nobody wants it`);
   const knownFrom = memories.adoptedAt();
   const vanished = alike.some(
-    ({ made, gone }) => made.by === 'us' && isBetween(gone, knownFrom, since),
+    ({ made, gone }) =>
+      made.by === 'us' && isBetween(gone, knownFrom, since) && memories.heardOf({ made, gone }),
   );
   if (!vanished) return;
   // One that was gone from both sides at once is forgotten.
@@ -43,11 +44,11 @@ export function checkUpdate(arrival: Arrival, { witness, story, memories, judge 
     const wrong = !isFree && `${what}, and had been edited by hand`;
     judge('a template that was edited by hand is left alone', wrong);
   }
-  if (made.at !== Number.NEGATIVE_INFINITY) return;
-  // Doubled from the beginning: neither was ever adopted.
+  if (made.at !== Number.NEGATIVE_INFINITY || letter.former !== undefined) return;
+  // Doubled from the beginning, and alike ever since: neither was ever adopted.
   const twins = witness
     .letters()
-    .filter((one) => one.name === name && one.made.at === made.at && !one.gone);
+    .filter((one) => one.name === name && one.made.at === made.at && !one.gone && !one.former);
   const several = twins.length > 1 && `${what}, and ${twins.length} have that name`;
   judge('where templates share a name none is changed', several);
 }

@@ -3,12 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
+import { backUp, type Part } from '../../src/snapshot/backup.ts';
 import { lookInto, openSnapshot } from '../../src/snapshot/snapshot.ts';
 
 function folderOf(): string {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-copy-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   return folder;
+}
+
+async function* one(part: Promise<Part>) {
+  yield part;
 }
 
 test('a copy that is interrupted leaves nothing, and can be made again', async () => {
@@ -18,10 +23,11 @@ test('a copy that is interrupted leaves nothing, and can be made again', async (
   const stop = new AbortController();
   stop.abort(new Interrupted('SIGTERM'));
   const file = join(folder, 'copy.sqlite');
+  const copied = (signal: AbortSignal) => backUp(one(snapshot.copy(file, { at: 0, signal })));
   const copies = () => readdirSync(folder).filter((name) => name.startsWith('copy'));
-  await expect(snapshot.backUp(file, { at: 0, signal: stop.signal })).rejects.toThrow('SIGTERM');
+  await expect(copied(stop.signal)).rejects.toThrow('SIGTERM');
   expect(copies()).toEqual([]);
-  await snapshot.backUp(file, { at: 0, signal: new AbortController().signal });
+  await copied(new AbortController().signal);
   expect(copies()).toEqual(['copy.sqlite']);
 });
 

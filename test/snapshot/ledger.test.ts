@@ -16,28 +16,33 @@ import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Busy, Invalid } from '../../src/model/errors.ts';
 import type { Memory } from '../../src/model/ledger.ts';
-import { lookIntoLedger, openLedger } from '../../src/snapshot/ledger-file.ts';
+import type { Ledger } from '../../src/snapshot/ledger.ts';
+import { lookIntoLedger, openLedger, type KnownLedger } from '../../src/snapshot/ledger-file.ts';
 
 const ann = { key: 'ann@example.com', ids: ['crm-1'] };
+const bob = { key: 'bob@example.com', ids: ['crm-2'] };
 const left: Memory = { part: '*', cause: 'blocked', contact: 'con_1', after: null, by: 5 };
+
+const knownOf = (ledger: Ledger): KnownLedger => ({ id: ledger.id, reached: ledger.reached() });
 
 function place() {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-ledger-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const files = { path: join(folder, 'a.sqlite-ledger'), keyFile: join(folder, 'a.key') };
   let drawn = 0;
-  const open = (named?: string, acceptLost = false) => {
+  const open = (known?: KnownLedger, acceptLost = false) => {
     const randomHex = (bytes: number) => `${(drawn += 1)}`.padStart(bytes * 2, '0');
-    const ledger = openLedger(files, { named, acceptLost, randomHex });
+    const ledger = openLedger(files, { known, acceptLost, randomHex });
     onTestFinished(ledger.close);
     return ledger;
   };
-  /** One that knows of Ann; its id. */
-  const begun = () => {
+  /** One that knows of Ann; what its snapshot knows of it. */
+  const begun = (): KnownLedger => {
     const ledger = open();
     ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+    const known = knownOf(ledger);
     ledger.close();
-    return ledger.id;
+    return known;
   };
   return { folder, ...files, files, open, begun };
 }
@@ -45,11 +50,11 @@ function place() {
 describe('made', () => {
   test('at first, for the owner’s eyes; and found again', () => {
     const { path, keyFile, open, begun } = place();
-    const id = begun();
+    const known = begun();
     for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readFileSync(keyFile, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
-    const ledger = open(id);
-    expect(ledger.id).toBe(id);
+    const ledger = open(known);
+    expect(knownOf(ledger)).toEqual(known);
     expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
   });
 
@@ -119,7 +124,7 @@ describe('refused until it is restored, or given up aloud', () => {
     writeFileSync(strange.keyFile, what === 'path' ? readFileSync(keyFile) : 'cd'.repeat(32));
     // Another of the same key would have the same id, were it the first that is drawn.
     openLedger(strange.files, {
-      named: undefined,
+      known: undefined,
       acceptLost: false,
       randomHex: () => 'fe'.repeat(8),
     }).close();
@@ -136,22 +141,64 @@ describe('refused until it is restored, or given up aloud', () => {
 
   test.each(losses)('%s', (name, lose, says) => {
     const files = place();
-    const id = files.begun();
+    const known = files.begun();
     lose(files);
     const before = readdirSync(files.folder).toSorted();
-    expect(() => files.open(id)).toThrow(Invalid);
-    expect(() => files.open(id)).toThrow(says);
-    expect(() => files.open(id)).toThrow('--accept-lost-ledger');
-    expect(() => lookIntoLedger(files.files, id)).toThrow(says);
+    expect(() => files.open(known)).toThrow(Invalid);
+    expect(() => files.open(known)).toThrow(says);
+    expect(() => files.open(known)).toThrow('--accept-lost-ledger');
+    expect(() => lookIntoLedger(files.files, known)).toThrow(says);
     expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
-    const fresh = files.open(id, true);
+    const fresh = files.open(known, true);
     expect(fresh.concerning(ann)).toEqual([]);
-    expect(fresh.id).not.toBe(id);
+    expect(fresh.id).not.toBe(known.id);
+    const knownNow = knownOf(fresh);
     fresh.close();
-    expect(files.open(fresh.id).id).toBe(fresh.id);
+    expect(files.open(knownNow).id).toBe(fresh.id);
     // What could not be used is kept; a sound one is no loss, and taken over.
     const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
     expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
+  });
+
+  test('an older one, put back: refused, or it goes on under another id', () => {
+    const { path, files, open, begun } = place();
+    const older = begun();
+    const night = readFileSync(path);
+    const ledger = open(older);
+    const [entry] = ledger.concerning(ann);
+    ledger.write([{ ...bob, adds: [left], ends: [] }], 8);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
+    const known = knownOf(ledger);
+    ledger.close();
+    const newest = readFileSync(path);
+    writeFileSync(path, night);
+    const says = /older than its snapshot.*3 writes.*1; .*→ put the newest.*--accept-lost-ledger/;
+    expect(() => open(known)).toThrow(Invalid);
+    expect(() => open(known)).toThrow(says);
+    expect(() => lookIntoLedger(files, known)).toThrow(says);
+    const accepted = open(known, true);
+    expect(accepted.concerning(ann)).toHaveLength(1);
+    expect(accepted.id).not.toBe(known.id);
+    const knownNow = knownOf(accepted);
+    accepted.close();
+    expect(open(knownNow).concerning(ann)).toHaveLength(1);
+    // The one it stands in for lacks what this one learns from now on.
+    writeFileSync(path, newest);
+    expect(() => open(knownNow)).toThrow(/another than the one/);
+  });
+
+  test('one that is further than the snapshot knows, or of which it knows less, is the right one', () => {
+    const { path, open, begun } = place();
+    const known = begun();
+    expect(open({ ...known, reached: 0 }).concerning(ann)).toHaveLength(1);
+    // Of an older version, which did not count: what it holds it was told.
+    const db = new Database(path);
+    db.exec("delete from meta where name = 'reached'");
+    db.close();
+    const ledger = open(known);
+    expect(ledger.reached()).toBe(1);
+    ledger.write([{ ...bob, adds: [left], ends: [] }], 8);
+    expect(ledger.reached()).toBeGreaterThan(1);
   });
 
   test.each(['path', 'keyFile'] as const)('a folder in the place of the %s', (what) => {
@@ -165,7 +212,7 @@ describe('refused until it is restored, or given up aloud', () => {
 
   test('a good one beside a snapshot that knows of none is taken over', () => {
     const { open, begun } = place();
-    const id = begun();
+    const { id } = begun();
     expect(open().id).toBe(id);
     expect(open().concerning(ann)).toHaveLength(1);
   });

@@ -88,8 +88,14 @@ describe('from the start', () => {
     place.people([{ email: 'zoe@example.com', news: 'yes' }]);
     remount(place, 'ro');
     place.writes();
-    expectOneLine(await sync(place.file), /read-only|permissions/);
+    expectOneLine(await sync(place.file), /\/cli\/snapshot\.sqlite.*: .*(read-only|permissions)/);
     expect(place.writes()).toEqual([]);
+    // To look it is good enough.
+    for (const command of ['status', 'runs', 'check']) {
+      const { code, stdout } = await launch([command, '-c', place.file]).ended;
+      expect({ command, code }).toEqual({ command, code: 0 });
+      if (made && command === 'status') expect(stdout).toMatch(/recorded +2 contacts/);
+    }
     remount(place, 'rw');
     expect((await sync(place.file)).code).toBe(0);
   });
@@ -98,7 +104,7 @@ describe('from the start', () => {
 test('too small for all of them: one line, and the next run ends it', async (context) => {
   const place = await arranged(many(800));
   mounted(context, place, '700k');
-  expectOneLine(await sync(place.file), /the disk is full; nothing is lost/);
+  expectOneLine(await sync(place.file), /snapshot\.sqlite\S*: the disk is full; nothing is lost/);
   expect(place.emulator.world.contacts().length).toBeLessThan(800);
   remount(place, 'size=64m');
   await expectMended(place, 800);
@@ -116,7 +122,7 @@ interface Failing {
 const filler = ({ folder }: Place): string => join(folder, 'filler');
 
 const full: Failing = {
-  says: /the disk is full; nothing is lost/,
+  says: /snapshot\.sqlite\S*: the disk is full; nothing is lost/,
   prepare: (context, place) => mounted(context, place, '8m'),
   break(place) {
     expect(() => writeFileSync(filler(place), Buffer.alloc(9 << 20))).toThrow('ENOSPC');
@@ -149,7 +155,7 @@ const imageOf = ({ folder }: Place): string => `${folder}.image`;
 
 /** Every write fails, for no reason that SQLite has a word of its own for. */
 const dead: Failing = {
-  says: /disk I\/O error \(SQLITE_IOERR\w*\) → mend the disk/,
+  says: /snapshot\.sqlite\S*: disk I\/O error \(SQLITE_IOERR\w*\) → mend the disk/,
   prepare(context) {
     if (!ran('prlimit', '--version')) context.skip('needs prlimit');
   },

@@ -56,20 +56,23 @@ test('who was on the platform no more does not hide it', async () => {
   expect(recordedOf(stage, 0)?.is).toBe('opt_in');
 });
 
-test('it stays one problem in all runs that follow, and is listed once', async () => {
+test('it stays one problem, listed once, and the reason why every run fails', async () => {
   const stage = await members(12);
   stage.people.splice(0, 4);
   take(stage, 7);
   expect((await stage.sync()).problems).toMatchObject([{ key: 'ch_news', isNew: true }]);
   for (const mode of ['fast', 'full', 'full'] as const) {
-    const { contacts, problems, status } = await stage.sync({ mode });
-    expect({ mode, status, conflicts: contacts.conflicts, problems }).toEqual({
+    const { contacts, problems, status, reasons } = await stage.sync({ mode });
+    expect({ mode, status, conflicts: contacts.conflicts, problems, reasons }).toEqual({
       mode,
-      status: 'done',
+      status: 'failed',
       conflicts: 1,
       problems: [],
+      reasons: [expect.stringMatching(/^ch_news: more than half .* → restore the channel/)],
     });
   }
+  const plan = await stage.sync({ writes: false });
+  expect(plan).toMatchObject({ status: 'done', reasons: [expect.stringContaining('ch_news: ')] });
   for (let at = 0; at < 12; at += 1) expect(recordedOf(stage, at)?.is).toBe('opt_in');
   expect(stage.writes()).toEqual([]);
 });

@@ -88,6 +88,8 @@ export function mirrorOf(parts: Parts): Mirror {
     pageSizes,
     keepMs: 90 * 86_400_000,
     guards: { ...limits, ...parts.guards },
+    reserve: 0,
     requests: gate.counts,
+    limits: gate.limits,
   };
 }

@@ -253,7 +253,14 @@ describe('a run that failed', () => {
     const base = { name: 'world', parts, snapshot, account, ledger, notes: [], clock };
     const mirror = { ...base, random: Math.random, keepMs: 1e10, guards: limits };
     const failed = run(
-      { ...mirror, timeoutMs: 150, pageSizes: [100, 83], requests: gate.counts },
+      {
+        ...mirror,
+        timeoutMs: 150,
+        pageSizes: [100, 83],
+        reserve: 0,
+        requests: gate.counts,
+        limits: gate.limits,
+      },
       {
         mode: 'full',
         writes: true,

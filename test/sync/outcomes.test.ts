@@ -214,7 +214,8 @@ describe('what was sent and not answered counts as ours', () => {
     world.people([{ email: ann, news: 'yes' }]);
     world.server.fail(toRoute('contacts.enrol'), { ...fault, acts: true }, 1);
     await world.sync();
-    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('created');
+    // Owned; but nobody can tell that another program did not make it.
+    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
   test('a creation whose answer names nobody, and the search for it fails: not undone', async () => {
@@ -229,7 +230,7 @@ describe('what was sent and not answered counts as ours', () => {
     expect(world.states()['planned']).toBeUndefined();
     silence.undo();
     await world.sync();
-    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('created');
+    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
   test.each([400, 404, 422])(

@@ -142,7 +142,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   onTestFinished(() => snapshot.close());
   const ledger = openLedger(
     { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
-    { named: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
+    { known: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
   );
   onTestFinished(() => ledger.close());
   const csvPath = join(folder, 'people.csv');
@@ -211,7 +211,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const pageSizes = [100, 83];
       try {
         return await run(
-          { ...mirror, account, notes: [], pageSizes, requests: gate.counts },
+          {
+            ...mirror,
+            account,
+            notes: [],
+            pageSizes,
+            reserve: 0,
+            requests: gate.counts,
+            limits: gate.limits,
+          },
           {
             mode: 'full',
             writes: true,

@@ -105,10 +105,10 @@ function shownAfter(
 function defaultsAfter(
   recorded: RecordedContact,
   change: Change,
-  { observed, found, late }: Acked,
+  { observed, late }: Acked,
 ): string[] {
   const others = recorded.defaults.filter((channel) => channel !== change.part);
-  if (change.op !== 'create' || !observed || found || late) return others;
+  if (change.op !== 'create' || !observed || late) return others;
   const { channels } = observedBody.parse(JSON.parse(observed.body));
   const outs = Object.entries(channels).filter(([, is]) => is === 'opt_out');
   return outs.map(([channel]) => channel).filter((channel) => channel !== change.part);

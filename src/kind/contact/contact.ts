@@ -92,11 +92,12 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
     return await afterwards(() => made(access, { change, answer: answer.contact }, passage.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
-    const ours = error.acted === 'maybe';
+    const mayBeOurs = error.acted === 'maybe';
     if (error.status === 409) {
-      const reading = () => readBack(access, { change, ours }, passage.abort);
+      const found = !mayBeOurs || isAnybodys(change, { late: !passage.seen });
+      const reading = () => readBack(access, { change, found }, passage.abort);
       // What may be ours is not sent again: a second 409 would no longer know.
-      return ours ? afterwards(reading) : reading();
+      return mayBeOurs ? afterwards(reading) : reading();
     }
     if (error.status !== 404 || change.target === undefined) throw error;
     return missing(access, change, passage.abort);
@@ -128,12 +129,18 @@ async function made(
 }
 
 /**
- * 409: equal to what we want is done, by us when an earlier attempt of ours may have done it.
- * Anything else the platform does not change.
+ * What nobody has answered is not taken for our doing where that could harm: a contact that anybody
+ * may have made is not deleted as one that we created, and an opt-out of whom this run did not see
+ * in may be hers.
  */
+function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
+  return op === 'create' || (op === 'opt_out' && late);
+}
+
+/** 409: equal to what we want is done. Anything else the platform does not change. */
 async function readBack(
   access: Access,
-  { change, ours }: { change: Change; ours: boolean },
+  { change, found }: { change: Change; found: boolean },
   signal: AbortSignal,
 ): Promise<Outcome> {
   const rows = await read(access, change, signal);
@@ -141,7 +148,7 @@ async function readBack(
   if (!row) return anew(access, change, { why: 'gone from the platform', signal });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
   // Read this late, what else it shows need not be the creation's doing.
-  if (holds(row, change)) return acked({ id: row.id, observed: row, found: !ours, late: true });
+  if (holds(row, change)) return acked({ id: row.id, observed: row, found, late: true });
   return {
     is: 'rejected',
     status: 409,
@@ -191,8 +198,7 @@ async function recover(
   if (alone && change.op === 'opt_in' && is === 'opt_out') {
     return acked({ id: alone.id, observed: alone, undone: true });
   }
-  // Late, nobody can tell our opt-out from the person's own: then it is hers.
-  const found = late && change.op === 'opt_out';
+  const found = isAnybodys(change, { late });
   if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
   return anew(access, change, { why: 'did not happen', signal });
 }

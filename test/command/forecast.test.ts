@@ -1,0 +1,37 @@
+/** How long a run takes is said before it begins. */
+import { expect, test } from 'vitest';
+import { ann, bob, mirrored } from './mirrored.ts';
+
+const enrolments = (requests: number, known: boolean) => ({
+  route: 'contacts.enrol',
+  requests,
+  limit: known ? 1_000_000 : null,
+  windowMs: known ? 1000 : null,
+  others: 0,
+  ms: known ? 0 : null,
+});
+
+test('a plan tells the requests of each route, and how long they take as far as it is known', async () => {
+  const world = await mirrored();
+  const first = await world.call('plan', '--json');
+  expect(first.json.forecast).toEqual({ ms: null, routes: [enrolments(2, false)] });
+  expect((await world.seen('plan')).out).toContain(
+    '  contacts.enrol  2 requests, its limit was not seen yet',
+  );
+
+  expect((await world.call('sync')).code).toBe(0);
+  world.people([
+    { email: ann, news: 'yes' },
+    { email: bob, news: 'no' },
+    { email: 'carl@example.com', news: 'yes' },
+  ]);
+  const next = await world.call('plan', '--json');
+  expect(next.json.forecast).toEqual({ ms: 0, routes: [enrolments(2, true)] });
+});
+
+test('a first load tells it before it begins', async () => {
+  const world = await mirrored();
+  const { err } = await world.call('backfill');
+  expect(err).toMatch(/contacts\.enrol {2}2 requests, its limit was not seen yet/);
+  expect((await world.call('sync')).err).not.toMatch(/contacts\.enrol/);
+});

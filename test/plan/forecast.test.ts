@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import type { RouteLimit } from '../../src/model/limit.ts';
+import { forecast, renderForecast } from '../../src/plan/forecast.ts';
+
+const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
+  limit: 30,
+  windowMs: 60_000,
+  left: 30,
+  others: 0,
+  ...more,
+});
+
+const span = (ms: number): string => `${ms / 1000} s`;
+
+test.each([
+  { what: 'what fits into one window takes no time', requests: 30, seen: limit(), ms: 0 },
+  { what: 'each window more takes its length', requests: 90, seen: limit(), ms: 120_000 },
+  { what: 'ten thousand enrolments at 30 a minute', requests: 10_000, seen: limit(), ms: 19.94e6 },
+  {
+    what: 'others take their share',
+    requests: 60,
+    seen: limit({ others: 0.5 }),
+    ms: 180_000,
+  },
+  { what: 'a limit nobody saw says nothing', requests: 60, seen: undefined, ms: null },
+  {
+    what: 'nor does one without a window',
+    requests: 60,
+    seen: limit({ windowMs: undefined }),
+    ms: null,
+  },
+])('$what', ({ requests, seen, ms }) => {
+  const limits = seen ? { 'contacts.enrol': seen } : {};
+  const told = forecast({ 'contacts.enrol': requests }, { limits, reserve: 0 });
+  expect(told.ms).toBe(ms);
+  expect(told.routes).toMatchObject([{ route: 'contacts.enrol', requests, ms }]);
+});
+
+test('what is reserved for others is not ours', () => {
+  const limits = { 'contacts.enrol': limit({ limit: 100 }) };
+  expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1 }).ms).toBe(60_000);
+});
+
+test('routes run side by side, and the slowest comes first', () => {
+  const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10 }) };
+  const needs = { 'contacts.enrol': 60, 'contacts.delete': 40, 'templates.update': 0 };
+  const told = forecast(needs, { limits, reserve: 0 });
+  expect(told.ms).toBe(180_000);
+  expect(told.routes.map(({ route }) => route)).toEqual(['contacts.delete', 'contacts.enrol']);
+});
+
+test('as lines', () => {
+  const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
+  const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
+  expect(renderForecast(forecast(needs, { limits, reserve: 0 }), span)).toEqual([
+    'nobody knows yet how long, by the limits that were seen:',
+    '  contacts.enrol  4,200 requests, 30 every 60 s, 30 % used by others',
+    '  templates.create  2 requests, its limit was not seen yet',
+  ]);
+  expect(renderForecast(forecast({}, { limits, reserve: 0 }), span)).toEqual([]);
+});
