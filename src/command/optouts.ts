@@ -71,8 +71,8 @@ function leavers(
 
 /**
  * Of whom the CRM wants in and nothing is recorded, what the ledger knows: their contact was
- * deleted since, or the snapshot was lost. Without a ledger that can be used they are left out, and it is
- * said.
+ * deleted since, or the snapshot was lost. Without a ledger that can be used they are left out,
+ * and it is said.
  */
 function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
   const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
