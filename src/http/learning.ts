@@ -34,6 +34,7 @@ export interface Memory {
   /** `short`: it opened with less than half of the limit. */
   window: { openedMs: number; own: number; short: boolean };
   companyUntilMs: number;
+  readonly sharers: (() => number) | undefined;
   trickle: boolean;
   blocked: { untilMs: number; at: number } | undefined;
   /** In a row. */
@@ -220,7 +221,8 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
 }
 
 function meetCompany(memory: Memory, nowMs: number): void {
-  memory.companyUntilMs = nowMs + COMPANY_WINDOWS * (memory.usage.pace.windowMs ?? 0);
+  const untilMs = nowMs + COMPANY_WINDOWS * (memory.usage.pace.windowMs ?? 0);
+  memory.companyUntilMs = Math.max(memory.companyUntilMs, untilMs);
 }
 
 function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {

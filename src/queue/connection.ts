@@ -1,0 +1,158 @@
+/**
+ * The one connection of a process to Redis, which may be away: nobody here waits for it for long,
+ * and nothing is thrown.
+ *
+ * OPENING  not heard of yet: who calls waits for it, for as long as one command may take.
+ *     ready                  → THERE
+ *     not in time            → LOST
+ * THERE    calls are answered.
+ *     one fails, or is late  → LOST
+ * LOST     calls give nothing at once. Whoever needs it says so now and then, and it is tried.
+ *     three good pings       → THERE, for another time
+ *     a bad one              → LOST, counted from the beginning
+ */
+import { Redis } from 'ioredis';
+import type { Clock } from '../model/clock.ts';
+
+/** 200 ms tripped under load. */
+const COMMAND_MS = 750;
+const PING_EACH_MS = 250;
+const GOOD_PINGS = 3;
+const MOST_RETRY_MS = 1000;
+
+export interface Link {
+  /** Runs a script on one key; undefined when that cannot be had. */
+  run(script: Script, key: string, message: string): Promise<string | undefined>;
+  /** How often it was lost and came back; undefined while it is lost. */
+  times(): number | undefined;
+  /** While lost: tries it when it is time to, and gives the milliseconds until the next try. */
+  tend(): number;
+  close(): void;
+}
+
+interface Script {
+  name: string;
+  lua: string;
+}
+
+export interface LinkOptions {
+  /** redis:// or rediss://. */
+  url: string;
+  clock: Clock;
+  /** It was lost, and why; or it is there again. */
+  notice(lost: string | undefined): void;
+  /** It came back, or was lost. */
+  changed(): void;
+}
+
+interface State {
+  redis: Redis;
+  options: LinkOptions;
+  is: 'opening' | 'there' | 'lost';
+  times: number;
+  /** In a row. */
+  good: number;
+  pinging: boolean;
+  nextPingMs: number;
+  reason: string;
+}
+
+export function openLink(options: LinkOptions): Link {
+  const redis = new Redis(options.url, {
+    commandTimeout: COMMAND_MS,
+    connectTimeout: COMMAND_MS,
+    // What was not answered is not said twice, and nothing is kept for later.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
+    connectionName: 'crm-mirror',
+  });
+  const state: State = {
+    redis,
+    options,
+    is: 'opening',
+    times: 0,
+    good: 0,
+    pinging: false,
+    nextPingMs: 0,
+    reason: 'it does not answer',
+  };
+  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
+  const opened = open(state);
+  return {
+    async run({ name, lua }, key, message) {
+      await opened;
+      if (state.is === 'lost') return undefined;
+      try {
+        const found = await evaluate(redis, { name, lua }, [key, message]);
+        return typeof found === 'string' ? found : undefined;
+      } catch (error) {
+        lose(state, error);
+        return undefined;
+      }
+    },
+    times: () => (state.is === 'lost' ? undefined : state.times),
+    tend: () => tend(state),
+    close() {
+      state.is = 'lost';
+      redis.disconnect();
+    },
+  };
+}
+
+/** Under its hash; told in full where it is not known yet. */
+async function evaluate(
+  redis: Redis,
+  { name, lua }: Script,
+  [key, message]: readonly [string, string],
+): Promise<unknown> {
+  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
+  const command: unknown = Reflect.get(redis, name);
+  if (typeof command !== 'function') throw new Error(`${name} is no command`);
+  return Reflect.apply(command, redis, [key, message]);
+}
+
+async function open(state: State): Promise<void> {
+  const { redis, options } = state;
+  const timer = new AbortController();
+  const ready = new Promise<void>((resolve) => redis.once('ready', () => resolve()));
+  const late = options.clock.sleep(COMMAND_MS, timer.signal).catch(() => undefined);
+  await Promise.race([ready, late]);
+  timer.abort();
+  if (redis.status === 'ready') state.is = 'there';
+  else lose(state, undefined);
+}
+
+function lose(state: State, error: unknown): void {
+  if (state.is === 'lost') return;
+  state.is = 'lost';
+  state.good = 0;
+  if (error instanceof Error) state.reason = error.message;
+  state.options.notice(state.reason);
+  state.options.changed();
+}
+
+function tend(state: State): number {
+  const nowMs = state.options.clock.monotonic();
+  if (!state.pinging && nowMs >= state.nextPingMs) {
+    state.nextPingMs = nowMs + PING_EACH_MS;
+    void ping(state);
+  }
+  return Math.max(1, state.nextPingMs - nowMs);
+}
+
+async function ping(state: State): Promise<void> {
+  state.pinging = true;
+  const isGood = await state.redis.ping().then(
+    () => true,
+    () => false,
+  );
+  state.pinging = false;
+  state.good = isGood ? state.good + 1 : 0;
+  if (state.good < GOOD_PINGS || state.is !== 'lost') return;
+  state.is = 'there';
+  state.times += 1;
+  state.options.notice(undefined);
+  state.options.changed();
+}
