@@ -89,11 +89,16 @@ now = math.max(now, m.seen)
 m.seen = now
 m.reserve = message.reserve
 
-m.workers[message.worker] = now
+-- size: workers heard of lately; eager: those of them that wait for permits.
+m.workers[message.worker] = { seen = now, waits = message.want > 0 }
 m.size = 0
-for worker, seen in pairs(m.workers) do
-  if seen < now - AWAY - 2 * (m.window or 0) then m.workers[worker] = nil
-  else m.size = m.size + 1 end
+m.eager = 0
+for worker, one in pairs(m.workers) do
+  if one.seen < now - AWAY - 2 * (m.window or 0) then m.workers[worker] = nil
+  else
+    m.size = m.size + 1
+    if one.waits then m.eager = m.eager + 1 end
+  end
 end
 
 expire(m, now)
@@ -107,7 +112,8 @@ for _, one in ipairs(message.reports) do report(m, one, now, message.jitter) end
 local n, wait, id = 0, 0, nil
 if message.want > 0 then
   n, wait = decide(m, now, message.want)
-  if n > 0 then id = lease(m, now, message.worker, n, message.ttl) end
+  if n > 0 then id = lease(m, now, n, message.ttl) end
+  m.workers[message.worker].waits = n < message.want
 end
 
 local last = math.max(m.company, m.blocked and m.blocked.till or 0, now + 2 * (m.window or 0))

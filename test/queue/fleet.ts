@@ -1,5 +1,8 @@
-/** Several workers on one limit: each with a gate, and connections to Redis and platform, of its own. */
+/** Several workers on one limit: each with a gate of its own, and its own connections. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { createEmulator } from '../../src/emulator/emulator.ts';
 import type { Limit } from '../../src/emulator/limit/meter.ts';
 import { seeded } from '../../src/emulator/random.ts';
@@ -17,6 +20,8 @@ export interface Server {
   url: string;
   algorithm: string;
   limit: Limit;
+  /** Requests that came. */
+  seen(): number;
   close(): Promise<void>;
 }
 
@@ -28,8 +33,13 @@ export async function startServer(algorithm: string, limit: Limit): Promise<Serv
     algorithm,
     limits: [`${ROUTE}=${limit.requests}/${limit.windowSeconds}`],
   });
-  const { url, close } = await serve(emulator, 0);
-  return { url, algorithm, limit, close };
+  let seen = 0;
+  const receive: typeof emulator.receive = (request) => {
+    seen += 1;
+    return emulator.receive(request);
+  };
+  const { url, close } = await serve({ receive }, 0);
+  return { url, algorithm, limit, seen: () => seen, close };
 }
 
 export interface WorkerOptions {
@@ -96,4 +106,32 @@ export function startWorker({ url, redis, name, reserve = 0 }: WorkerOptions): W
 /** The least time in which so many requests can pass, if a window begins with the first. */
 export function least({ algorithm, limit }: Server, requests: number): number {
   return leastMs(algorithm, { limit, requests, epochMs: Date.now() });
+}
+
+export function total(results: readonly Done[]): Done {
+  return {
+    done: results.reduce((sum, { done }) => sum + done, 0),
+    refused: results.reduce((sum, { refused }) => sum + refused, 0),
+    notices: results.flatMap(({ notices }) => notices),
+  };
+}
+
+interface Child {
+  result: Promise<Done>;
+  signal(name: NodeJS.Signals): void;
+}
+
+/** A worker in a process of its own; its result fails when it dies. */
+export function startChild({ url, redis, name }: WorkerOptions, requests: number): Child {
+  const program = fileURLToPath(new URL('child.ts', import.meta.url));
+  const options = [program, url, redis, name, String(requests)];
+  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const result = once(child, 'close').then(([code, signal]): Done => {
+    if (code !== 0) throw new Error(`${name} ended with ${code ?? signal}`);
+    return JSON.parse(said) as Done;
+  });
+  result.catch(() => undefined);
+  return { result, signal: (name) => void child.kill(name) };
 }

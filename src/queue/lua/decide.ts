@@ -68,10 +68,10 @@ local function round_trip(m, now)
   return math.min(LONGEST_ROUND, math.max(5, wait))
 end
 
--- The time in which each worker gets one unit.
+-- The time in which each worker that waits gets one unit.
 local function share_of_time(m)
   if not m.limit or not m.window then return 0 end
-  return m.window / m.limit * m.size
+  return m.window / m.limit * m.eager
 end
 
 local function ask_again(m, now)
@@ -81,7 +81,7 @@ end
 
 local function some(m, room, want)
   -- Something is left for the others, who ask in the next moment.
-  if m.size > 1 then room = math.ceil(room / 2) end
+  if m.eager > 1 then room = math.ceil(room / 2) end
   return math.min(room, want), 0
 end
 
@@ -102,20 +102,19 @@ local function decide(m, now, want)
   if out > 0 then return ask_again(m, now) end
   local at = back_when(m, now, all)
   if at <= now then return 1, 0 end
-  -- Another worker may find out earlier.
-  local most = m.size > 1 and math.max(50, 4 * share_of_time(m)) or HUGE
-  return 0, math.min(at - now, most)
+  if m.eager < 2 then return 0, at - now end
+  -- One of those that wait gets what comes back, or finds out earlier that more did.
+  if m.trickle then return 0, math.max(at - now, share_of_time(m)) end
+  return 0, math.min(at - now, math.max(50, 4 * share_of_time(m)))
 end
 
-local function lease(m, now, worker, n, ttl)
+local function lease(m, now, n, ttl)
   m.leased = m.leased + 1
   local id = m.born .. ':' .. m.leased
   -- What is left after all of it, were nobody else to send: see "less" in believe.
   local base = unused(m, now) - flying(m) + m.sent
   m.sent = m.sent + n
-  m.leases[id] = {
-    worker = worker, n = n, at = now, till = now + ttl, answers = m.answers, base = base,
-  }
+  m.leases[id] = { n = n, at = now, till = now + ttl, answers = m.answers, base = base }
   if m.blocked or m.unknown then m.probe = id end
   return id
 end
