@@ -105,7 +105,7 @@ expire(m, now)
 if message.away then
   m.unknown = m.answers
   m.probe = nil
-  meet_company(m, now, 1)
+  meet_company(m, now, UNKNOWN_WINDOWS)
 end
 for _, one in ipairs(message.reports) do report(m, one, now, message.jitter) end
 

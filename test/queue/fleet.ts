@@ -70,7 +70,12 @@ export function startWorker({ url, redis, name, reserve = 0 }: WorkerOptions): W
   const notices: string[] = [];
   const organization = organizationOf({ url, apiKey: KEY });
   const shared = sharedBudgets({
-    ...{ url: redis, organization, worker: name, clock, random, reserve },
+    url: redis,
+    organization,
+    worker: name,
+    clock,
+    random,
+    reserve,
     notice: (lost) => notices.push(lost ?? 'there'),
   });
   const gate = createGate({ clock, random, reserve, budgetOf: shared.budgetOf });

@@ -5,6 +5,8 @@
  */
 export const learn = `
 local COMPANY_WINDOWS = 10
+-- After a time of which nothing is known: until the first answer of the window after.
+local UNKNOWN_WINDOWS = 1.5
 local MOST_RECENT = 128
 local LONG_WINDOW = 10000
 local SHORT = 500
@@ -73,7 +75,7 @@ end
 
 local function believe_first(m, e, left)
   -- What is missing without us was used before anything was known: by us too, maybe.
-  if left < units(m) - m.counts - flying(m) then meet_company(m, e.at, 1) end
+  if left < units(m) - m.counts - flying(m) then meet_company(m, e.at, UNKNOWN_WINDOWS) end
   m.opened = { ms = e.at, own = 1, short = false }
   put(m, e, left)
 end
