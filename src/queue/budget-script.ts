@@ -38,7 +38,7 @@ export interface Message {
   reports: readonly Report[];
   /** Permits that would be used at once. */
   want: number;
-  /** Milliseconds after which they count as spent. */
+  /** Milliseconds after which they count as spent, at most; two seconds where answers are quick. */
   ttl: number;
   /** Share of the limit left to other programs, 0 to 1. */
   reserve: number;
@@ -46,6 +46,8 @@ export interface Message {
   jitter: number;
   /** It sent what is not known here. */
   away: boolean;
+  /** It will not be heard of again. */
+  leaving: boolean;
 }
 
 const reply = z.object({
@@ -91,6 +93,7 @@ m.reserve = message.reserve
 
 -- size: workers heard of lately; eager: those of them that wait for permits.
 m.workers[message.worker] = { seen = now, waits = message.want > 0 }
+if message.leaving then m.workers[message.worker] = nil end
 m.size = 0
 m.eager = 0
 for worker, one in pairs(m.workers) do
@@ -101,7 +104,7 @@ for worker, one in pairs(m.workers) do
   end
 end
 
-expire(m, now)
+expire(m, now, message.away and message.worker)
 if message.away then
   m.unknown = m.answers
   m.probe = nil
@@ -112,7 +115,7 @@ for _, one in ipairs(message.reports) do report(m, one, now, message.jitter) end
 local n, wait, id = 0, 0, nil
 if message.want > 0 then
   n, wait = decide(m, now, message.want)
-  if n > 0 then id = lease(m, now, n, message.ttl) end
+  if n > 0 then id = lease(m, now, n, message) end
   m.workers[message.worker].waits = n < message.want
 end
 

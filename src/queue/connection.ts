@@ -2,9 +2,9 @@
  * The one connection of a process to Redis, which may be away: nobody here waits for it for long,
  * and nothing is thrown.
  *
- * OPENING  not heard of yet: who calls waits for it, for as long as one command may take.
+ * OPENING  not heard of yet: who calls waits for it, for a moment.
  *     ready                  → THERE
- *     not in time            → LOST
+ *     refused, not in time   → LOST
  * THERE    calls are answered.
  *     one fails, or is late  → LOST
  * LOST     calls give nothing at once. Whoever needs it says so now and then, and it is tried.
@@ -15,7 +15,8 @@ import { Redis } from 'ioredis';
 import type { Clock } from '../model/clock.ts';
 
 /** 200 ms tripped under load. */
-const COMMAND_MS = 750;
+const COMMAND_MS = 1000;
+const OPENING_MS = 2500;
 const PING_EACH_MS = 250;
 const GOOD_PINGS = 3;
 const MOST_RETRY_MS = 1000;
@@ -60,7 +61,7 @@ interface State {
 export function openLink(options: LinkOptions): Link {
   const redis = new Redis(options.url, {
     commandTimeout: COMMAND_MS,
-    connectTimeout: COMMAND_MS,
+    connectTimeout: OPENING_MS,
     // What was not answered is not said twice, and nothing is kept for later.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -79,7 +80,10 @@ export function openLink(options: LinkOptions): Link {
     reason: 'it does not answer',
   };
   redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
-  const opened = open(state);
+  redis.on('ready', () => (state.reason = 'the connection was lost'));
+  redis.on('close', () => lose(state, state.reason));
+  const closed = new AbortController();
+  const opened = open(state, closed.signal);
   return {
     async run({ name, lua }, key, message) {
       await opened;
@@ -88,7 +92,8 @@ export function openLink(options: LinkOptions): Link {
         const found = await evaluate(redis, { name, lua }, [key, message]);
         return typeof found === 'string' ? found : undefined;
       } catch (error) {
-        lose(state, error);
+        const said = redis.status === 'ready' && error instanceof Error;
+        lose(state, said ? error.message : state.reason);
         return undefined;
       }
     },
@@ -96,6 +101,7 @@ export function openLink(options: LinkOptions): Link {
     tend: () => tend(state),
     close() {
       state.is = 'lost';
+      closed.abort();
       redis.disconnect();
     },
   };
@@ -113,23 +119,23 @@ async function evaluate(
   return Reflect.apply(command, redis, [key, message]);
 }
 
-async function open(state: State): Promise<void> {
+async function open(state: State, closed: AbortSignal): Promise<void> {
   const { redis, options } = state;
   const timer = new AbortController();
-  const ready = new Promise<void>((resolve) => redis.once('ready', () => resolve()));
-  const late = options.clock.sleep(COMMAND_MS, timer.signal).catch(() => undefined);
-  await Promise.race([ready, late]);
-  timer.abort();
-  if (redis.status === 'ready') state.is = 'there';
-  else lose(state, undefined);
+  const enough = AbortSignal.any([timer.signal, closed]);
+  const late = options.clock.sleep(OPENING_MS, enough).catch(() => undefined);
+  redis.once('ready', () => timer.abort());
+  redis.once('close', () => timer.abort());
+  await late;
+  if (state.is === 'opening' && redis.status === 'ready') state.is = 'there';
+  else lose(state, state.reason);
 }
 
-function lose(state: State, error: unknown): void {
+function lose(state: State, reason: string): void {
   if (state.is === 'lost') return;
   state.is = 'lost';
   state.good = 0;
-  if (error instanceof Error) state.reason = error.message;
-  state.options.notice(state.reason);
+  state.options.notice(reason);
   state.options.changed();
 }
 

@@ -20,8 +20,10 @@ const MOST_AT_ONCE = 16;
 const CEILING = 32;
 /** What the next answers say is waited for. */
 const GATHER_MS = 5;
-/** Permits not used by then are spent; in half of that time they are given back. */
+/** Permits not used by then are spent, or sooner where answers are quick … */
 const LEASE_MS = 5000;
+/** … but not as soon as this, after which they are given back unused. */
+const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface SharedOptions {
@@ -106,9 +108,10 @@ interface State extends Setting {
   /** A question is under way, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';
   askAtMs: number;
-  /** How often Redis had been lost and found when it was asked last. */
+  /** How often Redis had been lost and found when it was last asked for permits. */
   times: number;
   told: Reply | undefined;
+  leaving: boolean;
 }
 
 function createBucket(setting: Setting): Bucket {
@@ -127,12 +130,14 @@ function createBucket(setting: Setting): Bucket {
     askAtMs: 0,
     times: 0,
     told: undefined,
+    leaving: false,
   };
   return {
     budget: budgetOver(state),
     changed: () => state.ask(),
     close: async () => {
-      if (state.reports.length > 0) await step(state, 0);
+      state.leaving = true;
+      if (state.told) await step(state, 0);
     },
   };
 }
@@ -182,21 +187,28 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
     const own = local.decide(nowMs, waiting);
     return own.leave > 0 || waiting === 0 ? own : rest(Math.min(own.waitMs, link.tend()));
   }
-  if (hand && waiting > 0 && nowMs - hand.atMs < LEASE_MS / 2)
+  if (hand && waiting > 0 && nowMs - hand.atMs < FRESH_MS)
     return { leave: Math.min(hand.n, waiting), waitMs: 0 };
   if (hand) giveBack(state);
-  if (waiting === 0 || state.asking !== 'no' || wanted(state) === 0) return rest();
+  if (waiting === 0 || state.asking !== 'no') return rest();
   if (nowMs < state.askAtMs) return rest(state.askAtMs - nowMs);
-  void step(state, wanted(state));
-  return rest();
+  const own = ownWord(state, nowMs);
+  const want = wanted(state, own);
+  if (want > 0) void step(state, want);
+  return rest(want > 0 ? NEVER : own?.waitMs);
+}
+
+/** Back from where Redis was away, what this process knows by itself says when to probe. */
+function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
+  return link.times() === times ? undefined : local.decide(nowMs, waiting);
 }
 
 function rest(waitMs = NEVER): Decision {
   return { leave: 0, waitMs };
 }
 
-function wanted({ waiting, flying }: State): number {
-  return Math.max(0, Math.min(waiting, MOST_AT_ONCE, CEILING - flying));
+function wanted({ waiting, flying }: State, own: Decision | undefined): number {
+  return Math.max(0, Math.min(waiting, MOST_AT_ONCE, CEILING - flying, own?.leave ?? NEVER));
 }
 
 function giveBack(state: State): void {
@@ -230,7 +242,9 @@ function report(state: State, one: Report): void {
 
 function soon(state: State): void {
   state.asking = 'soon';
-  const go = (): void => void step(state, wanted(state));
+  const go = (): void => {
+    void step(state, wanted(state, ownWord(state, state.clock.monotonic())));
+  };
   state.clock.sleep(GATHER_MS).then(go, go);
 }
 
@@ -245,7 +259,7 @@ async function step(state: State, want: number): Promise<void> {
   const text = await link.run({ name: 'crmMirrorBudget', lua: budgetScript }, key, message);
   state.asking = 'no';
   if (text !== undefined) {
-    state.times = times ?? state.times;
+    if (want > 0) state.times = times ?? state.times;
     take(state, readReply(text), atMs);
   }
   if (state.reports.length > 0) soon(state);
@@ -256,11 +270,11 @@ function messageOf(
   state: State,
   { want, atMs, away }: { want: number; atMs: number; away: boolean },
 ): Message {
-  const { reports, worker, random, reserve = 0 } = state;
+  const { reports, worker, random, reserve = 0, leaving } = state;
   const aged = reports.map((one) =>
     one.is === 'answer' ? { ...one, age: Math.max(0, atMs - one.age) } : one,
   );
-  return { worker, reports: aged, want, ttl: LEASE_MS, reserve, jitter: random(), away };
+  return { worker, reports: aged, want, ttl: LEASE_MS, reserve, jitter: random(), away, leaving };
 }
 
 function take(state: State, reply: Reply, atMs: number): void {

@@ -31,8 +31,8 @@ type Answered = Extract<Report, { is: 'answer' }>;
 function route() {
   const key = `crm-mirror:budget:{test:${randomUUID()}}`;
   const ask = async (worker: string, message: Partial<Message>): Promise<Reply> => {
-    const standard = { reports: [], want: 0, ttl: TTL, reserve: 0, jitter: 0, away: false };
-    const text = JSON.stringify({ worker, ...standard, ...message });
+    const standard = { reports: [], want: 0, ttl: TTL, reserve: 0, jitter: 0 };
+    const text = JSON.stringify({ worker, ...standard, away: false, leaving: false, ...message });
     return readReply(String(await redis.eval(budgetScript, 1, key, text)));
   };
   const lease = (worker: string, want = 16) => ask(worker, { want });
@@ -186,6 +186,14 @@ test('after it was emptied, what others used before is not ours to use', async (
   expect(n).toBeLessThanOrEqual(3);
   await report('a', answer(id, { remaining: 0 }));
   expect((await lease('b')).n).toBe(0);
+});
+
+test('who leaves is counted no more', async () => {
+  const { ask } = route();
+  await ask('a', {});
+  expect((await ask('b', {})).workers).toBe(2);
+  await ask('b', { leaving: true });
+  expect((await ask('a', {})).workers).toBe(1);
 });
 
 test('a reserve is left', async () => {

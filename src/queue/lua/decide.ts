@@ -9,6 +9,7 @@ local LEAST_FOR_SENSORS = 8
 local MARGIN = 2
 local LONGEST_ROUND = 500
 local UNKNOWN_TRIP = 25
+local LEAST_LEASE = 2000
 
 -- What is left, what is out not taken off.
 local function left_of(m, now)
@@ -108,13 +109,16 @@ local function decide(m, now, want)
   return 0, math.min(at - now, math.max(50, 4 * share_of_time(m)))
 end
 
-local function lease(m, now, n, ttl)
+local function lease(m, now, n, message)
   m.leased = m.leased + 1
   local id = m.born .. ':' .. m.leased
   -- What is left after all of it, were nobody else to send: see "less" in believe.
   local base = unused(m, now) - flying(m) + m.sent
   m.sent = m.sent + n
-  m.leases[id] = { n = n, at = now, till = now + ttl, answers = m.answers, base = base }
+  local ttl = math.min(message.ttl, math.max(LEAST_LEASE, 10 * (m.usual or HUGE)))
+  m.leases[id] = {
+    worker = message.worker, n = n, at = now, till = now + ttl, answers = m.answers, base = base,
+  }
   if m.blocked or m.unknown then m.probe = id end
   return id
 end

@@ -96,9 +96,10 @@ local function land(m, id, n)
   return lease
 end
 
-local function expire(m, now)
+-- Those of a worker that was away are not waited for: it may not even know of them.
+local function expire(m, now, away)
   for id, lease in pairs(m.leases) do
-    if lease.till <= now then
+    if lease.till <= now or lease.worker == away then
       local n = lease.n
       land(m, id, n)
       miss(m, now, n)
