@@ -8,7 +8,7 @@
  * THERE    calls are answered.
  *     one fails, or is late  → LOST
  * LOST     calls give nothing at once. Whoever needs it says so now and then, and it is tried.
- *     three good pings       → THERE, for another time
+ *     three good pings       → THERE, for another time; lost again soon, they are further apart
  *     a bad one              → LOST, counted from the beginning
  */
 import { Redis } from 'ioredis';
@@ -18,6 +18,9 @@ import type { Clock } from '../model/clock.ts';
 const COMMAND_MS = 1000;
 const OPENING_MS = 2500;
 const PING_EACH_MS = 250;
+/** Where it is soon lost again, as one is that answers pings and nothing else. */
+const MOST_PING_EACH_MS = 10_000;
+const SOON_MS = 10_000;
 const GOOD_PINGS = 3;
 const MOST_RETRY_MS = 1000;
 
@@ -55,6 +58,9 @@ interface State {
   good: number;
   pinging: boolean;
   nextPingMs: number;
+  pingEachMs: number;
+  /** When it came back last. */
+  backMs: number;
   reason: string;
 }
 
@@ -77,6 +83,8 @@ export function openLink(options: LinkOptions): Link {
     good: 0,
     pinging: false,
     nextPingMs: 0,
+    pingEachMs: PING_EACH_MS,
+    backMs: Number.NEGATIVE_INFINITY,
     reason: 'it does not answer',
   };
   redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
@@ -133,6 +141,9 @@ async function open(state: State, closed: AbortSignal): Promise<void> {
 
 function lose(state: State, reason: string): void {
   if (state.is === 'lost') return;
+  const nowMs = state.options.clock.monotonic();
+  const isSoon = nowMs - state.backMs < SOON_MS;
+  state.pingEachMs = isSoon ? Math.min(MOST_PING_EACH_MS, 2 * state.pingEachMs) : PING_EACH_MS;
   state.is = 'lost';
   state.good = 0;
   state.options.notice(reason);
@@ -142,7 +153,7 @@ function lose(state: State, reason: string): void {
 function tend(state: State): number {
   const nowMs = state.options.clock.monotonic();
   if (!state.pinging && nowMs >= state.nextPingMs) {
-    state.nextPingMs = nowMs + PING_EACH_MS;
+    state.nextPingMs = nowMs + state.pingEachMs;
     void ping(state);
   }
   return Math.max(1, state.nextPingMs - nowMs);
@@ -158,6 +169,7 @@ async function ping(state: State): Promise<void> {
   state.good = isGood ? state.good + 1 : 0;
   if (state.good < GOOD_PINGS || state.is !== 'lost') return;
   state.is = 'there';
+  state.backMs = state.options.clock.monotonic();
   state.times += 1;
   state.options.notice(undefined);
   state.options.changed();

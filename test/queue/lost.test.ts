@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { startChild, startServer, startWorker, total } from './fleet.ts';
@@ -48,6 +49,18 @@ test.concurrent.for([
   expect(refused).toBeLessThan(REQUESTS * 0.05);
   const states = notices.map((one) => (one === 'there' ? one : 'lost'));
   expect(states.toSorted()).toEqual([...seen].toSorted());
+});
+
+test.concurrent('Redis answers pings and nothing else: that is not said all the time', async () => {
+  const { done, refused, notices } = await disturb(async ({ url }) => {
+    const redis = new Redis(url);
+    await redis.config('SET', 'maxmemory', '1mb');
+    redis.disconnect();
+  });
+  expect(done).toBe(REQUESTS);
+  expect(refused).toBeLessThan(REQUESTS * 0.05);
+  expect(notices.filter((one) => one !== 'there').join()).toMatch(/OOM/);
+  expect(notices.length).toBeLessThan(20);
 });
 
 test.concurrent('Redis is away from the beginning: it stands alone, and says so once', async () => {
