@@ -78,7 +78,7 @@ local function unknown()
   return {
     born = time[1] .. '.' .. time[2], seen = now, leased = 0, sent = 0, answers = 0,
     unknown = 0, leases = {}, workers = {}, grains = {}, counts = 0, recent = {},
-    pace = SLOW_START, round = 0, refusals = 0, company = 0, trickle = false,
+    pace = SLOW_START, round = 0, refusals = 0, company = 0, trickle = false, proven = false,
     opened = { ms = now, own = 0, short = false },
   }
 end

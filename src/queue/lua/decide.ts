@@ -15,7 +15,9 @@ local LEAST_LEASE = 2000
 local function left_of(m, now)
   local shown = m.mark and m.mark.left or 0
   if m.trickle or not alone(m, now) then return shown end
-  return math.max(shown, unused(m, now))
+  local back = unused(m, now)
+  -- Until that was seen once, one request finds out.
+  return math.max(shown, m.proven and back or math.min(1, back))
 end
 
 local function others(m)

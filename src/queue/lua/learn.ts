@@ -93,11 +93,14 @@ local function believe(m, e, left)
   local due = e.at >= back_at(m, m.opened.ms)
   if due then m.opened.short = left + 1 < units(m) / 2 end
   if less and m.opened.short then m.trickle = true end
+  -- Whether a window gives back what was sent a window before, as far as was seen.
+  if less then m.proven = false elseif due and e.base then m.proven = true end
   local gain = left - (mark.left - 1)
   local found = came_back(m, e, left, gain)
   if found == 'units' then
     m.trickle = true
   elseif found == 'window' then
+    m.proven = true
     m.trickle = false
     m.opened = { ms = e.at, own = 1, short = false }
     m.pace = SLOW_START
