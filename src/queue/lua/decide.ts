@@ -11,10 +11,16 @@ local LONGEST_ROUND = 500
 local UNKNOWN_TRIP = 25
 local LEAST_LEASE = 2000
 
+-- Of what trickles back without end, no more in any window than is not reserved.
+local function ours(m, now)
+  return m.reserve > 0 and unused(m, now) or HUGE
+end
+
 -- What is left, what is out not taken off.
 local function left_of(m, now)
   local shown = m.mark and m.mark.left or 0
-  if m.trickle or not alone(m, now) then return shown end
+  if m.trickle then return math.min(shown, ours(m, now)) end
+  if not alone(m, now) then return shown end
   local back = unused(m, now)
   -- Until that was seen once, one request finds out.
   return math.max(shown, m.proven and back or math.min(1, back))
@@ -50,7 +56,9 @@ local function back_when(m, now, all)
   if not m.window then return at + LEAST_WAIT end
   if m.trickle then
     local held = math.max(1, held_back(m, now, HUGE, all))
-    return at + (held + 1 - all) * m.window / (m.limit or 1) + MARGIN
+    local unit = at + (held + 1 - all) * m.window / (m.limit or 1) + MARGIN
+    if ours(m, now) > held then return unit end
+    return math.max(unit, down_to(m, units(m) - held - 1))
   end
   local is_alone = alone(m, now)
   local open = is_alone and down_to(m, units(m) - 1 - all) or back_at(m, m.opened.ms)
