@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { explain } from './command/fault.ts';
+import { explain, type Fault } from './command/fault.ts';
 import type { CommandGroup, CommandModule, Shell } from './command/shell.ts';
 import { Interrupted } from './model/errors.ts';
 
@@ -143,8 +143,9 @@ export async function start(): Promise<void> {
 }
 
 /** Runs one command line and answers its exit code. */
-export async function main(argv: readonly string[], shell: Shell): Promise<number> {
+export async function main(argv: readonly string[], real: Shell): Promise<number> {
   let code = 0;
+  const { shell, fail } = documented(argv, real);
   const program = new Command('crm-mirror')
     .description(
       "Keeps an email platform's contacts, subscriptions and templates equal to the CRM.",
@@ -165,11 +166,32 @@ export async function main(argv: readonly string[], shell: Shell): Promise<numbe
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const { text, code: failure } = explain(error);
-    shell.note(`crm-mirror: ${text}`);
-    return failure;
+    if (error instanceof CommanderError) {
+      return error.exitCode === 0 ? 0 : fail({ text: error.message, code: 2 });
+    }
+    const fault = explain(error);
+    shell.note(`crm-mirror: ${fault.text}`);
+    return fail(fault);
   }
+}
+
+/** With --json a failure that nothing was printed of is a document as well. */
+function documented(argv: readonly string[], real: Shell) {
+  let isPrinted = false;
+  const print: Shell['print'] = (line) => {
+    isPrinted = true;
+    real.print(line);
+  };
+  return {
+    shell: { ...real, print },
+    fail({ text, code }: Fault): number {
+      const error = text.replace(/^error: /, '');
+      if (argv.includes('--json') && !isPrinted) {
+        real.print(JSON.stringify({ error, code }, null, 2));
+      }
+      return code;
+    },
+  };
 }
 
 /** A command of several parts has each of them as a command below it. */

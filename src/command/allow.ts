@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
-import { all } from '../model/ledger.ts';
+import { all, type Entry } from '../model/ledger.ts';
 import { allow, type Allowed } from '../sync/allow.ts';
 import { lookOptions } from './look.ts';
 import { personOptions, withPerson, type PersonFlags } from './person.ts';
@@ -17,47 +17,56 @@ export function options(command: Command): void {
     .requiredOption('--reason <text>', 'why; the ledger keeps it, with the date')
     .addHelpText(
       'after',
-      '\nTakes back what the ledger holds against this address: an erasure, and whatever else it\n' +
-        'remembers of an earlier contact; of one that vanished what the snapshot recorded, too: the\n' +
+      '\nTakes back what the ledger holds against this address, and the ids that the CRM has for it:\n' +
+        'an erasure, and whatever else it remembers of an earlier contact. What it holds against\n' +
+        'another address by such an id still stands there. Of one that vanished what the snapshot recorded, too: the\n' +
         'person counts as never seen. What the platform itself still shows of the person counts as\n' +
         'before: who is unsubscribed there stays out.',
     );
 }
 
-/** Ends every entry of the address, and what would write it again. Nothing is sent by it. */
+/** Ends every entry that bears on the person, and what would write it again. Nothing is sent. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
   if (!reason) throw new Invalid('--reason: it is empty → say why this person may come back');
-  return withPerson(command, shell, async ({ mirror, kind, key, hash }) => {
-    const done = allow(mirror, { kind, key }, reason);
-    const { at, taken, others, dropped } = done;
+  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
+    const { stop: signal, abort } = shell;
+    const done = await allow(mirror, { part, key, reason }, { signal, abort });
+    const { at, taken, freed, dropped, crm } = done;
     const document = {
       mirror: mirror.name,
       person: hash,
       at: instant(at),
       reason,
-      taken: taken.map(({ cause, part, by }) => ({ cause, part, since: instant(by) })),
-      others,
+      taken: taken.map(told),
+      /** Of other addresses, by an id of the CRM: there they stand, and bear on it no more. */
+      freed: freed.map(told),
       dropped,
+      /** Not read: what stands by an id may bear on the person still. */
+      crm,
     };
-    return { document, lines: linesOf(hash, done), failed: false };
+    return { document, lines: linesOf(hash, done), code: Number(!crm.read) };
   });
 }
 
-function linesOf(who: string, { taken, others, dropped }: Allowed): string[] {
-  const head =
-    taken.length === 0 ? `The ledger holds nothing against ${who}.` : `Of ${who} taken back:`;
+function told({ cause, part, by }: Entry) {
+  return { cause, part, since: instant(by) };
+}
+
+function linesOf(who: string, { taken, freed, dropped, crm }: Allowed): string[] {
+  const isNothing = taken.length + freed.length === 0;
   return [
-    head,
-    ...taken.map(
-      ({ cause, part, by }) =>
-        `  ${cause}${part === all ? '' : ` of ${part}`}, since ${instant(by)}`,
-    ),
+    isNothing ? `The ledger holds nothing against ${who}.` : `Of ${who} taken back:`,
+    ...taken.map((entry) => `  ${wordsOf(entry)}`),
+    ...freed.map((entry) => `  ${wordsOf(entry)}, by the CRM id: it stands for another address`),
     ...(dropped
       ? ['  The record of the contact that vanished is dropped: it counts as never seen.']
       : []),
-    ...(others > 0
-      ? [`  ${others} of other addresses of the same CRM record stand: name those too.`]
-      : []),
+    ...(crm.read ? [] : [`  What stands by a CRM id is not known: ${crm.why ?? ''}`]),
+    ...(crm.read ? [] : ['  Run it again when the CRM can be read.']),
   ];
+}
+
+function wordsOf({ cause, part, by }: Entry): string {
+  return `${cause}${part === all ? '' : ` of ${part}`}, since ${instant(by)}`;
 }

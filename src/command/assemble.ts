@@ -7,6 +7,7 @@ import type { AbsenceRules } from '../kind/contact/absence.ts';
 import { contactKind } from '../kind/contact/contact.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
+import { organizationOf, sharedBudgets, type SharedBudgets } from '../queue/shared-budget.ts';
 import { takeLease, type Lease } from '../snapshot/lease.ts';
 import { isDamage, setAside } from '../snapshot/damage.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
@@ -25,10 +26,38 @@ const pageSizes = [100, 83];
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** The platform of a configuration, over the network. */
+/** The platform of a configuration, over the network; its limits shared where there is a Redis. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
-  return createPlatform({ url, apiKey, timeoutMs, reserve, signal: shell.abort });
+  const shared = shareLimits(config, shell);
+  const { abort: signal } = shell;
+  const budgetOf = shared?.budgetOf;
+  const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf });
+  return {
+    ...platform,
+    close: async () => {
+      await shared?.close();
+      await platform.close();
+    },
+  };
+}
+
+function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
+  if (redis === undefined) return undefined;
+  return sharedBudgets({
+    url: redis,
+    organization: organizationOf(platform),
+    worker: randomHex(8),
+    clock: systemClock,
+    random: Math.random,
+    reserve: platform.reserve,
+    notice: (lost) =>
+      shell.note(
+        lost === undefined
+          ? 'crm-mirror: Redis is there again: limits are shared again'
+          : `crm-mirror: Redis is away (${lost}): this process keeps to the limits by itself`,
+      ),
+  });
 }
 
 export interface Access {

@@ -9,6 +9,7 @@ export interface Attention {
   code:
     | 'ledger'
     | 'opt_outs_refused'
+    | 'erasure_unfinished'
     | 'channel_lost'
     | 'held'
     | 'no_snapshot'
@@ -28,6 +29,7 @@ export function attentionOf(standing: Standing): Attention[] {
   return [
     ...ledger(standing),
     ...optOuts(standing),
+    ...erasures(standing),
     ...lostChannels(standing),
     ...held(standing),
     ...unproven(standing),
@@ -62,6 +64,22 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
         `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
         `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
       fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
+    },
+  ];
+}
+
+function erasures({ erasuresUnfinished: { count, since, people }, at }: Standing): Attention[] {
+  if (count === 0) return [];
+  const who = count === 1 ? 'this person' : 'each';
+  return [
+    {
+      code: 'erasure_unfinished',
+      text:
+        `${counted(count, 'erasure')} not finished, the oldest since ${since} (${ago(since, at)}): ` +
+        'somebody who was to be forgotten is still in the snapshot, or on the platform',
+      fix:
+        `run \`crm-mirror forget\` again for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
+        `${count > people.length ? ' and more' : ''}; or \`allow\` takes it back`,
     },
   ];
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { forget, type Certificate } from '../sync/forget.ts';
 import { filesAside } from '../snapshot/aside.ts';
+import { explain } from './fault.ts';
 import { namingOptions } from './look.ts';
 import { personOptions, withPerson, type PersonFlags } from './person.ts';
 import type { Shell } from './shell.ts';
@@ -18,52 +19,83 @@ export function options(command: Command): void {
 }
 
 export async function run(command: Command, shell: Shell): Promise<number> {
-  return withPerson(command, shell, async ({ mirror, kind, key, hash, names, path, flags }) => {
+  return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
     const { stop: signal, abort } = shell;
-    const done = await forget(mirror, { kind, key }, { signal, abort });
-    const { erased, purged, entry, failure } = done;
-    const also = done.also.map((other) => names({ kind: 'contact', key: other }));
+    const told = await forget(mirror, { part, key }, { signal, abort });
+    const { done, entry, crm, failure, verified, scrubbed } = told;
+    const also = told.also.map((other) => names({ kind: 'contact', key: other }));
     const copies = filesAside(path);
     const document = {
       mirror: mirror.name,
       person: hash,
-      at: instant(done.at),
-      found: erased?.found ?? null,
-      optedOut: erased?.optedOut ?? null,
-      deleted: erased?.deleted ?? null,
-      verified: erased !== undefined,
-      purged: purged ?? null,
+      at: instant(told.at),
+      /** By all attempts since the first; null: the platform could not be asked. */
+      found: done.found?.length ?? null,
+      optedOut: done.found ? done.optedOut : null,
+      deleted: done.found ? done.deleted.length : null,
+      verified,
+      purged: done.purged ?? null,
+      /** Whether nothing is left in the file of what was dropped. */
+      scrubbed,
       entry: { ...entry, since: instant(entry.since) },
+      /** Not read, or not certified: ids of the person may be missing from the entry. */
+      crm,
       /** Named by nothing else once this address is out of the snapshot. */
       also,
       /** Snapshots that were set aside, and not purged. */
       copies,
-      reason: failure ?? null,
+      reason: failure ? explain(failure).text : null,
     };
     const lines = [
-      ...linesOf(`${hash} of ${mirror.name}`, done),
+      ...linesOf(`${hash} of ${mirror.name}`, told),
       ...alsoLines(also, flags),
       ...copiesLines(copies),
     ];
-    return { document, lines, failed: failure !== undefined };
+    return { document, lines, code: codeOf(told, signal) };
   });
 }
 
-function linesOf(who: string, { at, erased, purged, entry, failure }: Certificate): string[] {
-  const ledger =
-    `  ledger    entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
-    'nobody brings this person back';
-  if (!erased || !purged) {
-    return [`${who} is not wholly forgotten: ${failure ?? ''}`, ledger, '  Run it again.'];
-  }
-  const { found, optedOut, deleted } = erased;
-  const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
+/** What is given up under way for a signal's sake is an interruption, whatever came of it. */
+function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
+  if (!failure) return Number(!crm.certified);
+  return explain(stop.aborted ? stop.reason : failure).code;
+}
+
+function linesOf(who: string, told: Certificate): string[] {
+  const { at, entry, crm, failure } = told;
+  const isDone = failure === undefined && crm.certified;
   return [
-    `${who} is forgotten, ${instant(at)}`,
-    `  platform  ${counted(found, 'contact')} found, ${counted(optedOut, 'subscription')} opted out, ` +
-      `${deleted} deleted; looked for again: none is left`,
-    `  snapshot  ${counted(rows, 'row')} dropped, the file written anew`,
-    ledger,
+    isDone
+      ? `${who} is forgotten, ${instant(at)}`
+      : `${who} is not wholly forgotten${failure ? `: ${explain(failure).text}` : ''}`,
+    ...doneLines(told),
+    `  ledger    entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
+      'nobody brings this person back',
+    ...crmLines(told),
+    ...(failure ? ['  Run it again.'] : []),
+  ];
+}
+
+function doneLines({ done, verified, scrubbed }: Certificate): string[] {
+  const { found, optedOut, deleted, purged } = done;
+  if (!found) return [];
+  const proof = verified ? 'looked for again: none is left' : 'not looked for again';
+  const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
+  const file = scrubbed ? 'the file written anew' : 'the file not written anew yet';
+  return [
+    `  platform  ${counted(found.length, 'contact')} found, ` +
+      `${counted(optedOut, 'subscription')} opted out, ${deleted.length} deleted; ${proof}`,
+    ...(purged ? [`  snapshot  ${counted(rows, 'row')} dropped, ${file}`] : []),
+  ];
+}
+
+/** Without her ids a new address in the CRM is a new person. */
+function crmLines({ crm }: Certificate): string[] {
+  if (crm.certified) return [];
+  return [
+    `  CRM       ${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`,
+    '            ids of the person may be missing from the entry: should the CRM give the record',
+    '            another address, that would be mirrored. Run it again once the CRM can be read.',
   ];
 }
 

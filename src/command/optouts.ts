@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
-import { milliseconds } from '../config/config.ts';
-import { optOutsOf, type OptOut } from '../kind/contact/left.ts';
-import { Invalid } from '../model/errors.ts';
+import { milliseconds, type Config } from '../config/config.ts';
+import { optOutOf, optOutsOf, type OptOut } from '../kind/contact/left.ts';
+import { Invalid, isExpected } from '../model/errors.ts';
+import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { knownLedger } from '../sync/ledger.ts';
 import { look, lookOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
 
@@ -20,10 +22,10 @@ export function options(command: Command): void {
         '  channel  one of the mirror, or * for all mail\n' +
         '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
         '           or suppressed; all_mail: left it, and how was not told apart when it was seen\n' +
-        '  after    it was later than this; empty where the person was never seen subscribed\n' +
+        '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
         '  by       and not later than this: when a run first saw it\n\n' +
-        'Tells what the runs have seen, from the snapshot alone: of a channel that is a full run\n' +
-        'or `one`. Works beside a run, and changes nothing. A day begins at midnight UTC; 7d, 12h\n' +
+        'Tells what the runs have seen, from the snapshot, and of whom the CRM wants in again after\n' +
+        'the contact was deleted, from the ledger: of a channel that is a full run or `one`. Works beside a run, and changes nothing. A day begins at midnight UTC; 7d, 12h\n' +
         'or 30m is so long ago.',
     );
 }
@@ -33,28 +35,65 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return look(flags, shell, ({ config, snapshot, now }) => {
     const since = sinceOf(flags.since, now);
+    const remembered = snapshot ? rememberedIn(snapshot, config, shell) : [];
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
-    const optOuts = (snapshot ? leavers(snapshot, since) : []).map(told);
+    const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(told);
     const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
     return { document: { ...document, optOuts }, lines: csvOf(optOuts) };
   });
 }
 
-interface Leaver extends OptOut {
+interface Left extends OptOut {
   email: string;
+}
+
+interface Leaver extends Left {
   crmIds: string[];
 }
 
 /** What can be no earlier than `since`, or all; by the time at which it was known. */
-function leavers({ memory, recorded }: Snapshot, since: number | null): Leaver[] {
-  const found: (OptOut & { email: string })[] = [];
+function leavers(
+  { memory, recorded }: Snapshot,
+  since: number | null,
+  remembered: readonly Left[],
+): Leaver[] {
+  const isRecent = ({ by }: OptOut): boolean => since === null || by >= since;
+  const found = remembered.filter(isRecent);
   for (const row of memory.records('contact')) {
-    const recent = optOutsOf(row).filter(({ by }) => since === null || by >= since);
-    for (const optOut of recent) found.push({ email: row.key, ...optOut });
+    for (const optOut of optOutsOf(row)) {
+      if (isRecent(optOut)) found.push({ email: row.key, ...optOut });
+    }
   }
   return found
     .toSorted((a, b) => a.by - b.by)
     .map((one) => ({ ...one, crmIds: recorded.originsOf('contact', one.email) }));
+}
+
+/**
+ * Of whom the CRM wants in and nothing is recorded, what the ledger knows: their contact was
+ * deleted since, or the snapshot was lost. Without a ledger that can be used they are left out,
+ * and it is said.
+ */
+function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
+  const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
+  if (barred.length === 0) return [];
+  try {
+    const ledger = lookIntoLedger(config.ledger, knownLedger(snapshot.meta));
+    try {
+      return barred.flatMap((email) =>
+        ledger
+          .concerning({ key: email, ids: [] })
+          .flatMap((entry) => optOutOf(entry) ?? [])
+          .map((optOut) => ({ email, ...optOut })),
+      );
+    } finally {
+      ledger.close();
+    }
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    shell.note(`crm-mirror: who is known to the ledger alone is left out: ${error.message}`);
+    return [];
+  }
 }
 
 function told({ email, crmIds, channel, cause, after, by }: Leaver) {

@@ -2,10 +2,9 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
-import type { Kind } from '../kind/kind.ts';
 import { loadConfig } from '../config/load.ts';
 import { email } from '../platform/request.ts';
-import type { Mirror } from '../sync/mirror.ts';
+import type { Mirror, MirrorPart } from '../sync/mirror.ts';
 import { shortHash } from '../sync/name.ts';
 import { assemble } from './assemble.ts';
 import { print, type LookFlags, type Told } from './look.ts';
@@ -27,7 +26,7 @@ export function personOptions(command: Command): Command {
 
 export interface Named {
   mirror: Mirror;
-  kind: Kind;
+  part: MirrorPart;
   key: Key;
   /** How the person is named where no address may stand. */
   hash: string;
@@ -41,22 +40,22 @@ export interface Named {
 export async function withPerson(
   command: Command,
   shell: Shell,
-  act: (named: Named) => Promise<Told & { failed: boolean }>,
+  act: (named: Named) => Promise<Told & { code: number }>,
 ): Promise<number> {
   const flags = command.opts<PersonFlags>();
   const config = loadConfig(flags.config, shell.env);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
   try {
-    const kind = mirror.parts.find((part) => part.kind.name === 'contact')?.kind;
-    if (!kind) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
+    const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
+    if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
     const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
-    const told = await act({ mirror, kind, key, hash, names, path, flags });
+    const told = await act({ mirror, part, key, hash, names, path, flags });
     print(told, flags, shell);
-    return told.failed ? 1 : 0;
+    return told.code;
   } finally {
     await close();
   }

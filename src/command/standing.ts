@@ -9,6 +9,7 @@ import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
+import { unfinishedIn } from '../sync/unfinished.ts';
 import { explain } from './fault.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
@@ -29,6 +30,8 @@ export interface Standing {
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** Opt-outs that the platform refused: `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
+  /** Erasures that are asked for and not done: `people` are hashes, of the first. */
+  erasuresUnfinished: { count: number; since: string | null; people: string[] };
   /** What is ours. */
   recorded: PerKind;
   conflicts: PerKind;
@@ -99,6 +102,7 @@ export function standingOf(seen: Seen): Standing {
     proven: null,
     lastRuns: { full: null, fast: null },
     optOutsRefused: { count: 0, since: null, people: [] },
+    erasuresUnfinished: { count: 0, since: null, people: [] },
     recorded: null,
     conflicts: null,
     rejected: null,
@@ -126,6 +130,7 @@ export function standingOf(seen: Seen): Standing {
     ...runsOf(snapshot, leased, now),
     ...problemsOf(snapshot),
     optOutsRefused: optOutsOf(snapshot, names),
+    erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
@@ -231,6 +236,12 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
     since: oldest(people),
     people: people.map(told),
   };
+}
+
+function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
+  const all = unfinishedIn(snapshot);
+  const people = all.slice(0, peopleShown).map(({ hash }) => hash);
+  return { count: all.length, since: oldest(all), people };
 }
 
 function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {

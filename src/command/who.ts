@@ -5,6 +5,7 @@ import type { Problem } from '../model/problem.ts';
 import type { Key } from '../model/record.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import { unfinishedIn } from '../sync/unfinished.ts';
 import { namesOf } from './names.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;
@@ -42,12 +43,20 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   }
   if (word.includes('@')) return word;
   const isMeant = namedBy(word, mirror.snapshot);
+  const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
+  if (erasure?.key !== undefined) return erasure.key;
   for (const key of mirror.snapshot.memory.keys('contact')) {
     // A problem of somebody who was erased stands under the hash itself, which is no key.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }
   const found = await inSource(part, isMeant, signal);
   if (found !== undefined) return found;
+  if (erasure) {
+    throw new Invalid(
+      `${word} was forgotten, but for the snapshot's file, which is not written anew yet; nobody ` +
+        'knows the address any more → give it to `forget` once more',
+    );
+  }
   throw new Invalid(`"${word}" names nobody in the snapshot or the CRM → give the address`);
 }
 

@@ -24,6 +24,8 @@ export interface Config {
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
+  /** Address of the Redis that processes share; it may hold a password. */
+  readonly redis?: string | undefined;
 }
 
 interface PlatformConfig {
@@ -111,6 +113,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
       absentForMs: milliseconds(guards.absentFor),
     },
     keepMs: milliseconds(valid.keep),
+    redis: valid.redis,
   });
 }
 

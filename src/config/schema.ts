@@ -232,6 +232,13 @@ const server = z
   })
   .describe("The worker's own server");
 
+const noRedis = 'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption';
+const redis = z
+  .string()
+  .regex(/^rediss?:\/\/[^\s/]/, { error: noRedis, abort: true })
+  .refine((url) => URL.canParse(url), noRedis)
+  .describe('Address of the Redis through which several processes share every limit');
+
 /** The whole file. Its output has the defaults filled in; paths and durations are still text. */
 export const fileSchema = z
   .strictObject({
@@ -250,7 +257,7 @@ export const fileSchema = z
     guards: guards.prefault({}),
     keep: duration('Runs and changes older than this are dropped from the snapshot').default('90d'),
     schedule: schedule.optional(),
-    redis: text('Address of the Redis that processes share').optional(),
+    redis: redis.optional(),
     server: server.optional(),
   })
   .superRefine((value, context) => {

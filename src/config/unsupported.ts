@@ -29,7 +29,6 @@ export const unsupported: readonly Unsupported[] = [
     mend: 'use directory',
   }),
   row('schedule', { what: 'a schedule is', mend: 'remove the block' }),
-  row('redis', { what: 'sharing lease and budget through Redis is' }),
   row('server', { what: 'a server is', mend: 'remove the block' }),
 ];
 

@@ -81,9 +81,12 @@ export interface BudgetOptions {
   reserve?: number;
   /** Requests in flight at most. */
   ceiling?: number;
+  /** How many processes draw on the limit unseen, this one included: then it is in company. */
+  sharers?: () => number;
 }
 
-export function createBudget({ random, reserve = 0, ceiling = CEILING }: BudgetOptions): Budget {
+export function createBudget(options: BudgetOptions): Budget {
+  const { random, reserve = 0, ceiling = CEILING, sharers } = options;
   const memory: Memory = {
     limit: undefined,
     isTold: false,
@@ -96,7 +99,8 @@ export function createBudget({ random, reserve = 0, ceiling = CEILING }: BudgetO
     mark: undefined,
     recent: [],
     window: { openedMs: 0, own: 0, short: false },
-    companyUntilMs: 0,
+    companyUntilMs: sharers ? NEVER : 0,
+    sharers,
     trickle: false,
     blocked: undefined,
     refusals: 0,
@@ -187,7 +191,7 @@ function unused(memory: Memory, nowMs: number): number {
 function inFlight(memory: Memory, spare: number, nowMs: number): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
-  const part = trickle ? 0.5 : (1 - others(memory)) / 2;
+  const part = trickle ? 0.5 : Math.min(1 - others(memory), 1 / (memory.sharers?.() ?? 1)) / 2;
   const most = isAlone(memory, nowMs) ? spare : Math.floor(spare * part);
   return Math.min(pace.ceiling, pace.inFlight, Math.max(1, most));
 }

@@ -34,6 +34,7 @@ export interface Memory {
   /** `short`: it opened with less than half of the limit. */
   window: { openedMs: number; own: number; short: boolean };
   companyUntilMs: number;
+  readonly sharers: (() => number) | undefined;
   trickle: boolean;
   blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
   /** In a row. */

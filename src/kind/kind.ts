@@ -73,7 +73,15 @@ export interface Kind {
   ): RecordedRow | undefined;
   readonly ledger?: Remembering;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
-  erase?(what: { key: Key; recorded: RecordedRow | undefined }, leave: Leave): Promise<Erased>;
+  erase?(what: Erasing, leave: Leave): Promise<void>;
+}
+
+/** Whom to erase. `known`: what an attempt before this one found; each deed is told when done. */
+export interface Erasing {
+  key: Key;
+  recorded: RecordedRow | undefined;
+  known: readonly string[];
+  tell(deed: Deed): void;
 }
 
 /** How long something may take: `signal` ends the waiting, `abort` what is under way. */
@@ -82,12 +90,9 @@ export interface Leave {
   abort: AbortSignal;
 }
 
-/** How many records of the platform there were, and what was done. */
-export interface Erased {
-  found: number;
-  optedOut: number;
-  deleted: number;
-}
+/** What was done to a record of the platform, by its id; a deletion may be told twice. */
+export type Deed =
+  { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
 
 /** What a kind tells the ledger, and is told by it. */
 export interface Remembering {

@@ -51,6 +51,8 @@ export interface Who {
 export interface News {
   adds: readonly Memory[];
   ends: readonly { seq: number; why: string }[];
+  /** Entries of another address that ids of this person bear no longer; there they stand. */
+  frees?: readonly { seq: number; why: string }[];
 }
 
 export type Remark = Who & News;

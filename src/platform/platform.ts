@@ -7,7 +7,7 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, type Counts } from '../http/gate.ts';
+import { createGate, type BudgetOf, type Counts } from '../http/gate.ts';
 import type { RouteLimit } from '../model/limit.ts';
 import { createSend } from '../http/send.ts';
 import { systemClock } from '../http/time.ts';
@@ -38,7 +38,7 @@ export type {
   TemplateUpdateBody,
   TestSendBody,
 } from './request.ts';
-export type { Clock, Counts, Random };
+export type { BudgetOf, Clock, Counts, Random };
 
 export interface PlatformOptions {
   /** Base address; its path is kept. The key goes there: https, but on this machine. */
@@ -49,6 +49,8 @@ export interface PlatformOptions {
   timeoutMs?: number | undefined;
   /** Share of every route's budget left to other programs, 0 to 0.9. Default 0. */
   reserve?: number | undefined;
+  /** Where each route's budget comes from. Default: from its answers to this platform alone. */
+  budgetOf?: BudgetOf | undefined;
   /** How often one request is tried, 429s not counted. Default 4. */
   maxAttempts?: number | undefined;
   /** Stops everything that waits or is under way. */
@@ -74,11 +76,11 @@ export interface ConnectedPlatform extends Platform {
  * close it when done. Throws Invalid when `url` is no http(s) address.
  */
 export function createPlatform(options: PlatformOptions): ConnectedPlatform {
-  const { url, apiKey, maxAttempts, reserve = 0, signal } = options;
+  const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal } = options;
   const { timeoutMs = 10_000, userAgent = 'crm-mirror' } = options;
   const { clock = systemClock, random = Math.random } = options;
   const { send, close } = createSend({ url, timeoutMs, userAgent });
-  const gate = createGate({ clock, random, reserve, signal });
+  const gate = createGate({ clock, random, reserve, budgetOf, signal });
   const client = createClient({ send, gate, clock, random, apiKey, maxAttempts });
   return { ...client, requests: gate.counts, limits: gate.limits, close };
 }

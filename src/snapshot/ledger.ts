@@ -10,6 +10,7 @@ import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
 import { keyedHash } from './ledger-key.ts';
 import { copyOf, type Part } from './backup.ts';
+import type { Key } from '../model/record.ts';
 import type { Wait } from './patience.ts';
 import { statementsOf, type Statements } from './statements.ts';
 
@@ -31,6 +32,8 @@ export interface Ledger {
   follow(told: (reached: number) => void): void;
   /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
   copy(file: string, signal: AbortSignal): Promise<Part>;
+  /** Tells whether an address was forgotten on demand; undefined: none was. */
+  erased(): ((key: Key) => boolean) | undefined;
   close(): void;
 }
 
@@ -74,6 +77,7 @@ export function ledgerIn(
     address: keyedHash(key, 'address', address),
     ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
   });
+  const erased = erasuresIn(statements);
   return {
     id,
     concerning: (who) => patiently(() => concerning(hashes(who))),
@@ -92,6 +96,10 @@ export function ledgerIn(
     reached: () => patiently(reached),
     follow: (told) => void (tell = told),
     copy: async (file, signal) => copyOf(db, file, { signal }),
+    erased: () => {
+      const isErased = patiently(erased);
+      return isErased && ((address) => isErased(keyedHash(key, 'address', address)));
+    },
     close: () => db.close(),
   };
 }
@@ -134,6 +142,17 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
   };
 }
 
+/** Of addresses by their hash. */
+function erasuresIn({ prepare }: Statements) {
+  const standing = `cause = 'erasure' and ended_at is null`;
+  const any = prepare<[], { one: 1 }>(`select 1 one from entry where ${standing} limit 1`);
+  const of = prepare<[string], { one: 1 }>(
+    `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
+  );
+  return (): ((address: string) => boolean) | undefined =>
+    any.get() && ((address) => of.get(address) !== undefined);
+}
+
 /** How often a ledger was written: `raise` within the transaction that does. */
 export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
   const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
@@ -153,7 +172,7 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
   };
 }
 
-type Hashed = Pick<Remark, 'adds' | 'ends'> & Hashes;
+type Hashed = Omit<Remark, keyof Who> & Hashes;
 
 /** One remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
@@ -170,8 +189,21 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
   const end = prepare<[number, string, number]>(
     'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
   );
-  return ({ address, ids, adds, ends }, at) => {
+  const again = prepare<[number], { seq: number }>(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     select address, part, cause, contact, made_after, made_by from entry where seq = ?
+     returning seq`,
+  );
+  const borne = prepare<[number, number, string]>(
+    `insert into bearer select id, ? from bearer
+     where entry = ? and id not in (select value from json_each(?))`,
+  );
+  return ({ address, ids, adds, ends, frees = [] }, at) => {
     for (const { seq, why } of ends) end.run(at, why, seq);
+    for (const { seq, why } of frees) {
+      if (end.run(at, why, seq).changes === 0) continue;
+      borne.run(again.get(seq)?.seq ?? seq, seq, JSON.stringify(ids));
+    }
     for (const { part, cause, contact, after, by } of adds) {
       const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
       // A bounce belongs to the address alone.

@@ -11,6 +11,8 @@ export interface Memory {
   keys(kind: KindName): IterableIterator<Key>;
   /** Every record that is recorded, by its key; nothing is written meanwhile. */
   records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
+  /** Keys of which nothing is recorded, and that a conflict is about: what is known bars them. */
+  barred(kind: KindName): Key[];
   /** What was done about a record and what came of it, the newest first. */
   changes(kind: KindName, key: Key, count: number): (KeptChange & { run: string })[];
 }
@@ -26,6 +28,11 @@ export function memoryIn(db: Statements): Memory {
   const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
     'select key, body, seen_at seenAt from recorded where kind = ? order by key',
   );
+  const barred = db.prepare<{ kind: string }, { key: Key }>(
+    `select distinct p.key from problem p where p.kind = @kind and p.class = 'conflict'
+       and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
+     order by p.key`,
+  );
   const changes = db.prepare<[string, string, number], KeptChange & { run: string }>(
     `select run, ${keptColumns} from change indexed by change_by_key
      where kind = ? and key = ? order by seq desc limit ?`,
@@ -35,6 +42,7 @@ export function memoryIn(db: Statements): Memory {
       for (const { key } of keys.iterate({ kind })) yield key;
     },
     records: (kind) => records.iterate(kind),
+    barred: (kind) => barred.all({ kind }).map(({ key }) => key),
     changes: (kind, key, count) => changes.all(kind, key, count),
   };
 }

@@ -52,7 +52,8 @@ export function purgeIn(db: Statements): Purge {
         problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
         changes: changes.run(kind, key).changes,
         absences: absences.run(kind, key).changes,
-        held: held.run(kind, key).changes + standing.run(kind, key).changes,
+        // What the newest plan shows as held stands as such besides.
+        held: Math.max(held.run(kind, key).changes, standing.run(kind, key).changes),
       };
       emptied.run();
       return dropped;

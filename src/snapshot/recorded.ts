@@ -15,12 +15,14 @@ export interface Recorded {
   /** The rows after the key `after`, in the order of their keys. */
   next(kind: KindName, after: Key, count: number): RecordedRow[];
   /**
-   * Other keys under which the same is, or was, known: by an id of the source, or by the platform's
-   * (of contacts). Looks through all.
+   * Other keys under which the same is, or was, known: by an id that the source has for it in this
+   * reading, or had, or by the platform's (of contacts). Looks through all.
    */
   namesakes(kind: KindName, key: Key): Key[];
   /** Remembers under which key every id of the source stands now, where that record is ours. */
   adoptOrigins(kind: KindName): void;
+  /** Keys that both readings of this run have, and that are not recorded. */
+  unrecorded(kind: KindName): IterableIterator<Key>;
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
   /**
@@ -108,10 +110,13 @@ export function recordedIn(db: Statements): Recorded {
   };
 }
 
-function namesakesIn(db: Statements): Pick<Recorded, 'namesakes'> {
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'> {
   const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
-    `select key from origin where kind = @kind and key <> @key and id in (
-       select id from origin indexed by origin_by_key where kind = @kind and key = @key)
+    `with named (id) as (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key
+       union select id from temp.desired where kind = @kind and key = @key and id <> '')
+     select key from origin where kind = @kind and key <> @key and id in named
+     union select key from temp.desired where kind = @kind and key <> @key and id in named
      union
      select r.key from recorded r, json_each(r.body, '$.contacts') c
      where r.kind = @kind and r.key <> @key and c.value ->> 'id' in (
@@ -119,7 +124,18 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes'> {
        where r.kind = @kind and r.key = @key)
      order by key`,
   );
-  return { namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key) };
+  const unrecorded = db.prepare<{ kind: string }, { key: string }>(
+    `select distinct o.key from temp.observed o join temp.desired d
+       on d.kind = o.kind and d.key = o.key
+     where o.kind = @kind and not exists (
+       select 1 from recorded r where r.kind = o.kind and r.key = o.key)`,
+  );
+  return {
+    namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key),
+    *unrecorded(kind) {
+      for (const { key } of unrecorded.iterate({ kind })) yield key;
+    },
+  };
 }
 
 /** Which of the recorded rows a run has to look through. */

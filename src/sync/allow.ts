@@ -1,36 +1,44 @@
 /** Takes back what the ledger holds against one person. */
-import type { Kind } from '../kind/kind.ts';
+import type { Kind, Leave } from '../kind/kind.ts';
 import type { Entry } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
 import { bindLedger } from './ledger.ts';
-import type { Mirror } from './mirror.ts';
+import type { Mirror, MirrorPart } from './mirror.ts';
+import { readNames, type Reading } from './names.ts';
 import { whoOf } from './remember.ts';
+import { end } from './unfinished.ts';
 
 export interface Allowed {
   /** Milliseconds since the epoch. */
   at: number;
   taken: readonly Entry[];
-  /** Entries of other addresses, which stand. */
-  others: number;
+  /** Of other addresses, by an id of the CRM: there they stand, and bear on it no more. */
+  freed: readonly Entry[];
   /** Whether the record of a contact that vanished was dropped. */
   dropped: boolean;
+  /** Not read: what stands by an id may bear on the person still. */
+  crm: Reading;
 }
 
-/** Ends every entry of the address, and what would write it again. Nothing is sent by it. */
-export function allow(
+/** Ends every entry that bears on the person, and what would write it again. Nothing is sent. */
+export async function allow(
   mirror: Mirror,
-  { kind, key }: { kind: Kind; key: Key },
-  reason: string,
-): Allowed {
+  { part, key, reason }: { part: MirrorPart; key: Key; reason: string },
+  leave: Leave,
+): Promise<Allowed> {
   bindLedger(mirror);
   const at = mirror.clock.now();
-  const who = whoOf(mirror, kind, key);
+  const crm = await readNames(mirror, part, leave);
+  const who = whoOf(mirror, part.kind, key);
   const entries = mirror.ledger.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
-  const dropped = dropVanished(mirror, kind, key);
-  const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
-  if (ends.length > 0) mirror.ledger.write([{ ...who, adds: [], ends }], at);
-  return { at, taken, others: entries.length - taken.length, dropped };
+  const freed = entries.filter(({ through }) => through === 'id');
+  const dropped = dropVanished(mirror, part.kind, key);
+  const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
+  const [ends, frees] = [taken.map(ended), freed.map(ended)];
+  if (entries.length > 0) mirror.ledger.write([{ ...who, adds: [], ends, frees }], at);
+  mirror.snapshot.transaction(() => end(mirror.snapshot, key));
+  return { at, taken, freed, dropped, crm };
 }
 
 /**

@@ -1,64 +1,114 @@
 /**
  * Forgets one person on demand: the ledger first, then the platform, then the snapshot. Whatever
- * stops it on the way, the ledger has it already, and it can be done again.
+ * stops it on the way, the ledger has it already, what is left is noted, and it can be done again.
  */
-import type { Erased, Kind, Leave } from '../kind/kind.ts';
-import { RateLimited, Rejected, Unavailable } from '../model/errors.ts';
+import type { Deed, Kind, Leave } from '../kind/kind.ts';
+import { Invalid, isExpected, type Expected } from '../model/errors.ts';
 import { all, type Memory } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
-import type { Purged } from '../snapshot/purge.ts';
+import { accountOf, type Account } from './account.ts';
 import { proveOwn } from './belong.ts';
 import { bindLedger } from './ledger.ts';
-import type { Mirror } from './mirror.ts';
+import type { Mirror, MirrorPart } from './mirror.ts';
+import { readNames, type Reading } from './names.ts';
 import { whoOf } from './remember.ts';
+import type { Unfinished } from './unfinished.ts';
 
-/** What was done of it. Times in milliseconds since the epoch. */
+/** What all attempts since the first have done of it. Times in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
   /** The entry that keeps the person from being brought back; `since` it was first asked for. */
   entry: { ledger: string; seq: number; since: number };
-  /** Undefined: the platform could not be asked, or did not do it. */
-  erased: Erased | undefined;
-  purged: Purged | undefined;
+  /** What was done on the platform and in the snapshot. */
+  done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
+  /** The platform was looked at again, and shows nothing of the person. */
+  verified: boolean;
+  /** Nothing is left in the snapshot's file of what was dropped. */
+  scrubbed: boolean;
+  /** Whether every id that the CRM has for the address stands in the ledger. */
+  crm: Reading;
   /** Other addresses that the same CRM records, or contact, had or have: nothing was done there. */
   also: Key[];
   /** Why not all of it was done. */
-  failure: string | undefined;
+  failure: Expected | undefined;
 }
 
-/** Throws Interrupted, Busy and Invalid; what the platform says against it is in the answer. */
+/**
+ * Throws Invalid, before anything is written, where the snapshot belongs to another platform; what
+ * else is against it, an interruption too, is in the answer.
+ */
 export async function forget(
   mirror: Mirror,
-  { kind, key }: { kind: Kind; key: Key },
+  { part, key }: { part: MirrorPart; key: Key },
   leave: Leave,
 ): Promise<Certificate> {
-  const { snapshot, clock } = mirror;
+  // Where others answer, that nobody is found proves nothing.
+  const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
+  if (unproven instanceof Invalid) throw unproven;
   bindLedger(mirror);
-  const at = clock.now();
-  const who = whoOf(mirror, kind, key);
-  const entry = enter(mirror, who, at);
-  const also = snapshot.recorded.namesakes(kind.name, key);
+  const at = mirror.clock.now();
+  const entry = enter(mirror, whoOf(mirror, part.kind, key), at);
+  const account = accountOf(mirror, key, entry.since);
+  const certificate: Certificate = {
+    at,
+    entry,
+    done: account.done(),
+    verified: false,
+    scrubbed: false,
+    crm: { read: false, certified: false, why: 'not asked' },
+    also: alsoOf(mirror, part.kind, key),
+    failure: undefined,
+  };
+  const failure = await failureOf(async () => {
+    certificate.crm = await readNames(mirror, part, leave);
+    const who = whoOf(mirror, part.kind, key);
+    certificate.entry = enter(mirror, who, at);
+    certificate.also = alsoOf(mirror, part.kind, key);
+    if (unproven) throw unproven;
+    await erase(mirror, { kind: part.kind, key, account }, leave);
+    certificate.verified = true;
+    account.purge(part.kind, who.ids);
+    certificate.scrubbed = true;
+  });
+  return { ...certificate, done: account.done(), failure };
+}
+
+/** But for those that were forgotten themselves. */
+function alsoOf({ snapshot, ledger }: Mirror, { name }: Kind, key: Key): Key[] {
+  const isErased = ledger.erased() ?? (() => false);
+  return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
+}
+
+/** Throws bugs, and what the disk has against it. */
+async function failureOf(work: () => Promise<void>): Promise<Expected | undefined> {
   try {
-    // Where others answer, that nobody is found proves nothing.
-    await proveOwn(mirror, leave.signal);
-    const isOpen = snapshot.journal.open(kind.name).some((change) => change.key === key);
-    // What a process that has ended has sent may still arrive.
-    if (isOpen) await clock.sleep(mirror.timeoutMs, leave.signal);
-    const recorded = snapshot.recorded.get(kind.name, key);
-    const erased = await kind.erase?.({ key, recorded }, leave);
-    const purged = snapshot.transaction(() => snapshot.purge.rows(kind.name, key, who.ids));
-    snapshot.purge.scrub();
-    return { at, entry, erased, purged, also, failure: undefined };
+    await work();
+    return undefined;
   } catch (error) {
-    if (!isRefusal(error)) throw error;
-    const failure = error.message;
-    return { at, entry, erased: undefined, purged: undefined, also, failure };
+    if (!isExpected(error)) throw error;
+    return error;
   }
 }
 
-/** What the platform, or the way to it, has against it. */
-function isRefusal(error: unknown): error is Error {
-  return [Unavailable, Rejected, RateLimited].some((known) => error instanceof known);
+interface Erasure {
+  kind: Kind;
+  key: Key;
+  account: Account;
+}
+
+async function erase(
+  { snapshot, clock, timeoutMs }: Mirror,
+  { kind, key, account }: Erasure,
+  leave: Leave,
+): Promise<void> {
+  const isOpen = snapshot.journal.open(kind.name).some((change) => change.key === key);
+  // What a process that has ended has sent may still arrive.
+  if (isOpen) await clock.sleep(timeoutMs, leave.signal);
+  const recorded = snapshot.recorded.get(kind.name, key);
+  const known = account.done().found ?? [];
+  const tell = (deed: Deed): void => account.tell(kind, deed);
+  await kind.erase?.({ key, recorded, known, tell }, leave);
+  account.looked();
 }
 
 type Who = ReturnType<typeof whoOf>;

@@ -14,6 +14,7 @@ import { bindLedger } from './ledger.ts';
 import { keepLimits } from './foresee.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
+import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
@@ -75,6 +76,8 @@ export function conclude(course: Course): Summary {
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
+  const people = course.parts.find(({ kind }) => kind.erase);
+  if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course);
   if (run.writes) {
     const at = run.clock.now();
@@ -109,14 +112,16 @@ export function conclude(course: Course): Summary {
 }
 
 function summaryOf(course: Course): Summary {
-  const { run, tally } = course;
+  const { run, tally, parts } = course;
   const contact = kindSummary(course, 'contact');
   const template = kindSummary(course, 'template');
   const reasons = reasonsOf(course);
+  const erasures = unfinishedIn(run.snapshot);
+  const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
   return {
     run: run.id,
     mirror: run.name,
-    status: statusOf(course, reasons),
+    status: statusOf(course, reasons, unfinished),
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
@@ -126,7 +131,7 @@ function summaryOf(course: Course): Summary {
     forecast: course.forecast ?? null,
     certificate: certificateOf(course),
     problems: tally.problems(),
-    reasons: [...reasons, ...course.notes],
+    reasons: [...reasons, ...course.notes, ...(unfinished ? [sayUnfinished(erasures)] : [])],
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
   };
@@ -208,13 +213,14 @@ function reasonsOf(course: Course): string[] {
   return reasons;
 }
 
-function statusOf({ run, tally, failure }: Course, reasons: string[]): Status {
+/** An erasure that is not done is as loud as an opt-out that could not be applied. */
+function statusOf({ run, tally, failure }: Course, reasons: string[], unfinished: boolean): Status {
   const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
   if (held.delete + held.opt_in > 0) return 'held';
   const { news, optOutsFailed } = tally.counts();
-  return news > 0 || optOutsFailed > 0 ? 'rejected' : 'done';
+  return news > 0 || optOutsFailed > 0 || (unfinished && run.writes) ? 'rejected' : 'done';
 }
 
 function certificateOf({ known }: Course): Summary['certificate'] {

@@ -26,7 +26,7 @@ describe('her contact vanished', () => {
     const world = await vanished(missing, leaves);
     expect(await conflicts(world)).toBe(1);
     const { json } = await world.call('allow', ann, '--reason', 'she wrote', '--json');
-    expect(json).toMatchObject({ dropped: true, others: 0 });
+    expect(json).toMatchObject({ dropped: true, freed: [] });
     expect(json.taken.map(({ cause }: { cause: string }) => cause).toSorted()).toEqual(causes);
     expect(await conflicts(world)).toBe(0);
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });

@@ -48,7 +48,9 @@ describe('forget', () => {
         deleted: 2,
         verified: true,
         purged: { recorded: 1, origins: 1, problems: 0, changes: 3, absences: 0, held: 0 },
+        scrubbed: true,
         entry: { ledger: expect.any(String), seq: 1, since: json.at },
+        crm: { read: true, certified: true, why: null },
         also: [],
         copies: [],
         reason: null,
@@ -165,8 +167,9 @@ describe('allow', () => {
         at: expect.any(String),
         reason: 'asked',
         taken: [{ cause: 'erasure', part: '*', since: expect.any(String) }],
-        others: 0,
+        freed: [],
         dropped: false,
+        crm: { read: true, certified: true, why: null },
       },
     });
     await world.call('sync');

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/lease.ts';
 import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
@@ -111,6 +111,43 @@ describe('optouts', () => {
   test('who came back to the mail is no longer told', async () => {
     const world = await left();
     world.emulator.dashboard.resubscribe(bob);
+    await world.call('sync');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
+  });
+
+  test('who was deleted by us and is wanted again: the ledger knows', async () => {
+    const world = await left();
+    world.config({ contacts: { deleted: 'lost' }, policy: { deletes: 'owned' } });
+    const before = (await world.call('optouts', '--json')).json.optOuts;
+    const say = (gone: string): void =>
+      world.csv(
+        `id,email,news,product,lost\nid-${ann},${ann},yes,,${gone}\nid-${bob},${bob},yes,,${gone}\n`,
+      );
+    say('yes');
+    expect((await world.call('sync', '--json')).json.contacts.applied.delete).toBe(2);
+    expect((await world.call('optouts')).out).toBe(head);
+    say('');
+    expect((await world.call('sync', '--json')).json.contacts.conflicts).toBe(2);
+    const { json, err } = await world.call('optouts', '--json');
+    expect({ optOuts: json.optOuts, err }).toEqual({
+      // Of all mail the ledger knows since when it was seen, and not how long it may have been so.
+      optOuts: [before[0], { ...before[1], after: null, by: expect.any(String) }],
+      err: '',
+    });
+    expect((await world.call('optouts', '--since', '2099-01-01')).out).toBe(head);
+    rmSync(`${world.path}-ledger`);
+    const { code, out, err: said } = await world.call('optouts');
+    expect({ code, out, said }).toMatchObject({
+      code: 0,
+      out: head,
+      said: expect.stringContaining('the ledger alone is left out'),
+    });
+  });
+
+  test('nobody who was forgotten', async () => {
+    const world = await left();
+    await world.call('forget', bob);
     await world.call('sync');
     const { optOuts } = (await world.call('optouts', '--json')).json;
     expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);

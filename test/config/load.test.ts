@@ -103,6 +103,16 @@ describe('a valid file', () => {
     expect(() => Object.assign(guards.deletes, { floor: 1 })).toThrow(TypeError);
   });
 
+  it('may name a Redis; an empty variable names none', () => {
+    const redis = (env: Record<string, string>) =>
+      load(minimal('redis: ${REDIS_URL:-}'), env).redis;
+    expect(redis({})).toBeUndefined();
+    expect(redis({ REDIS_URL: '' })).toBeUndefined();
+    for (const url of ['redis://10.0.0.1:6379/2', 'rediss://ann:secret@redis.example.com']) {
+      expect(redis({ REDIS_URL: url })).toBe(url);
+    }
+  });
+
   it('may have empty sections and a byte order mark', () => {
     expect(load(`\ufeff${minimal('policy:\nguards:\nredis:\n')}`).policy.deletes).toBe('off');
   });

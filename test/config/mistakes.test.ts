@@ -57,6 +57,11 @@ describe('YAML itself', () => {
 describe('one mistake', () => {
   it.each([
     ['mirror: b', '6:1  mirror  is already given in line 1  → keep one of the two'],
+    ...['localhost:6379', 'http://localhost', 'redis://', "''"].map((value): [string, string] => [
+      `redis: ${value}`,
+      '6:8  redis  is no address of a Redis  → write redis://HOST:PORT, or rediss:// with encryption',
+    ]),
+    ['redis: 12', '6:8  redis  is not a text  → put it in quotes'],
     ['keep: &k 90d\nredis: *k', '7:8  redis  is an alias  → write the value out'],
     ['? [a]\n: 1', '6:3  "?"  is no plain key  → write "name: value"'],
     ['contact: 1', '6:1  contact  is not known here  → did you mean contacts?'],

@@ -32,10 +32,6 @@ const rows: Record<string, [content: string, line: string][]> = {
   schedule: [
     [minimal('schedule: { full: "0 3 * * *" }'), `6:1  schedule  a schedule is ~  ${block}`],
   ],
-  redis: ['redis://x', '${NONE}', '12'].map((value) => [
-    minimal(`redis: ${value}`),
-    '6:1  redis  sharing lease and budget through Redis is ~  → remove it',
-  ]),
   server: [
     [minimal('server: { port: 1, token: ${NONE:-} }'), `6:1  server  a server is ~  ${block}`],
   ],
@@ -56,7 +52,7 @@ describe('what this version does not do', () => {
   });
 
   it('may be named as long as nothing is asked for', () => {
-    const harmless = ['schedule: ~', 'redis: ${REDIS_URL:-}', 'server: null'];
+    const harmless = ['schedule: ~', 'server: null'];
     expect(mistakes(minimal(harmless.join('\n')))).toBeUndefined();
     expect(mistakes(contacts('  include:\n  webhook:'))).toBeUndefined();
   });

@@ -5,9 +5,10 @@ import { keyIn, wishFor, type Reading } from './crm.ts';
 export interface Erasures {
   /** Somebody is about to be forgotten: until that is certified, nothing is certain. */
   begin(key: string): void;
-  /** The ledger has it, as it was answered; `ids`: under which the snapshot knew them. */
+  /** The ledger has it, as it was answered; `ids`: of the CRM, and those the snapshot knew. */
   enter(key: string, entry: Pick<Erasure, 'at' | 'certified'> & { ids: Iterable<string> }): void;
-  allow(key: string): void;
+  /** Nor do ids of theirs stand for others any more. */
+  allow(key: string, ids: ReadonlySet<string>): void;
   /** A whole run has read the CRM: what wants the address in is of the forgotten. */
   read(reading: Reading): void;
   /** What forbids bringing this address in, by itself or by an id that it shares. */
@@ -35,7 +36,10 @@ export function createErasures(): Erasures {
       standing.set(key, { key, at, certified, ids: all });
       if (certified) unsettled.delete(key);
     },
-    allow: (key) => void standing.delete(key),
+    allow(key, ids) {
+      standing.delete(key);
+      for (const erasure of standing.values()) for (const id of ids) erasure.ids.delete(id);
+    },
     read(reading) {
       for (const record of reading.records) {
         const erasure = standing.get(keyIn(record) ?? '');

@@ -2,10 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { allow } from '../../src/sync/allow.ts';
 import { forget, type Certificate } from '../../src/sync/forget.ts';
-import type { Mirror } from '../../src/sync/mirror.ts';
+import type { Mirror, MirrorPart } from '../../src/sync/mirror.ts';
 import { addressOf } from '../sync/people.ts';
+import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from './end-checkers.ts';
 import { contentOf, readFiles } from './files.ts';
+import type { Known } from './known.ts';
 import { close, lead, open, type Ground, type Lived } from './process.ts';
 import { calm, type Forgetting } from './steps.ts';
 import { movedOf } from './world.ts';
@@ -61,7 +63,7 @@ export async function forgetOne(
     {
       forgets: key,
       work: (mirror, { stop: signal, abort }) =>
-        forget(mirror, { kind: peopleOf(mirror), key }, { signal, abort }),
+        forget(mirror, { part: peopleOf(mirror), key }, { signal, abort }),
     },
   );
   const [first] = ground.found;
@@ -72,7 +74,7 @@ export async function forgetOne(
   ground.log(`         ${done ? (done.failure ?? 'forgotten') : 'not to its end'}`);
   if (!done) return lived;
   const certified = done.failure === undefined;
-  const ids = known.memories.idsOf(key);
+  const ids = idsOf(known, key, done.crm.read ? lived.outing.people : undefined);
   known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids });
   if (certified) conclude(ground, key);
   else reached.note('run', 'somebody is not wholly forgotten');
@@ -106,20 +108,31 @@ function isTraceIn(path: string, key: string): boolean {
 export async function allowAgain(ground: Ground, key: string): Promise<void> {
   const { world, known, reached } = ground;
   await world.clock.advance(1000);
-  const { done } = await lead(ground, calm, {
+  const { done, outing } = await lead(ground, calm, {
     forgets: key,
-    work: (mirror) =>
-      Promise.resolve(allow(mirror, { kind: peopleOf(mirror), key }, 'she asked for it')),
+    work: (mirror, { stop: signal, abort }) => {
+      const whom = { part: peopleOf(mirror), key, reason: 'she asked for it' };
+      return allow(mirror, whom, { signal, abort });
+    },
   });
   if (done?.taken.some(({ cause }) => cause === 'erasure'))
     reached.note('run', 'who was forgotten is allowed again');
-  known.erasures.allow(key);
-  known.memories.allow(key);
+  if (done?.freed.some(({ cause }) => cause === 'erasure'))
+    reached.note('run', 'who was forgotten under another address is allowed');
+  const ids = idsOf(known, key, outing.people);
+  known.erasures.allow(key, ids);
+  known.memories.allow(key, ids);
   known.standing.drop(key);
 }
 
-function peopleOf({ parts }: Mirror) {
-  const kind = parts.find((part) => part.kind.name === 'contact')?.kind;
-  if (!kind) throw new Error('a mirror of people has them');
-  return kind;
+function peopleOf({ parts }: Mirror): MirrorPart {
+  const people = parts.find((part) => part.kind.name === 'contact');
+  if (!people) throw new Error('a mirror of people has them');
+  return people;
+}
+
+/** Under which ids the CRM, if it was read, and the snapshot know somebody. */
+function idsOf({ memories }: Known, key: string, reading: Reading | undefined): Set<string> {
+  const records = (reading?.records ?? []).filter((record) => keyIn(record) === key);
+  return new Set([...memories.idsOf(key), ...records.map(({ id }) => String(id))]);
 }

@@ -46,8 +46,8 @@ export interface Memories {
   idsOf(key: string): string[];
   /** The snapshot has nothing of this address any more; what the ledger had of it stands. */
   forget(key: string): void;
-  /** Nothing that happened before stands against this address any more. */
-  allow(key: string): void;
+  /** Nothing that happened before stands against this address any more, nor against its ids. */
+  allow(key: string, ids: ReadonlySet<string>): void;
   /** Every address of every id that ever had this one: the ledger asks by them. */
   kinOf(key: string): string[];
   /** The CRM was read, and the templates. */
@@ -87,6 +87,8 @@ interface Kept extends Pick<Former, 'key' | 'away' | 'outs'> {
 export function createMemories(witness: Witness, fallback?: string): Memories {
   const memories = new Map<string, Memory>();
   let kept: Kept[] = [];
+  /** Ids by which nothing that the ledger had before stands any more. */
+  const freed = new Set<string>();
   const met = new Map<string, Set<string>>();
   const ever = new Map<string, Set<string>>();
   const named = new Set<string>();
@@ -176,7 +178,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       const ids = records.map(({ id }) => String(id));
       const keys = ids.flatMap((id) => [...(met.get(id) ?? [])]);
       const known = keys.map((one) => ({ ...standing(one), key: one, isMet: true }));
-      const lost = kept.filter(({ id }) => ids.includes(id)).map(stillKept);
+      const lost = kept.filter(({ id }) => ids.includes(id) && !freed.has(id)).map(stillKept);
       return [...known, ...lost].filter((one) => one.key !== key);
     },
     everOf: (id) => ever.get(id) ?? new Set(),
@@ -187,8 +189,9 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       const memory = memories.get(key);
       if (memory) disown(memory);
     },
-    allow(key) {
+    allow(key, ids) {
       memories.delete(key);
+      for (const id of ids) freed.add(id);
       kept = kept.filter((one) => one.key !== key);
       for (const keys of met.values()) keys.delete(key);
     },

@@ -2,7 +2,6 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Summary } from '../../src/plan/summary.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 import {
   checkEnd,
@@ -17,12 +16,11 @@ import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
 import { createErasures } from './erasures.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
-import type { Known, Outing } from './known.ts';
-import type { Reading } from './crm.ts';
 import { timeoutMs } from './faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
 import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
+import { checkQuiet, isEmpty, isWhole } from './quiet.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
@@ -291,11 +289,6 @@ async function goDry(stage: Stage, step: RunStep): Promise<Lived> {
   return lived;
 }
 
-function isWhole({ status, reasons, certificate }: Summary): boolean {
-  const listed = certificate.source === true && certificate.platform === true;
-  return listed && reasons.length === 0 && status !== 'interrupted';
-}
-
 function ending({ done: summary, killed }: Lived): string {
   if (killed) return 'killed';
   if (!summary) return 'gave up';
@@ -362,33 +355,4 @@ async function forgetAgain(stage: Stage): Promise<void> {
     const wrong = failed !== false && `${key} cannot be forgotten: ${failed}`;
     if (!strange) stage.known.judge('who was not wholly forgotten can be forgotten again', wrong);
   }
-}
-
-/** An empty source is taken for a failed export: its kind is left out, and the run fails. */
-function checkQuiet(
-  { contacts, templates, reasons }: Summary,
-  outing: Outing,
-  { judge }: Known,
-): void {
-  const changes = [
-    ...(isEmpty(outing.people) ? [] : Object.entries(contacts.changes)),
-    ...(isEmpty(outing.templates) ? [] : Object.entries(templates.changes)),
-  ];
-  // A guard may hold them for as long as nobody approves.
-  const held = [
-    ...(contacts.held.delete > 0 ? ['delete', 'opt_out'] : []),
-    ...(contacts.held.opt_in > 0 ? ['create', 'opt_in'] : []),
-  ];
-  const left = changes
-    .filter(([op, n]) => n > 0 && op !== 'adopt' && !held.includes(op))
-    .map(([op, n]) => `${n} ${op}`);
-  const undone = left.length > 0 && `two calm runs later still to do: ${left.join(', ')}`;
-  judge('in the end nothing is left to do', undone);
-  const failing = reasons.filter((reason) => !/source of \w+s is empty/.test(reason));
-  const fails = failing.length > 0 && `two calm runs later still failing: ${failing.join()}`;
-  judge('in the end no run fails', fails);
-}
-
-function isEmpty({ records }: Reading): boolean {
-  return records.length === 0;
 }

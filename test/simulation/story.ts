@@ -109,6 +109,7 @@ export const choices = {
     'somebody is not wholly forgotten',
     'killed while somebody is forgotten',
     'who was forgotten is allowed again',
+    'who was forgotten under another address is allowed',
     'its key is not proven',
   ],
   settings: settingNames.flatMap((name) => {

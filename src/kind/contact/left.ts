@@ -1,4 +1,5 @@
 /** Who left on the platform, and when that was, as far as is known. */
+import type { Entry } from '../../model/ledger.ts';
 import type { RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 import {
@@ -30,6 +31,13 @@ export function leftSince(
   if (recorded?.left) return recorded.left;
   const wasIn = recorded !== undefined && !recorded.contacts.some(({ left }) => left);
   return { after: wasIn ? (row?.seenAt ?? null) : null, by };
+}
+
+/** What the ledger tells of a contact that is gone; undefined: not how somebody left. */
+export function optOutOf({ part, cause, through, after, by }: Entry): OptOut | undefined {
+  // Of another address of the same CRM record it is told under that one, or nobody's any more.
+  if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
+  return { channel: part, cause, after, by };
 }
 
 /** The channels by name, then all mail. What was not dated was so when it was last seen. */

@@ -28,7 +28,7 @@ import {
   recordedIn,
   type Channels,
 } from './past.ts';
-import { forbids, isOver, newsOfSight } from './remember.ts';
+import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
 import { contactsOf, defaultsIn, withoutDefaults } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -62,7 +62,9 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isSettled = states.certified && isDone && states.lost.size === 0;
   decision.changes = decision.changes.filter(allowed);
-  if (facts.recorded || (facts.person.present && facts.person.owned)) {
+  // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
+  const isKept = facts.recorded || (facts.person.present && facts.person.owned);
+  if (isKept && !isErased(states.entries)) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }

@@ -69,6 +69,11 @@ export function newsOfSight(
   return { adds: newTo(standing, row ? memoriesOf(row) : []), ends };
 }
 
+/** Whether the address was forgotten on demand: what stands of it is only left to be deleted. */
+export function isErased(entries: readonly Entry[]): boolean {
+  return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
+}
+
 /** Whether what was seen of the person takes the entry back. */
 export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean {
   const same = shown.find(({ id }) => id === entry.contact);

@@ -1,0 +1,108 @@
+/**
+ * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
+ * done so far, and takes it off once nothing is left. A full run notes whoever is recorded, or on
+ * both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
+ */
+import { z } from 'zod';
+import type { Kind } from '../kind/kind.ts';
+import type { Key } from '../model/record.ts';
+import type { Purged } from '../snapshot/purge.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Run } from './mirror.ts';
+import { shortHash } from './name.ts';
+
+const name = 'erasures';
+const pageOfRows = 500;
+
+const purged = z.object({
+  recorded: z.number(),
+  origins: z.number(),
+  problems: z.number(),
+  changes: z.number(),
+  absences: z.number(),
+  held: z.number(),
+}) satisfies z.ZodType<Purged>;
+
+const unfinished = z.object({
+  /** What the person is called where no address may stand. */
+  hash: z.string(),
+  /** Undefined once only the file has to be written anew: then no address may stand in it. */
+  key: z.string().optional(),
+  /** Milliseconds since the epoch. */
+  since: z.number(),
+  by: z.enum(['forget', 'run']),
+  /** The platform's ids of the contacts that were found, and of those that were deleted. */
+  found: z.array(z.string()).optional(),
+  deleted: z.array(z.string()),
+  optedOut: z.number(),
+  purged: purged.optional(),
+});
+
+export type Unfinished = z.infer<typeof unfinished>;
+
+export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
+  const kept = meta.get(name);
+  return kept === undefined ? [] : z.array(unfinished).parse(JSON.parse(kept));
+}
+
+/** What an erasure begins with: all that those before it have done of it. */
+export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
+  const hash = shortHash(meta, key);
+  const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
+  return { deleted: [], optedOut: 0, since, ...before, hash, key, by: 'forget' };
+}
+
+/** The transaction is the caller's. */
+export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
+  put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
+}
+
+/** It is done, or not wanted any more; the transaction is the caller's. */
+export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
+  const its = shortHash(snapshot.meta, key);
+  put(
+    snapshot,
+    unfinishedIn(snapshot).filter(({ hash }) => hash !== its),
+  );
+}
+
+function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void {
+  if (all.length > 0) meta.set(name, JSON.stringify(all));
+  else if (meta.get(name) !== undefined) meta.drop(name);
+}
+
+/** After a full run: what it found of people who were erased, in place of what one found before. */
+export function noteUnfinished({ snapshot, ledger, startedAt }: Run, kind: Kind): void {
+  const isErased = ledger.erased();
+  const known = unfinishedIn(snapshot);
+  if (!isErased && known.length === 0) return;
+  const kept = known.filter(({ by }) => by === 'forget');
+  const found = isErased ? [...keysFound(snapshot, kind)].filter(isErased) : [];
+  const all = new Map(kept.map((one) => [one.hash, one]));
+  for (const key of found) {
+    const hash = shortHash(snapshot.meta, key);
+    const since = known.find((one) => one.hash === hash)?.since ?? startedAt;
+    const one: Unfinished = { hash, key, since, by: 'run', deleted: [], optedOut: 0 };
+    if (!all.has(hash)) all.set(hash, one);
+  }
+  snapshot.transaction(() => put(snapshot, [...all.values()]));
+}
+
+function* keysFound({ recorded }: Snapshot, { name: of }: Kind): Generator<Key> {
+  for (let after: Key | undefined = ''; after !== undefined;) {
+    const rows: { key: Key }[] = recorded.next(of, after, pageOfRows);
+    for (const { key } of rows) yield key;
+    after = rows.at(-1)?.key;
+  }
+  yield* recorded.unrecorded(of);
+}
+
+/** What a run says of them, each time. */
+export function sayUnfinished(all: readonly Unfinished[]): string {
+  const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
+  const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
+  const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
+  return `${many} not finished → \`crm-mirror forget\` again: ${hashes.join(', ')}${more}`;
+}
+
+const shown = 5;

@@ -1,0 +1,216 @@
+/**
+ * A real Redis for tests, found or fetched without a manual step. In this order: the one that
+ * TEST_REDIS_URL names; valkey-server or redis-server on PATH; Debian's package, unpacked into a
+ * folder beside the temporary ones and kept there; as root, that package installed.
+ */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { arch, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
+
+const run = promisify(execFile);
+const PACKAGES = ['redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'];
+const NONE =
+  'no Redis for the tests: install redis-server or valkey-server, or set TEST_REDIS_URL ' +
+  '(neither was found, and Debian’s package could not be fetched)';
+
+export interface TestRedis {
+  url: string;
+  /** Everything in it is forgotten. */
+  flush(): Promise<void>;
+  /** It stands still, its connections stay open. */
+  pause(): void;
+  resume(): void;
+  /** At once, as by a crash. */
+  kill(): Promise<void>;
+  /** Again on the same port, empty. */
+  start(): Promise<void>;
+  /** How many scripts it was asked to run since it started. */
+  scripts(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** One of its own, on a free port; it ends with `close`, and with this process. */
+export async function ownRedis(): Promise<TestRedis> {
+  const program = await findProgram();
+  const port = await freePort();
+  const url = `redis://127.0.0.1:${port}`;
+  const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-redis-'));
+  let running: Running | undefined = await launch(program, { port, folder });
+  const signal = (name: NodeJS.Signals) => running && process.kill(running.pid, name);
+  const stop = async () => {
+    const { shell } = running ?? {};
+    signal('SIGKILL');
+    running = undefined;
+    shell?.stdin?.end();
+    if (shell && shell.exitCode === null) await once(shell, 'exit');
+  };
+  return {
+    url,
+    flush: () => asked(url, async (redis) => void (await redis.flushall())),
+    pause: () => void signal('SIGSTOP'),
+    resume: () => void signal('SIGCONT'),
+    kill: stop,
+    start: async () => void (running = await launch(program, { port, folder })),
+    scripts: () => asked(url, countScripts),
+    close: async () => {
+      await stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The one that TEST_REDIS_URL names, else one of its own: for tests that harm nothing in it. */
+export async function anyRedis(): Promise<{ url: string; close(): Promise<void> }> {
+  const url = process.env['TEST_REDIS_URL'];
+  return url ? { url, close: async () => undefined } : ownRedis();
+}
+
+async function asked<T>(url: string, ask: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, { maxRetriesPerRequest: 1 });
+  try {
+    return await ask(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function countScripts(redis: Redis): Promise<number> {
+  const text = await redis.info('commandstats');
+  const counts = [...text.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)];
+  return counts.reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+interface Running {
+  shell: ChildProcess;
+  pid: number;
+}
+
+/** What starts it, and the environment it needs. */
+interface Program {
+  path: string;
+  libraries?: string;
+}
+
+/** The shell waits for the end of its input, which comes however this process ends. */
+const WATCH = '"$@" >/dev/null & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null';
+
+async function launch(
+  { path, libraries }: Program,
+  { port, folder }: { port: number; folder: string },
+): Promise<Running> {
+  const quiet = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...quiet];
+  const env =
+    libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
+  const shell = spawn('sh', ['-c', WATCH, 'sh', path, ...options], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env,
+  });
+  const [line] = await once(shell.stdout, 'data');
+  const url = `redis://127.0.0.1:${port}`;
+  for (let tries = 0; !(await answers(url)); tries += 1) {
+    if (tries > 200) throw new Error(`${path} does not answer on ${url}`);
+    await pause(25);
+  }
+  return { shell, pid: Number(line) };
+}
+
+async function answers(url: string): Promise<boolean> {
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => undefined);
+  try {
+    await redis.connect();
+    return (await redis.ping()) === 'PONG';
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function findProgram(): Promise<Program> {
+  const found = (await onPath()) ?? (await unpacked()) ?? (await installed());
+  if (!found) throw new Error(NONE);
+  return found;
+}
+
+async function onPath(): Promise<Program | undefined> {
+  for (const name of ['valkey-server', 'redis-server']) {
+    for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+      const path = join(folder, name);
+      if (folder !== '' && (await exists(path))) return { path };
+    }
+  }
+  return undefined;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** In redis-tools, the server goes by another name: it looks at the one it is started under. */
+async function unpacked(): Promise<Program | undefined> {
+  const kept = join(tmpdir(), `crm-mirror-test-redis-${process.getuid?.() ?? 0}-${arch()}`);
+  const program = {
+    path: join(kept, 'usr/bin/redis-server'),
+    libraries: join(kept, 'usr/lib', `${triplets[arch()] ?? arch()}-linux-gnu`),
+  };
+  if (await exists(program.path)) return program;
+  const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-redis-package-'));
+  try {
+    const root = join(folder, 'root');
+    await mkdir(root);
+    await run('apt-get', ['download', ...PACKAGES], { cwd: folder }).catch(refresh(folder));
+    await run('sh', ['-c', 'for package in *.deb; do dpkg -x "$package" root; done'], {
+      cwd: folder,
+    });
+    await symlink('redis-check-rdb', join(root, 'usr/bin/redis-server'));
+    // Another process may have been faster.
+    await rename(root, kept).catch(() => undefined);
+    return (await exists(program.path)) ? program : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const triplets: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' };
+
+/** The lists of packages may be missing, or too old. */
+function refresh(folder: string) {
+  return async (error: unknown): Promise<unknown> => {
+    if (process.getuid?.() !== 0) throw error;
+    await run('apt-get', ['update']);
+    return run('apt-get', ['download', ...PACKAGES], { cwd: folder });
+  };
+}
+
+async function installed(): Promise<Program | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  try {
+    await run('apt-get', ['update']);
+    await run('apt-get', ['install', '-y', 'redis-server']);
+  } catch {
+    return undefined;
+  }
+  return onPath();
+}
