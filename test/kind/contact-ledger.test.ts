@@ -75,6 +75,15 @@ describe('what enters', () => {
   });
 });
 
+test('who was erased, and is opted out as the CRM wants, is not recorded by that', () => {
+  const { contacts } = open();
+  const known = { entries: [entry('erasure')], observed: [shown({ news: 'opt_in' })] };
+  const decision = decide({ ...known, desired: [wish({ newsletter: 'no' })] });
+  expect(decision).toMatchObject({ changes: [{ op: 'opt_out' }], note: undefined });
+  const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
+  expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), ack)).toBeUndefined();
+});
+
 describe('what it forbids', () => {
   const strict: Cause[] = ['unsubscribed', 'blocked', 'complaint', 'suppressed', 'erasure'];
   test.each<Cause>([...strict, 'bounce', 'vanished'])('%s: a creation', (cause) => {

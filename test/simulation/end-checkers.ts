@@ -221,8 +221,14 @@ function isExcused(
 }
 
 /** In the end what is recorded of a contact is what the platform shows of it. */
-export function checkRecorded({ recorded }: Traces, { story, witness, judge }: Known): void {
+export function checkRecorded(
+  { recorded }: Traces,
+  { story, witness, erasures, judge }: Known,
+): void {
+  const unsettled = erasures.unsettled();
   for (const { key, channel, is } of recorded) {
+    // Of whom an erasure left in the snapshot nothing more is recorded.
+    if (unsettled.has(key)) continue;
     const there = witness.present(key);
     const [only] = there;
     if (!only || there.length > 1) continue;

@@ -3,7 +3,7 @@
  * draws changes whenever something new may happen.
  */
 import type { Act } from './acts.ts';
-import { calm, type RunStep, type Step } from './steps.ts';
+import { calm, forgetting, type RunStep, type Step } from './steps.ts';
 import type { Story } from './story.ts';
 
 interface Regression {
@@ -159,6 +159,22 @@ export const regressions: readonly Regression[] = [
           happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
         ],
         { resubscribe: 'newer' },
+      ),
+    ],
+  },
+  {
+    found: 'who was erased, and opted out as the CRM wanted, was recorded as made by us',
+    stories: [
+      told(
+        [member],
+        [
+          forgetting(0),
+          happens(onPlatform(0, 'signs up for the newsletter')),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          inCrm(0, 'wants the newsletter'),
+          happens(onPlatform(0, 'signs up for the newsletter')),
+        ],
       ),
     ],
   },

@@ -18,14 +18,14 @@ const nothing: RecordedContact = { contacts: [], defaults: [], channels: {}, out
  * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
  * found there already (409), stays the platform's. A creation starts over: of a contact that
  * vanished only the opt-outs are remembered. After an acknowledged delete the person counts as
- * never owned.
+ * never owned. Who is opted out and is not recorded was erased: nothing is kept of her.
  */
 export function acknowledge(
   before: RecordedRow | undefined,
   change: Change,
   ack: Acked & { at: number },
 ): RecordedRow | undefined {
-  if (change.op === 'delete') return undefined;
+  if (change.op === 'delete' || (change.op === 'opt_out' && !before)) return undefined;
   const known = before ? recordedBody.parse(JSON.parse(before.body)) : nothing;
   const recorded = change.op === 'create' ? anew(known) : known;
   const id = ack.id ?? before?.id ?? '';
