@@ -124,7 +124,8 @@ interface Ending {
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
 export function checkEnd(reading: Reading, known: Known, { told, files, isLeaving }: Ending): void {
   const held = files.held.filter(({ current }) => current);
-  const { story, witness, refusals, judge } = known;
+  const { story, witness, refusals, erasures, judge } = known;
+  const unsettled = erasures.unsettled();
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.present(key);
     const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
@@ -143,7 +144,9 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
       const silent = !isTold && `${what}, the CRM forbids it, and nobody was told`;
       if (isIn) judge('in the end who cannot be opted out is named', silent);
     }
-    if (wish === 'opt_in' && isIn && !isLeaving) {
+    // Of an address that was erased nothing is known that could stand for another one.
+    const isErased = unsettled.has(key) || erasures.against(key, reading).length > 0;
+    if (wish === 'opt_in' && isIn && !isLeaving && !isErased) {
       for (const former of leftBehind(reading, key, known)) checkLeftBehind(former, channel, known);
     }
     const isHeld = held.some((one) => one.key === key && parts.includes(one.part));

@@ -26,9 +26,9 @@ export const member = [
 
 /**
  * loss: the snapshot is lost. key: the run after the line is called with another key.
- * forget, allow: under the address she has in the beginning.
+ * forget, allow: under the address she has in the beginning; allow moved: under the other.
  */
-type Beside = 'loss' | 'key' | 'forget' | 'allow';
+type Beside = 'loss' | 'key' | 'forget' | 'allow' | 'allow moved';
 
 /** Lines of acts; each is done by, or to, the same. */
 export type Plot = readonly (readonly (PlotAct | Beside)[])[];
@@ -60,7 +60,7 @@ export const plots: readonly Plot[] = [
   ],
   [member, [platform('leaves the newsletter')], [platform('is deleted'), 'loss'], []],
   [member, ['forget'], [crm('states a new will')], ['allow']],
-  [member, ['forget'], [crm('moves to a new address')], ['allow']],
+  [member, ['forget'], [crm('moves to a new address')], ['allow moved']],
   [member, [platform('leaves the newsletter')], ['forget'], ['allow']],
   [
     [template('is new in the source')],

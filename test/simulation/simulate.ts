@@ -253,7 +253,8 @@ function remember(
   const { memories, absences, standing } = stage.known;
   const { people, templates, startedAt, answered } = outing;
   const current = files.held.filter((one) => one.current);
-  standing.ended({ mode: step.mode, killed: !summary }, current);
+  const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
+  if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
   memories.read(people, templates);
   memories.left(stage.world.clock.monotonic(), files.isLetterOpen);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);

@@ -7,8 +7,8 @@ import type { GuardClass } from '../../src/model/change.ts';
 import type { Shown } from './approvals.ts';
 
 export interface Standing {
-  /** A run has ended, and this is what is held now. */
-  ended(run: { mode: 'full' | 'fast'; killed: boolean }, held: readonly Shown[]): void;
+  /** A run has ended, and this is what is held now; answers whether anybody was held before. */
+  ended(run: { mode: 'full' | 'fast'; killed: boolean }, held: readonly Shown[]): boolean;
   /** Whether anybody is held. */
   some(guard: GuardClass): boolean;
   /** Whether all of these addresses are. */
@@ -23,6 +23,7 @@ export function createStanding(): Standing {
   const standing = { delete: new Set<string>(), opt_in: new Set<string>() };
   return {
     ended({ mode, killed }, held) {
+      const isBefore = held.some((one) => standing[guardOf(one)].has(one.key));
       for (const guard of ['delete', 'opt_in'] as const) {
         const now = new Set(held.filter((one) => guardOf(one) === guard).map(({ key }) => key));
         const before = standing[guard];
@@ -30,6 +31,7 @@ export function createStanding(): Standing {
         const stay = [...before].filter((key) => mode === 'fast' || now.has(key));
         standing[guard] = new Set(killed ? stay : [...stay, ...now]);
       }
+      return isBefore;
     },
     some: (guard) => standing[guard].size > 0,
     holds: (guard, keys) => keys.every((key) => standing[guard].has(key)),

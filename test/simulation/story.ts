@@ -146,7 +146,8 @@ function stepsFor(one: Plot[number][number], whom: number): Step[] {
   if (one === 'key') return [];
   if (one === 'loss') return [{ is: 'loss' }];
   if (one === 'forget') return [forgetting(whom)];
-  if (one === 'allow') return [{ is: 'allow', who: whom, moved: false }];
+  if (one === 'allow' || one === 'allow moved')
+    return [{ is: 'allow', who: whom, moved: one === 'allow moved' }];
   return [{ is: 'act', act: { ...one, who: whom } }];
 }
 
