@@ -28,7 +28,7 @@ export function mayBeOptedOut(
 
 /**
  * Whether whoever had this address has another one by now, and whether that is on the platform.
- * Undefined: nobody who is there has one.
+ * Undefined: nobody who is there has one, as far as is known.
  */
 export function isReplaced(
   reading: Reading,
@@ -41,7 +41,12 @@ export function isReplaced(
     .filter((record) => record['deleted'] !== 'true')
     .flatMap((record) => keyIn(record) ?? []);
   if (moved.length === 0) return undefined;
-  return moved.every((next) => witness.present(next).length > 0);
+  const absent = moved.filter((next) => witness.present(next).length === 0);
+  if (absent.length === 0) return true;
+  // What the CRM gave that id before anything of the address was recorded nobody remembers.
+  const isMet = (next: string): boolean =>
+    memories.former(next, reading).some((former) => former.isMet && former.key === key);
+  return absent.some(isMet) ? false : undefined;
 }
 
 /** Former addresses of ours that nobody in the CRM has any more. */
