@@ -177,6 +177,7 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
   const wrong = aside !== undefined && `${aside} was set aside, and is whole`;
   what.judge('a whole snapshot is not set aside', wrong);
+  nameAlike(snapshot);
   snapshot.fence();
   const known = knownLedger(snapshot.meta);
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
@@ -187,8 +188,15 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
 /** As a command that only looks does it. */
 function look({ path }: Ground): Opened {
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
+  nameAlike(snapshot);
   const ledger = lookIntoLedger(placeOf(path), knownLedger(snapshot.meta));
   return { snapshot, ledger, lease: undefined };
+}
+
+/** Who may not be named by address goes by the same hash whenever the story is told. */
+function nameAlike({ meta }: Snapshot): void {
+  const key = '7f'.repeat(32);
+  if (meta.get('name-key') !== key) meta.set('name-key', key);
 }
 
 function placeOf(path: string) {
