@@ -194,8 +194,8 @@ export interface Passage {
   signal: AbortSignal;
   /** Gives it up under way. */
   abort: AbortSignal;
-  /** Called right before it leaves; throws Held to keep it. */
-  leaves(): void;
+  /** Waited for right before it leaves; rejects with Held to keep it. */
+  leaves(): Promise<void>;
 }
 
 /** How fresh our knowledge is when a change is about to be sent. */

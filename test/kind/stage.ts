@@ -115,7 +115,7 @@ export const signal = new AbortController().signal;
 export const passage = {
   signal,
   abort: signal,
-  leaves: () => undefined,
+  leaves: async () => undefined,
 };
 
 /** What the error bodies of the platform look like. */

@@ -262,7 +262,7 @@ describe('a delete', () => {
     if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);
     const { parts, close } = world.connect();
     const { signal } = new AbortController();
-    const passage = { signal, abort: signal, leaves: () => undefined, answered: () => undefined };
+    const passage = { signal, abort: signal, leaves: async () => undefined };
     const outcome = await parts[0]?.kind.send(change(id), passage);
     await close();
     return { world, outcome };
