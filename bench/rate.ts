@@ -12,12 +12,12 @@ import { once } from 'node:events';
 import { algorithms } from '../src/emulator/limit/algorithms.ts';
 import type { Limit } from '../src/emulator/limit/meter.ts';
 import { leastMs } from '../test/rate/server.ts';
-import { begin } from './rate/child.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';
 import { clients } from './rate/clients.ts';
-import { syncFirst } from './rate/mirror.ts';
-import type { Latency } from './rate/network.ts';
-import type { PlatformReady, PlatformTask } from './rate/platform.ts';
+import { begin } from './stage/child.ts';
+import { folderOf, sync } from './stage/mirror.ts';
+import type { Latency } from './stage/network.ts';
+import type { PlatformReady, PlatformTask } from './stage/platform.ts';
 
 const limit: Limit = { requests: 200, windowSeconds: 2 };
 const requests = 1_950;
@@ -117,10 +117,19 @@ async function showReserve(): Promise<void> {
 
 /** Enrolments of people the platform does not know, by the command line, from a CSV file. */
 async function showSync(): Promise<void> {
-  const task = { limits: ['*=1000000/1', limitOf('contacts.enrol')], algorithm: 'fixed', latency };
+  const task = {
+    limits: ['*=1000000/1', limitOf('contacts.enrol')],
+    algorithm: 'fixed',
+    latency,
+    people: 0,
+  };
   const { url, child } = await open(task);
-  const { beganMs, endedMs, sent, refused } = await syncFirst(url, requests);
+  const folder = await folderOf(url, requests);
+  const { beganMs, endedMs, summary } = await sync(folder);
+  await folder.remove();
   child.kill();
+  const { 'contacts.enrol': sent = 0 } = summary.requests.byRoute;
+  const refused = summary.requests.rateLimited;
   const least = leastMs('fixed', { limit, requests, epochMs: beganMs });
   const ratio = (endedMs - beganMs) / least;
   const seconds = (endedMs - beganMs) / 1000;
@@ -171,13 +180,13 @@ function limitOf(route: string): string {
 }
 
 async function open(task: PlatformTask): Promise<{ url: string; child: ChildProcess }> {
-  const child = begin('platform', task);
+  const child = begin('stage/platform', task);
   const said: PlatformReady[] = await once(child, 'message');
   return { url: said[0]?.url ?? '', child };
 }
 
 async function ready(task: ClientTask): Promise<ChildProcess> {
-  const child = begin('client', task);
+  const child = begin('rate/client', task);
   await once(child, 'message');
   return child;
 }

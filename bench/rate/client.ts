@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSend } from '../../src/http/send.ts';
 import type { Answer } from '../../src/model/exchange.ts';
-import { given } from './child.ts';
+import { given } from '../stage/child.ts';
 import { clients, type Told } from './clients.ts';
 
 export interface ClientTask extends Told {

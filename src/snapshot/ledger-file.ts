@@ -9,7 +9,7 @@ import { Invalid } from '../model/errors.ts';
 import { moveAside } from './aside.ts';
 import { check, isDamage } from './damage.ts';
 import { ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
-import { keyedHash, readKey, writeKey } from './ledger-key.ts';
+import { keyedHash, readKey, secretOf, writeKey } from './ledger-key.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
 
 export interface LedgerPlace {
@@ -211,7 +211,7 @@ function begin(db: Database.Database, { id, key }: { id: string; key: string }):
 }
 
 function proofOf(key: string, id: string): string {
-  return keyedHash(key, 'ledger', id);
+  return keyedHash(secretOf(key), 'ledger', id);
 }
 
 function metaOf(db: Database.Database, name: string): string {

@@ -5,7 +5,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
-import { keyedHash } from './ledger-key.ts';
+import { keyedHash, secretOf } from './ledger-key.ts';
 import type { Wait } from './patience.ts';
 import { statementsOf, type Statements } from './statements.ts';
 
@@ -65,9 +65,10 @@ export function ledgerIn(
   const isBorne = prepare<[string, number], { one: 1 }>(
     'select 1 one from bearer where id = ? and entry = ?',
   );
+  const secret = secretOf(key);
   const hashes = ({ key: address, ids }: Who) => ({
-    address: keyedHash(key, 'address', address),
-    ids: [...new Set(ids)].map((one) => keyedHash(key, 'id', one)),
+    address: keyedHash(secret, 'address', address),
+    ids: [...new Set(ids)].map((one) => keyedHash(secret, 'id', one)),
   });
 
   function concerning(who: Who): Entry[] {

@@ -2,9 +2,9 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 
-/** One of the files beside this one, in a process of its own. */
-export function begin(name: 'platform' | 'client', task: object): ChildProcess {
-  return fork(join(import.meta.dirname, `${name}.ts`), [JSON.stringify(task)]);
+/** The file of this name, as `stage/platform`, in a process of its own. */
+export function begin(name: string, task: object): ChildProcess {
+  return fork(join(import.meta.dirname, '..', `${name}.ts`), [JSON.stringify(task)]);
 }
 
 /** Within such a process: what it was given. It ends with who began it. */
