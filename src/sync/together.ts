@@ -2,7 +2,7 @@
  * What many changes write at nearly the same time goes to disk as one transaction: else a fast
  * platform waits for the disk, twice for every change.
  *
- *   the work throws Held        only that work is undone, and rejects with it
+ *   the work throws Held        it has written nothing yet, and rejects alone
  *   it throws anything else     all of them are undone, and reject with it
  *   the disk refuses            so do they
  */
@@ -40,7 +40,7 @@ export function gatherIn({ transaction }: Pick<Snapshot, 'transaction'>, clock: 
       parts.push({
         work() {
           try {
-            const done = transaction(work);
+            const done = work();
             return () => resolve(done);
           } catch (error) {
             if (!(error instanceof Held)) throw error;

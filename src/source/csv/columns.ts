@@ -38,7 +38,11 @@ export function columnsOf(
   );
   return {
     width: header.length,
-    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
+    valueOf(row) {
+      const value: Record<string, unknown> = {};
+      for (const [name, at] of named) value[name] = row[at];
+      return value;
+    },
   };
 }
 
