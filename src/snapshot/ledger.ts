@@ -65,11 +65,7 @@ export function ledgerIn(
   const isBorne = prepare<[string, number], { one: 1 }>(
     'select 1 one from bearer where id = ? and entry = ?',
   );
-  const secret = secretOf(key);
-  const hashes = ({ key: address, ids }: Who) => ({
-    address: keyedHash(secret, 'address', address),
-    ids: [...new Set(ids)].map((one) => keyedHash(secret, 'id', one)),
-  });
+  const hashes = hashing(key);
 
   function concerning(who: Who): Entry[] {
     const { address, ids } = hashes(who);
@@ -108,6 +104,15 @@ export function ledgerIn(
     },
     close: () => db.close(),
   };
+}
+
+/** What stands for somebody. */
+function hashing(key: string): (who: Who) => Omit<Hashed, 'adds' | 'ends'> {
+  const secret = secretOf(key);
+  return ({ key: address, ids }) => ({
+    address: keyedHash(secret, 'address', address),
+    ids: [...new Set(ids)].map((one) => keyedHash(secret, 'id', one)),
+  });
 }
 
 type Hashed = Pick<Remark, 'adds' | 'ends'> & { address: string; ids: readonly string[] };

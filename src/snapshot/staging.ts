@@ -88,6 +88,15 @@ type DesiredPart = Pick<
   'addDesired' | 'invalidateSharedIds' | 'nameByOrigin' | 'desired' | 'countDesired' | 'invalid'
 >;
 
+type Counted = ReturnType<Staging['countDesired']>;
+
+const counted = `select
+  (select count(*) from temp.desired where kind = @kind) records,
+  (select count(*) from (select distinct key from temp.desired
+    where kind = @kind and key is not null and reason is null)) valid,
+  (select count(distinct place) from temp.desired
+    where kind = @kind and reason is not null) invalid`;
+
 const desiredColumns =
   'kind, id, key, alias, place, body, fingerprint, wants, presence, reason, fix';
 
@@ -121,14 +130,7 @@ function desiredIn(db: Statements): DesiredPart {
     `select * from temp.desired indexed by desired_by_key
      where kind = ? and key = ? order by rowid`,
   );
-  const count = db.prepare<{ kind: string }, { records: number; valid: number; invalid: number }>(
-    `select
-       (select count(*) from temp.desired where kind = @kind) records,
-       (select count(*) from (select distinct key from temp.desired
-         where kind = @kind and key is not null and reason is null)) valid,
-       (select count(distinct place) from temp.desired
-         where kind = @kind and reason is not null) invalid`,
-  );
+  const count = db.prepare<{ kind: string }, Counted>(counted);
   const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
     `select rowid row, * from temp.desired
      where kind = ? and rowid > ? and reason is not null and not again order by rowid limit ?`,
