@@ -4,8 +4,8 @@
  * p-throttle), company (alone, foreign, two), algorithms, and `reserve` and `sync`, which are rows
  * of their own. Without words: all of it.
  *
- * Each row has an emulator and clients in processes of their own. What one algorithm after the other
- * would take ten minutes for runs side by side: it is waiting nearly all of the time.
+ * Each row has an emulator and clients in processes of their own. The algorithms are measured side
+ * by side: one after the other they would take ten minutes, nearly all of it waiting.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,6 +31,7 @@ interface Company {
   foreign: number;
 }
 
+/** Processes that share their budget are another company, with a client that joins it. */
 const companies: readonly Company[] = [
   { name: 'alone', processes: 1, foreign: 0 },
   { name: 'foreign', processes: 1, foreign: 0.3 },

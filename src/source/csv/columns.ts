@@ -38,11 +38,7 @@ export function columnsOf(
   );
   return {
     width: header.length,
-    valueOf(row) {
-      const value: Record<string, unknown> = {};
-      for (const [name, at] of named) value[name] = row[at];
-      return value;
-    },
+    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
   };
 }
 
