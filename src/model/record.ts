@@ -92,7 +92,7 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }
 
-/** By hand: a replacer of JSON.stringify takes three times as long, and this is asked per record. */
+/** By hand: a replacer of JSON.stringify takes longer, and this is asked for every record. */
 function sorted(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map(sorted);
