@@ -212,8 +212,8 @@ export interface Passage {
   abort: AbortSignal;
   /** Whether this run was shown the record, and not too long ago. */
   seen: boolean;
-  /** Called right before it leaves; throws Held to keep it. */
-  leaves(): void;
+  /** Waited for right before it leaves; rejects with Held to keep it. */
+  leaves(): Promise<void>;
 }
 
 /** How fresh our knowledge is when a change is about to be sent. */

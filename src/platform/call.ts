@@ -14,8 +14,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Gives up a request that is under way; without it `signal` does. */
   abort?: AbortSignal | undefined;
-  /** Called right before each attempt leaves; what it throws keeps that attempt from leaving. */
-  leaves?: (() => void) | undefined;
+  /** Waited for right before each attempt leaves; what it throws keeps that one from leaving. */
+  leaves?: (() => Promise<void>) | undefined;
   /** Default 'other'. */
   priority?: Priority | undefined;
 }
@@ -69,9 +69,15 @@ export function createCaller(options: CallerOptions): Caller {
   ): Promise<R> {
     const { route, resend, session } = call.operation;
     const request = build(call, apiKey);
-    const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
+    const askKey = (): void => {
       if (refused && !session) throw refusalOf(refused, call, apiKey);
-      leaves?.();
+    };
+    const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
+      askKey();
+      if (leaves) {
+        await leaves();
+        askKey();
+      }
       const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
       if (answer.status === 401 && !session) refused = answer;
       return answer;

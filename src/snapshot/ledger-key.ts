@@ -9,7 +9,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 /** The key in `file`; undefined when there is no file, or no key in it. */
 export function readKey(file: string): string | undefined {
@@ -33,6 +33,11 @@ export function writeKey(file: string, key: string): void {
 }
 
 /** What stands for a text in the ledger; `what` keeps an id from ever equalling an address. */
-export function keyedHash(key: string, what: string, text: string): string {
-  return createHmac('sha256', Buffer.from(key, 'hex')).update(`${what} ${text}`).digest('hex');
+export function keyedHash(secret: KeyObject, what: string, text: string): string {
+  return createHmac('sha256', secret).update(`${what} ${text}`).digest('hex');
+}
+
+/** A key made ready once: that takes longer than a hash. */
+export function secretOf(key: string): KeyObject {
+  return createSecretKey(Buffer.from(key, 'hex'));
 }

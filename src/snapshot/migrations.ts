@@ -105,15 +105,18 @@ export const migrations: readonly string[] = [
 /**
  * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
  * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
+ * The indexes of `desired` hold all that is asked of a million rows at once.
  */
 export const stagingTables = `
+  pragma temp.journal_mode = memory;
   create temp table desired (
     kind text not null, id text not null, key text, alias text not null, place text not null,
     body text not null, fingerprint text not null, wants integer not null,
     presence text not null, reason text, fix text, again integer not null default 0
   );
-  create index temp.desired_by_key on desired (kind, key);
-  create index temp.desired_by_id on desired (kind, id);
+  create index temp.desired_by_key on desired (kind, key, fingerprint, wants, presence, reason);
+  create index temp.desired_by_id on desired (kind, id, key);
+  create index temp.desired_invalid on desired (kind) where reason is not null;
   create index temp.desired_by_alias on desired (kind, alias) where kind = 'template';
   create temp table observed (
     kind text not null, id text not null, key text not null, alias text not null,

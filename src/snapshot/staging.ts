@@ -88,6 +88,15 @@ type DesiredPart = Pick<
   'addDesired' | 'invalidateSharedIds' | 'nameByOrigin' | 'desired' | 'countDesired' | 'invalid'
 >;
 
+type Counted = ReturnType<Staging['countDesired']>;
+
+const counted = `select
+  (select count(*) from temp.desired where kind = @kind) records,
+  (select count(*) from (select distinct key from temp.desired
+    where kind = @kind and key is not null and reason is null)) valid,
+  (select count(distinct place) from temp.desired
+    where kind = @kind and reason is not null) invalid`;
+
 const desiredColumns =
   'kind, id, key, alias, place, body, fingerprint, wants, presence, reason, fix';
 
@@ -107,7 +116,7 @@ function desiredIn(db: Statements): DesiredPart {
     `insert into temp.desired (${desiredColumns}, again)
      select d.kind, d.id, o.key, o.key, min(d.place), d.body, d.fingerprint, 0, d.presence,
        d.reason, d.fix, d.key is not null
-     from temp.desired d join origin o on o.kind = d.kind and o.id = d.id
+     from temp.desired d indexed by desired_invalid join origin o on o.kind = d.kind and o.id = d.id
      where d.kind = ? and d.reason is not null and d.id <> '' and d.key is not o.key
        and (d.key is null or not exists (
          select 1 from temp.desired e where e.kind = d.kind and e.key = o.key))
@@ -121,11 +130,7 @@ function desiredIn(db: Statements): DesiredPart {
     `select * from temp.desired indexed by desired_by_key
      where kind = ? and key = ? order by rowid`,
   );
-  const count = db.prepare<[string], { records: number; valid: number; invalid: number }>(
-    `select count(*) records, count(distinct iif(reason is null, key, null)) valid,
-       count(distinct iif(reason is null, null, place)) invalid
-     from temp.desired where kind = ?`,
-  );
+  const count = db.prepare<{ kind: string }, Counted>(counted);
   const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
     `select rowid row, * from temp.desired
      where kind = ? and rowid > ? and reason is not null and not again order by rowid limit ?`,
@@ -145,7 +150,7 @@ function desiredIn(db: Statements): DesiredPart {
     },
     invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
     desired: (kind, key) => ofKey.all(kind, key).map(desiredFrom),
-    countDesired: (kind) => count.get(kind) ?? { records: 0, valid: 0, invalid: 0 },
+    countDesired: (kind) => count.get({ kind }) ?? { records: 0, valid: 0, invalid: 0 },
     invalid: (kind, after, most) =>
       invalid.all(kind, after, most).map((row) => ({ ...desiredFrom(row), row: row.row })),
   };

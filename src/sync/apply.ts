@@ -47,7 +47,7 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   const part = { run: run.id, kind: kind.name };
   const first = run.snapshot.journal.planned({ ...part, phase }, key);
   if (!(await sendAll(applying, first))) return;
-  decideAgain(applying, key);
+  await run.together(() => decideAgain(applying, key));
   for (const next of kind.phases) {
     await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
   }
@@ -80,7 +80,7 @@ async function sendAll(
       continue;
     }
     brake.note(kind, change, outcome);
-    settle(applying, change, outcome);
+    await settle(applying, change, outcome);
     const brought = outcome.is === 'acked' && change.op === 'create' && outcome.observed;
     if (outcome.is !== 'stale' && outcome.is !== 'unknown' && !brought) continue;
     drop(run, changes.slice(at + 1));
@@ -151,20 +151,18 @@ async function tryOnce(
     signal: stop,
     abort: run.abort,
     seen: known.fresh,
-    leaves() {
-      if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
-      if (waits(applying, change)) throw new Held('the source is read again first');
-      late = isOutdated() ? 'outdated' : undefined;
-      if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-      if (late) throw new Held(`what is known of it is ${late}`);
-      if (change.op === 'delete') keepBefore(run, kind, change);
-      const { journal, transaction } = run.snapshot;
-      transaction(() => {
+    leaves: async () =>
+      run.together(() => {
+        if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+        if (waits(applying, change)) throw new Held('the source is read again first');
+        late = isOutdated() ? 'outdated' : undefined;
+        if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
+        if (late) throw new Held(`what is known of it is ${late}`);
+        if (change.op === 'delete') keepBefore(run, kind, change);
         isBarred = isForbidden(run, kind, change);
         if (isBarred) throw new Held('the ledger forbids it');
-        journal.move(change.seq, 'sent', { at: run.clock.now() });
-      });
-    },
+        run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
+      }),
   });
   if (outcome.is !== 'held') return outcome;
   if (isBarred) return { is: 'stale', observed: undefined, why: outcome.why };

@@ -16,11 +16,12 @@ interface Deciding {
   tally: Tally;
 }
 
-const pageOfKeys = 500;
+/** No more than can be decided while others wait for their turn. */
+const pageOfKeys = 100;
 /** A refused opt-out is tried again at least daily. */
 export const longestDelayMs = 86_400_000;
 
-export function decide({ run, kind, known, tally }: Deciding): void {
+export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
   const { narrowing, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
   let after = '';
@@ -37,6 +38,7 @@ export function decide({ run, kind, known, tally }: Deciding): void {
     after = keys.at(-1) ?? after;
     done += keys.length;
     run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
+    await run.clock.sleep(0);
   }
 }
 

@@ -46,7 +46,7 @@ export async function examine(
   const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
   const states = statesOf(run, kind, { key, known });
   run.snapshot.narrowing.add(kind.name, key);
-  decide({ run, kind, known, tally });
+  await decide({ run, kind, known, tally });
   return {
     source,
     unread: looked,

@@ -10,6 +10,7 @@ import type { RequestCounts } from '../plan/summary.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
+import type { Together } from './together.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
 export interface Mirror {
@@ -96,6 +97,8 @@ export interface Run extends Mirror, RunOptions {
   id: string;
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
+  /** Writes to the snapshot what others write at the same time. */
+  together: Together;
   /** Only opt-outs are planned. */
   quarantined: boolean;
 }

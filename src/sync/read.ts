@@ -5,6 +5,9 @@ import type { Certificate, SourceRecord } from '../source/source.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 
+/** So many that each page of the indexes is written once for several of them, and no more. */
+const stagedAtOnce = 2_000;
+
 const sharedId = {
   reason: 'several records with different addresses have this id',
   fix: 'give every record an id of its own in the CRM',
@@ -16,14 +19,21 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Cert
   const records = source.read({ fields: kind.fields, signal: run.stop });
   let step = await records.next();
   let count = 0;
+  let rows: DesiredRow[] = [];
+  const stage = (): void => {
+    const staged = rows;
+    rows = [];
+    run.snapshot.stage(() => staged.forEach(staging.addDesired));
+  };
   while (!step.done) {
-    const rows = step.value.map((record) => desiredOf(kind, record));
-    run.snapshot.stage(() => rows.forEach(staging.addDesired));
-    count += rows.length;
+    for (const record of step.value) rows.push(desiredOf(kind, record));
+    count += step.value.length;
+    if (rows.length >= stagedAtOnce) stage();
     run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
     step = await records.next();
   }
+  stage();
   const known = recorded.count(kind.name);
   if (count === 0 && known > 0) {
     throw new Unavailable(

@@ -14,6 +14,7 @@ import { bindLedger } from './ledger.ts';
 import { keepLimits } from './foresee.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
+import { gatherIn } from './together.ts';
 import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
@@ -28,7 +29,8 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   const quarantine = quarantineOf(snapshot.meta);
   const isHeld = holds(quarantine, at);
   const quarantined = isHeld && options.writes;
-  const run: Run = { ...mirror, ...options, clock, id, startedAt: at, quarantined };
+  const together = gatherIn(snapshot, clock);
+  const run: Run = { ...mirror, ...options, clock, id, startedAt: at, quarantined, together };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
   );

@@ -49,7 +49,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     countAbsences(course);
     for (const { kind } of course.parts) narrow(course, kind);
     for (let round = 1; ; round += 1) {
-      plan(course);
+      await plan(course);
       guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
       commit(course.run, () => keepHeld(course, round));
@@ -145,10 +145,10 @@ function narrow(course: Course, kind: Kind): void {
   }
 }
 
-function plan(course: Course): void {
+async function plan(course: Course): Promise<void> {
   const { run, tally } = course;
   for (const { kind } of course.parts) {
-    decide({ run, kind, tally, known: knowledgeOf(course, kind) });
+    await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (!course.plan) noticeInvalid(run, kind, tally);
   }
   if (course.plan) return;
@@ -200,15 +200,15 @@ async function applyAll(course: Course): Promise<void> {
     await eachPart(course, recover);
     const parts = cutShort(course);
     if (parts.length === 0) return;
-    for (const part of parts) if (await readAgain(course, part)) planAgain(course, part);
+    for (const part of parts) if (await readAgain(course, part)) await planAgain(course, part);
   }
 }
 
 /** What is left of a part, by what its source says now. */
-function planAgain(course: Course, { kind }: MirrorPart): void {
+async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
   narrow(course, kind);
-  decide({ run, kind, tally, known: knowledgeOf(course, kind) });
+  await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   noticeInvalid(run, kind, tally);
   guard(course);
   commit(run);

@@ -9,11 +9,15 @@ import { learnOf } from './remember.ts';
 /**
  * What an outcome means for the journal, the recorded state, the problems and the rest of the run.
  */
-export function settle(applying: Applying, change: JournaledChange, outcome: Outcome): void {
+export async function settle(
+  applying: Applying,
+  change: JournaledChange,
+  outcome: Outcome,
+): Promise<void> {
   const { run, kind } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
-  run.snapshot.transaction(() => {
+  await run.together(() => {
     if (outcome.is === 'acked') acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {

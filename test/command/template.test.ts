@@ -121,7 +121,7 @@ describe('check', () => {
     });
     const { code, out } = await mirrorOn(url, templates)('check');
     expect(code).toBe(0);
-    expect(out.slice(3)).toEqual([
+    expect(out.slice(4)).toEqual([
       'ok   sender domain example.com: sends 2 templates; verified (active)',
       'NOTE sender domain news.example.com: sends 1 template; the platform does not know it → crm-mirror domains create news.example.com',
       'NOTE sender domain off.example: sends 1 template; its sending is switched off → switch it on on the platform',

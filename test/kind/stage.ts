@@ -116,7 +116,7 @@ export const passage = {
   signal,
   abort: signal,
   seen: true,
-  leaves: () => undefined,
+  leaves: async () => undefined,
 };
 
 /** What the error bodies of the platform look like. */

@@ -165,8 +165,8 @@ function recordingFirst(kind: Kind, { snapshot, clock }: Mirror): Kind['send'] {
   return (change, passage) =>
     kind.send(change, {
       ...passage,
-      leaves() {
-        passage.leaves();
+      async leaves() {
+        await passage.leaves();
         const ack = { is: 'acked' as const, id: change.target, observed: undefined, found: false };
         const before = recorded.get(kind.name, change.key);
         const row = kind.acknowledge(before, change, { ...ack, at: clock.now() });

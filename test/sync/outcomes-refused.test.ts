@@ -266,7 +266,7 @@ describe('a delete', () => {
       signal,
       abort: signal,
       seen: true,
-      leaves: () => undefined,
+      leaves: async () => undefined,
       answered: () => undefined,
     };
     const outcome = await parts[0]?.kind.send(change(id), passage);

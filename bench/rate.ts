@@ -1,0 +1,198 @@
+/**
+ * How fast a limit is used up, and how rarely it is overdrawn, over real HTTP:
+ * `npm run bench rate [word …]`. The words choose rows: clients (ours, p-limit, bottleneck,
+ * p-throttle), company (alone, foreign, two), algorithms, and `reserve` and `sync`, which are rows
+ * of their own. Without words: all of it.
+ *
+ * Each row has an emulator and clients in processes of their own. The algorithms are measured side
+ * by side: one after the other they would take ten minutes, nearly all of it waiting.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { algorithms } from '../src/emulator/limit/algorithms.ts';
+import type { Limit } from '../src/emulator/limit/meter.ts';
+import { leastMs } from '../test/rate/server.ts';
+import type { ClientDone, ClientTask } from './rate/client.ts';
+import { clients } from './rate/clients.ts';
+import { begin } from './stage/child.ts';
+import { folderOf, sync } from './stage/mirror.ts';
+import type { Latency } from './stage/network.ts';
+import type { PlatformReady, PlatformTask } from './stage/platform.ts';
+
+const limit: Limit = { requests: 200, windowSeconds: 2 };
+const requests = 1_950;
+const latency: Latency = [20, 50];
+
+interface Company {
+  name: string;
+  /** That share the requests, and know nothing of each other. */
+  processes: number;
+  /** Share of the limit that another program takes, evenly, whatever happens. */
+  foreign: number;
+}
+
+/** Processes that share their budget are another company, with a client that joins it. */
+const companies: readonly Company[] = [
+  { name: 'alone', processes: 1, foreign: 0 },
+  { name: 'foreign', processes: 1, foreign: 0.3 },
+  { name: 'two', processes: 2, foreign: 0 },
+];
+
+interface Row {
+  client: string;
+  company: Company;
+  algorithm: string;
+  reserve: number;
+}
+
+interface Measured {
+  ratio: number;
+  refusedShare: number;
+  p50Ms: number;
+  p99Ms: number;
+  left: number[];
+}
+
+const words = process.argv.slice(2);
+const known = [...Object.keys(clients), ...companies.map(({ name }) => name), ...names(algorithms)];
+const strange = words.filter((word) => ![...known, 'reserve', 'sync'].includes(word));
+if (strange.length > 0) {
+  console.error(`${strange.join(', ')}: choose from ${[...known, 'reserve', 'sync'].join(', ')}`);
+  process.exitCode = 2;
+} else {
+  const chosen = words.filter((word) => known.includes(word));
+  const isMatrix = words.length === 0 || chosen.length > 0;
+  if (isMatrix) for (const company of companies.filter(among(chosen))) await compare(company);
+  if (words.length === 0 || words.includes('reserve')) await showReserve();
+  if (words.length === 0 || words.includes('sync')) await showSync();
+}
+
+/** Chosen when it is named, or when nothing of its sort is. */
+function among(
+  chosen: readonly string[],
+): <T extends { name: string }>(one: T, _: number, all: readonly T[]) => boolean {
+  return ({ name }, _, all) => {
+    const isNamed = all.some((other) => chosen.includes(other.name));
+    return !isNamed || chosen.includes(name);
+  };
+}
+
+function names(all: readonly { name: string }[]): string[] {
+  return all.map(({ name }) => name);
+}
+
+/** One table: a line for each client, all algorithms side by side. */
+async function compare(company: Company): Promise<void> {
+  const chosen = words.filter((word) => known.includes(word));
+  const counted = names(algorithms.filter(among(chosen)));
+  const all = Object.keys(clients).map((name) => ({ name }));
+  console.log(`\n| ${company.name} | ${counted.join(' | ')} |`);
+  console.log(`|---${'|---'.repeat(counted.length)}|`);
+  for (const client of names(all.filter(among(chosen)))) {
+    const rows = counted.map((algorithm) => ({ client, company, algorithm, reserve: 0 }));
+    const cells = await Promise.all(rows.map(async (row) => shown(await measure(row))));
+    console.log(`| ${client} | ${cells.join(' | ')} |`);
+  }
+}
+
+function shown({ ratio, refusedShare, p50Ms, p99Ms }: Measured): string {
+  const trips = `${Math.round(p50Ms)}/${Math.round(p99Ms)} ms`;
+  return `${ratio.toFixed(2)}, ${(refusedShare * 100).toFixed(1)} %, ${trips}`;
+}
+
+/** What is left to others of each window, by its last answer. */
+async function showReserve(): Promise<void> {
+  const [company] = companies;
+  if (!company) return;
+  const row = { client: 'ours', company, algorithm: 'fixed', reserve: 0.1 };
+  const measured = await measure(row);
+  const least: number[] = [];
+  for (const [at, left] of measured.left.entries()) {
+    const isNewWindow = at === 0 || left > (measured.left[at - 1] ?? 0) + limit.requests / 4;
+    if (isNewWindow) least.push(left);
+    else least.push(Math.min(left, least.pop() ?? left));
+  }
+  console.log(`\nreserve 0.1, fixed, alone: ${shown(measured)}`);
+  console.log(`left in each window of ${limit.requests}: ${least.join(' ')}`);
+}
+
+/** Enrolments of people the platform does not know, by the command line, from a CSV file. */
+async function showSync(): Promise<void> {
+  const task = {
+    limits: ['*=1000000/1', limitOf('contacts.enrol')],
+    algorithm: 'fixed',
+    latency,
+    people: 0,
+  };
+  const { url, child } = await open(task);
+  const folder = await folderOf(url, requests);
+  const { beganMs, endedMs, summary } = await sync(folder);
+  await folder.remove();
+  child.kill();
+  const { 'contacts.enrol': sent = 0 } = summary.requests.byRoute;
+  const refused = summary.requests.rateLimited;
+  const least = leastMs('fixed', { limit, requests, epochMs: beganMs });
+  const ratio = (endedMs - beganMs) / least;
+  const seconds = (endedMs - beganMs) / 1000;
+  console.log(
+    `\nsync of ${requests} first enrolments, fixed, the whole process: ${seconds.toFixed(1)} s, ` +
+      `${ratio.toFixed(2)} of the least; ${sent} enrolments sent, ${refused} refused ` +
+      `(${((refused / sent) * 100).toFixed(1)} %)`,
+  );
+}
+
+async function measure(row: Row): Promise<Measured> {
+  const { client, company, algorithm, reserve } = row;
+  const platform = await open({ limits: [limitOf('contacts.retrieve')], algorithm, latency });
+  const task = { url: platform.url, client, limit, reserve };
+  const own: ClientTask[] = Array.from({ length: company.processes }, (_, at) => ({
+    ...task,
+    requests: Math.floor((requests + at) / company.processes),
+  }));
+  const taken = { ...limit, requests: limit.requests * company.foreign };
+  const foreign: ClientTask = { ...task, client: undefined, limit: taken, requests: 0 };
+  const [others, ...ours] = await Promise.all([foreign, ...own].map(ready));
+  const done = Promise.all(ours.map(ended));
+  for (const child of company.foreign > 0 ? [others, ...ours] : ours) child?.send('go');
+  const all = await done;
+  for (const child of [others, ...ours, platform.child]) child?.kill();
+  return summed(all, row);
+}
+
+function summed(done: readonly ClientDone[], { company, algorithm, reserve }: Row): Measured {
+  const beganMs = Math.min(...done.map((one) => one.beganMs));
+  const endedMs = Math.max(...done.map((one) => one.endedMs));
+  const share = 1 - company.foreign - reserve;
+  const rest = { ...limit, requests: Math.floor(limit.requests * share) };
+  const trips = done.flatMap(({ tripsMs }) => tripsMs).toSorted((a, b) => a - b);
+  const at = (part: number): number => trips[Math.floor(part * (trips.length - 1))] ?? 0;
+  const refused = done.reduce((sum, one) => sum + one.refused, 0);
+  return {
+    ratio: (endedMs - beganMs) / leastMs(algorithm, { limit: rest, requests, epochMs: beganMs }),
+    refusedShare: refused / trips.length,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    left: done.flatMap(({ left }) => left),
+  };
+}
+
+function limitOf(route: string): string {
+  return `${route}=${limit.requests}/${limit.windowSeconds}`;
+}
+
+async function open(task: PlatformTask): Promise<{ url: string; child: ChildProcess }> {
+  const child = begin('stage/platform', task);
+  const said: PlatformReady[] = await once(child, 'message');
+  return { url: said[0]?.url ?? '', child };
+}
+
+async function ready(task: ClientTask): Promise<ChildProcess> {
+  const child = begin('rate/client', task);
+  await once(child, 'message');
+  return child;
+}
+
+async function ended(child: ChildProcess): Promise<ClientDone> {
+  const [done] = await once(child, 'message');
+  return done;
+}

@@ -1,0 +1,59 @@
+/** Ways to send many requests under one limit. Only ours does not know the limit beforehand. */
+import { setTimeout as pause } from 'node:timers/promises';
+import Bottleneck from 'bottleneck';
+import pLimit from 'p-limit';
+import pThrottle from 'p-throttle';
+import { createGate } from '../../src/http/gate.ts';
+import { systemClock } from '../../src/http/time.ts';
+import type { Limit } from '../../src/emulator/limit/meter.ts';
+import type { Answer } from '../../src/model/exchange.ts';
+
+/** One attempt. */
+type Send = () => Promise<Answer>;
+/** Sends one request until it is no longer refused. */
+type Client = (send: Send) => Promise<unknown>;
+
+export interface Told {
+  limit: Limit;
+  /** Share of the limit that is left to others. */
+  reserve: number;
+}
+
+const route = 'contacts.retrieve';
+const atOnce = 32;
+
+export const clients: Record<string, (told: Told) => Client> = {
+  ours({ reserve }) {
+    const gate = createGate({ clock: systemClock, random: Math.random, reserve });
+    return async (send) => gate.through(route, send);
+  },
+  'p-limit'() {
+    const limited = pLimit(atOnce);
+    return async (send) => limited(async () => again(send));
+  },
+  bottleneck({ limit: { requests, windowSeconds } }) {
+    const limiter = new Bottleneck({
+      maxConcurrent: atOnce,
+      reservoir: requests,
+      reservoirRefreshAmount: requests,
+      reservoirRefreshInterval: windowSeconds * 1000,
+    });
+    const attempt = async (send: Send) => limiter.schedule(send);
+    return async (send) => again(async () => attempt(send));
+  },
+  'p-throttle'({ limit: { requests, windowSeconds } }) {
+    const throttle = pThrottle({ limit: requests, interval: windowSeconds * 1000, strict: true });
+    const limited = pLimit(atOnce);
+    const attempt = throttle(async (send: Send) => limited(send));
+    return async (send) => again(async () => attempt(send));
+  },
+};
+
+/** As most programs do: after a 429 it waits for as long as it is told to. */
+async function again(attempt: Send): Promise<void> {
+  for (;;) {
+    const { status, headers } = await attempt();
+    if (status !== 429) return;
+    await pause(Number(headers['retry-after'] ?? 1) * 1000);
+  }
+}

@@ -1,0 +1,14 @@
+/** Processes of a benchmark: each is given one task, and says what came of it. */
+import { fork, type ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
+
+/** The file of this name, as `stage/platform`, in a process of its own. */
+export function begin(name: string, task: object): ChildProcess {
+  return fork(join(import.meta.dirname, '..', `${name}.ts`), [JSON.stringify(task)]);
+}
+
+/** Within such a process: what it was given. It ends with who began it. */
+export function given(): string {
+  process.once('disconnect', () => process.kill(process.pid));
+  return process.argv[2] ?? '';
+}
