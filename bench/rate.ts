@@ -1,7 +1,7 @@
 /**
  * How fast a limit is used up, and how rarely it is overdrawn, over real HTTP:
  * `npm run bench rate [word …]`. The words choose rows: clients (ours, p-limit, bottleneck,
- * p-throttle), company (alone, foreign, two), algorithms, and `reserve` and `sync`, which are rows
+ * p-throttle), company (alone, foreign, two, two-redis, four-redis), algorithms, and `reserve` and `sync`, which are rows
  * of their own. Without words: all of it.
  *
  * Each row has an emulator and clients in processes of their own. The algorithms are measured side
@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import { algorithms } from '../src/emulator/limit/algorithms.ts';
 import type { Limit } from '../src/emulator/limit/meter.ts';
 import { leastMs } from '../test/rate/server.ts';
+import { anyRedis } from '../test/redis.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';
 import { clients } from './rate/clients.ts';
 import { begin } from './stage/child.ts';
@@ -29,13 +30,16 @@ interface Company {
   processes: number;
   /** Share of the limit that another program takes, evenly, whatever happens. */
   foreign: number;
+  /** They share one budget, through Redis: only ours can. */
+  shares?: true;
 }
 
-/** Processes that share their budget are another company, with a client that joins it. */
 const companies: readonly Company[] = [
   { name: 'alone', processes: 1, foreign: 0 },
   { name: 'foreign', processes: 1, foreign: 0.3 },
   { name: 'two', processes: 2, foreign: 0 },
+  { name: 'two-redis', processes: 2, foreign: 0, shares: true },
+  { name: 'four-redis', processes: 4, foreign: 0, shares: true },
 ];
 
 interface Row {
@@ -53,6 +57,9 @@ interface Measured {
   left: number[];
 }
 
+/** Started when it is first needed. */
+let started: ReturnType<typeof anyRedis> | undefined;
+
 const words = process.argv.slice(2);
 const known = [...Object.keys(clients), ...companies.map(({ name }) => name), ...names(algorithms)];
 const strange = words.filter((word) => ![...known, 'reserve', 'sync'].includes(word));
@@ -65,6 +72,7 @@ if (strange.length > 0) {
   if (isMatrix) for (const company of companies.filter(among(chosen))) await compare(company);
   if (words.length === 0 || words.includes('reserve')) await showReserve();
   if (words.length === 0 || words.includes('sync')) await showSync();
+  await (await started)?.close();
 }
 
 /** Chosen when it is named, or when nothing of its sort is. */
@@ -89,6 +97,7 @@ async function compare(company: Company): Promise<void> {
   console.log(`\n| ${company.name} | ${counted.join(' | ')} |`);
   console.log(`|---${'|---'.repeat(counted.length)}|`);
   for (const client of names(all.filter(among(chosen)))) {
+    if (company.shares && client !== 'ours') continue;
     const rows = counted.map((algorithm) => ({ client, company, algorithm, reserve: 0 }));
     const cells = await Promise.all(rows.map(async (row) => shown(await measure(row))));
     console.log(`| ${client} | ${cells.join(' | ')} |`);
@@ -144,7 +153,8 @@ async function showSync(): Promise<void> {
 async function measure(row: Row): Promise<Measured> {
   const { client, company, algorithm, reserve } = row;
   const platform = await open({ limits: [limitOf('contacts.retrieve')], algorithm, latency });
-  const task = { url: platform.url, client, limit, reserve };
+  const redis = company.shares && (await redisUrl());
+  const task = { url: platform.url, client, limit, reserve, redis };
   const own: ClientTask[] = Array.from({ length: company.processes }, (_, at) => ({
     ...task,
     requests: Math.floor((requests + at) / company.processes),
@@ -157,6 +167,11 @@ async function measure(row: Row): Promise<Measured> {
   const all = await done;
   for (const child of [others, ...ours, platform.child]) child?.kill();
   return summed(all, row);
+}
+
+async function redisUrl(): Promise<string> {
+  started ??= anyRedis();
+  return (await started).url;
 }
 
 function summed(done: readonly ClientDone[], { company, algorithm, reserve }: Row): Measured {

@@ -7,7 +7,6 @@ import { given } from '../stage/child.ts';
 import { clients, type Told } from './clients.ts';
 
 export interface ClientTask extends Told {
-  url: string;
   /** Of clients.ts; undefined: sends evenly, whatever is answered, until it is ended. */
   client: string | undefined;
   requests: number;

@@ -1,10 +1,12 @@
 /** Ways to send many requests under one limit. Only ours does not know the limit beforehand. */
+import { pid } from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import Bottleneck from 'bottleneck';
 import pLimit from 'p-limit';
 import pThrottle from 'p-throttle';
 import { createGate } from '../../src/http/gate.ts';
 import { systemClock } from '../../src/http/time.ts';
+import { organizationOf, sharedBudgets } from '../../src/queue/shared-budget.ts';
 import type { Limit } from '../../src/emulator/limit/meter.ts';
 import type { Answer } from '../../src/model/exchange.ts';
 
@@ -17,14 +19,21 @@ export interface Told {
   limit: Limit;
   /** Share of the limit that is left to others. */
   reserve: number;
+  /** Where processes share one budget; undefined: each has its own. */
+  redis: string | undefined;
+  /** Of the platform. */
+  url: string;
 }
 
 const route = 'contacts.retrieve';
 const atOnce = 32;
 
 export const clients: Record<string, (told: Told) => Client> = {
-  ours({ reserve }) {
-    const gate = createGate({ clock: systemClock, random: Math.random, reserve });
+  ours({ reserve, redis, url }) {
+    const own = { clock: systemClock, random: Math.random, reserve };
+    const organization = organizationOf({ url, apiKey: 'key_bench' });
+    const shared = redis && sharedBudgets({ ...own, url: redis, organization, worker: `${pid}` });
+    const gate = createGate({ ...own, ...(shared && { budgetOf: shared.budgetOf }) });
     return async (send) => gate.through(route, send);
   },
   'p-limit'() {

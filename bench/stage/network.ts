@@ -26,7 +26,7 @@ function carry(from: Socket, to: Socket, [least, most]: Latency): void {
   const later = (act: () => void): void => {
     const dueMs = performance.now() + (least + Math.random() * (most - least)) / 2;
     lastMs = Math.max(lastMs, dueMs);
-    setTimeout(act, lastMs - performance.now());
+    setTimeout(act, Math.max(0, lastMs - performance.now()));
   };
   from.on('data', (bytes) => later(() => void (to.writable && to.write(bytes))));
   from.on('close', () => later(() => to.destroy()));
