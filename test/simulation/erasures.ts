@@ -4,7 +4,9 @@ import { keyIn, wishFor, type Reading } from './crm.ts';
 
 export interface Erasures {
   /** Somebody is about to be forgotten: until that is certified, nothing is certain. */
-  begin(key: string): void;
+  begin(key: string, ids: Iterable<string>): void;
+  /** Whether one of them may have entered an id that it shares, though nobody lived to tell. */
+  mayStand(key: string, reading: Reading): boolean;
   /** The ledger has it, as it was answered; `ids`: of the CRM, and those the snapshot knew. */
   enter(key: string, entry: Pick<Erasure, 'at' | 'certified'> & { ids: Iterable<string> }): void;
   /** Nor do ids of theirs stand for others any more. */
@@ -28,8 +30,15 @@ interface Erasure {
 export function createErasures(): Erasures {
   const standing = new Map<string, Erasure>();
   const unsettled = new Set<string>();
+  /** Ids of all who were to be forgotten. */
+  const begun = new Set<string>();
   return {
-    begin: (key) => void unsettled.add(key),
+    begin(key, ids) {
+      unsettled.add(key);
+      for (const id of ids) begun.add(id);
+    },
+    mayStand: (key, { records }) =>
+      records.some((record) => keyIn(record) === key && begun.has(String(record['id']))),
     enter(key, { at, certified, ids }) {
       const before = standing.get(key);
       const all = new Set([...(before?.ids ?? []), ...ids]);

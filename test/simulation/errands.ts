@@ -55,7 +55,7 @@ export async function forgetOne(
   const { faults, killed, stopped, latency } = step;
   await world.clock.advance(1000);
   const isThere = known.witness.present(key).length > 0;
-  known.erasures.begin(key);
+  known.erasures.begin(key, idsOf(known, key, { records: world.people, certified: true }));
   known.standing.drop(key);
   const lived = await lead(
     ground,
