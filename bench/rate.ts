@@ -1,8 +1,8 @@
 /**
  * How fast a limit is used up, and how rarely it is overdrawn, over real HTTP:
  * `npm run bench rate [word …]`. The words choose rows: clients (ours, p-limit, bottleneck,
- * p-throttle), company (alone, foreign, two, two-redis, four-redis), algorithms, and `reserve` and `sync`, which are rows
- * of their own. Without words: all of it.
+ * p-throttle), company (alone, foreign, two, two-redis, four-redis), algorithms, and `reserve` and
+ * `sync`, which are rows of their own. Without words: all of it.
  *
  * Each row has an emulator and clients in processes of their own. The algorithms are measured side
  * by side: one after the other they would take ten minutes, nearly all of it waiting.
