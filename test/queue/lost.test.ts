@@ -5,7 +5,8 @@ import { ownRedis, type TestRedis } from '../redis.ts';
 import { startChild, startServer, startWorker, total } from './fleet.ts';
 
 const LIMIT = { requests: 100, windowSeconds: 1 };
-const REQUESTS = 400;
+/** Enough for everybody to be still at it when Redis is back. */
+const REQUESTS = 600;
 
 /** Two workers, and what happens to their Redis while they are at it. */
 async function disturb(happen: (redis: TestRedis) => Promise<void>) {
