@@ -216,6 +216,9 @@ function isExcused(
     return state?.is === 'opt_out' && state.at <= lostAt;
   };
   if (everywhere.some(wasOut)) return true;
+  // An opt-out of a former address that had no answer is taken for her own word there.
+  const former = keys.filter((one) => one !== key);
+  if (former.some((one) => unanswered.has(`${one} ${channel} opt_out`))) return true;
   // What had no answer may have been done, and taken back by the person.
   const isOut = there.some(
     (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',
