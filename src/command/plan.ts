@@ -34,7 +34,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) {
       const forecast = summary.forecast ? renderForecast(summary.forecast, span) : [];
-      const lines = [...forecast, ...renderChanges(planned, names)];
+      const apart = forecast.length > 0 ? ['', ...forecast] : [];
+      const lines = [...apart, ...renderChanges(planned, names)];
       for (const line of lines) shell.print(line);
     }
     if (out !== undefined && summary.plan !== '') {
