@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { limitWords } from '../plan/forecast.ts';
 import { table } from '../plan/render.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
@@ -92,7 +93,10 @@ function rowsOf(standing: Standing): string[][] {
     ['held', heldRow(standing)],
     ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
-    ...standing.limits.map((one, at) => [at === 0 ? 'limits seen' : '', limitWords(one)]),
+    ...standing.limits.map((seen, at) => [
+      at === 0 ? 'limits seen' : '',
+      `${seen.route} ${limitWords(seen, span)} (${seen.at})`,
+    ]),
     ['snapshot', snapshotWords(snapshot)],
   ];
 }
@@ -123,11 +127,6 @@ function parkedWords({ contacts, templates, since }: Standing['parked']): string
 function openWords({ unknown, sent, since }: Standing['open']): string {
   if (since === null) return 'nothing';
   return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
-}
-
-function limitWords({ route, limit, windowMs, others, at }: Standing['limits'][number]): string {
-  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
-  return `${route} ${limit.toLocaleString('en')} every ${span(windowMs)}${share} (${at})`;
 }
 
 function snapshotWords({ file, bytes }: Standing['snapshot']): string {

@@ -42,18 +42,24 @@
  */
 import type { Random } from '../model/clock.ts';
 import type { RouteLimit } from '../model/limit.ts';
-import { isAlone, learn, miss, units, type Memory, type Ticket } from './learning.ts';
+import {
+  isAlone,
+  learn,
+  LEAST_WAIT_MS,
+  type Memory,
+  miss,
+  SHORT_MS,
+  type Ticket,
+  units,
+} from './learning.ts';
 import type { Observation } from './observation.ts';
-import { createUsage } from './usage.ts';
+import { createUsage, MARGIN_MS } from './usage.ts';
 
-const CEILING = 32;
+/** In flight at most. */
+export const CEILING = 32;
 const SLOW_START = 2;
 /** Below this limit nothing is held back. */
 const LEAST_FOR_SENSORS = 8;
-const MARGIN_MS = 2;
-/** A time told in whole seconds may be half a second short. */
-const SHORT_MS = 500;
-const LEAST_WAIT_MS = 1000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** So many may leave now; when none, ask again with the next answer, or after `waitMs`. */
@@ -164,7 +170,8 @@ function upTo(leave: number, waiting: number): Decision {
   return leave > 0 ? { leave: Math.min(leave, waiting), waitMs: 0 } : rest();
 }
 
-function rest(waitMs = NEVER): Decision {
+/** Nothing leaves for so long, or until an answer comes. */
+export function rest(waitMs = NEVER): Decision {
   return { leave: 0, waitMs };
 }
 

@@ -9,9 +9,9 @@ const MOST_RECENT = 64;
 /** Windows shorter than this are not found out by whole seconds. */
 const LONG_WINDOW_MS = 10_000;
 /** A wait told in whole seconds may be half a second short. */
-const SHORT_MS = 500;
+export const SHORT_MS = 500;
 const JITTER_MS = 50;
-const LEAST_WAIT_MS = 1000;
+export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 
 /** All that a budget knows. Times are monotonic milliseconds. */

@@ -10,7 +10,7 @@
 
 /** Above this limit, requests answered at nearly the same time are remembered as one. */
 const GRAINS = 1000;
-const MARGIN_MS = 2;
+export const MARGIN_MS = 2;
 
 /** From when a request left until its answer came; monotonic milliseconds. */
 interface Trip {

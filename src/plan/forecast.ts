@@ -58,6 +58,14 @@ function lineOf(
 ): string {
   const count = `  ${route}  ${requests.toLocaleString('en')} requests`;
   if (limit === null || windowMs === null) return `${count}, its limit was not seen yet`;
+  return `${count}, ${limitWords({ limit, windowMs, others }, span)}`;
+}
+
+/** 30 every 60 s, 20 % used by others. */
+export function limitWords(
+  { limit, windowMs, others }: { limit: number; windowMs: number; others: number },
+  span: (ms: number) => string,
+): string {
   const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
-  return `${count}, ${limit.toLocaleString('en')} every ${span(windowMs)}${share}`;
+  return `${limit.toLocaleString('en')} every ${span(windowMs)}${share}`;
 }

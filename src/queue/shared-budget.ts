@@ -7,7 +7,7 @@
  * its share divided by the number of workers that were there last; so nothing ever waits for Redis.
  */
 import { createHmac } from 'node:crypto';
-import { createBudget, type Budget, type Decision } from '../http/budget.ts';
+import { CEILING, createBudget, rest, type Budget, type Decision } from '../http/budget.ts';
 import type { BudgetOf } from '../http/gate.ts';
 import type { Ticket } from '../http/learning.ts';
 import type { Observation } from '../http/observation.ts';
@@ -16,9 +16,8 @@ import type { RouteLimit } from '../model/limit.ts';
 import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
 import { openLink, type Link } from './connection.ts';
 
-/** Permits asked for at once, and requests in flight of one route. */
+/** Permits asked for at once. */
 const MOST_AT_ONCE = 16;
-const CEILING = 32;
 /** What the next answers say is waited for. */
 const GATHER_MS = 5;
 /** Permits not used by then are spent, or sooner where answers are quick … */
@@ -202,10 +201,6 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
 /** Back from where Redis was away, what this process knows by itself says when to probe. */
 function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
   return link.times() === times ? undefined : local.decide(nowMs, waiting);
-}
-
-function rest(waitMs = NEVER): Decision {
-  return { leave: 0, waitMs };
 }
 
 function wanted({ waiting, flying }: State, own: Decision | undefined): number {

@@ -14,6 +14,9 @@ async function synced(): Promise<Mirrored> {
   return world;
 }
 
+const forbidDeletes = ({ server }: Mirrored) =>
+  server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
+
 const bytesOf = ({ folder }: Mirrored): string => {
   const at = join(folder, 'cli');
   return readdirSync(at)
@@ -106,10 +109,7 @@ describe('forget was cut short', () => {
   test('of somebody nobody had recorded: what it opted out nobody takes for her own', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-      is: 'answer',
-      status: 403,
-    });
+    const { undo } = forbidDeletes(world);
     expect((await world.call('forget', ann)).code).toBe(1);
     undo();
     await world.call('sync');
@@ -119,10 +119,7 @@ describe('forget was cut short', () => {
 
   test('allow ends it, and the opt-out is taken back', async () => {
     const world = await synced();
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-      is: 'answer',
-      status: 403,
-    });
+    const { undo } = forbidDeletes(world);
     await world.call('forget', ann);
     undo();
     expect((await world.call('sync')).code).toBe(4);
@@ -134,10 +131,7 @@ describe('forget was cut short', () => {
 
   test('the counts go on from where it was', async () => {
     const world = await synced();
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-      is: 'answer',
-      status: 403,
-    });
+    const { undo } = forbidDeletes(world);
     const first = await world.call('forget', ann, '--json');
     expect(first.json).toMatchObject({ found: 1, optedOut: 1, deleted: 0 });
     undo();
@@ -166,10 +160,7 @@ test('a snapshot that was put back brings the address along, and the run says so
 
 test('a snapshot that is lost: whom both sides show is found again', async () => {
   const world = await synced();
-  const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-    is: 'answer',
-    status: 403,
-  });
+  const { undo } = forbidDeletes(world);
   await world.call('forget', ann);
   undo();
   for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });

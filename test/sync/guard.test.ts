@@ -1,7 +1,6 @@
 /** What guards hold and what an approval releases: the whole engine against the whole emulator. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
-import type { Send } from '../../src/model/exchange.ts';
 import {
   approve,
   deletes,
@@ -10,6 +9,7 @@ import {
   hour,
   leave,
   mirrored,
+  mortal,
   person,
   range,
   staged,
@@ -248,15 +248,7 @@ describe('an approval', () => {
   });
 
   test('that a killed run had begun on is gone on with', async () => {
-    const dying: { after?: number } = {};
-    const wire =
-      (send: Send): Send =>
-      async (request, signal) => {
-        if (request.method === 'DELETE' && dying.after !== undefined && dying.after-- <= 0) {
-          throw new Error('killed');
-        }
-        return send(request, signal);
-      };
+    const { dying, wire } = mortal();
     const stage = await mirrored({ wire });
     await leave(stage, range(4, 20));
     const { plan } = await stage.sync();

@@ -1,5 +1,6 @@
 /** A mirror whose guards hold what befalls more than three people. */
 import { expect, onTestFinished } from 'vitest';
+import type { Send } from '../../src/model/exchange.ts';
 import { createStage, type Stage, type StageOptions } from './process.ts';
 
 export const hour = 3_600_000;
@@ -49,3 +50,17 @@ export const deletes = (stage: Stage) =>
   stage.writes().filter(({ method }) => method === 'DELETE').length;
 export const approve = (stage: Stage, plan: string): void =>
   stage.snapshot.held.approve(plan, stage.clock.now());
+
+/** A wire on which a process dies: once told `after` how many deletes, with the next. */
+export function mortal() {
+  const dying: { after?: number } = {};
+  const wire =
+    (send: Send): Send =>
+    async (request, signal) => {
+      if (request.method === 'DELETE' && dying.after !== undefined && dying.after-- <= 0) {
+        throw new Error('killed');
+      }
+      return send(request, signal);
+    };
+  return { dying, wire };
+}

@@ -1,8 +1,18 @@
 /** Whom a guard has held: for how long, and what ends it. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
-import type { Send } from '../../src/model/exchange.ts';
-import { approve, deletes, exportOf, flag, hour, leave, mirrored, person, range } from './rush.ts';
+import {
+  approve,
+  deletes,
+  exportOf,
+  flag,
+  hour,
+  leave,
+  mirrored,
+  mortal,
+  person,
+  range,
+} from './rush.ts';
 
 /** The first so many are flagged, the others are there as before. */
 const flagged = (...at: number[]) => [
@@ -106,15 +116,7 @@ describe('an approval of what is held since earlier runs', () => {
   });
 
   test('leaves who came in while it was in force, also when that run was killed', async () => {
-    const dying: { after?: number } = {};
-    const wire =
-      (send: Send): Send =>
-      async (request, signal) => {
-        if (request.method === 'DELETE' && dying.after !== undefined && dying.after-- <= 0) {
-          throw new Error('killed');
-        }
-        return send(request, signal);
-      };
+    const { dying, wire } = mortal();
     const stage = await mirrored({ wire });
     exportOf(stage, flagged(0, 1, 2, 3));
     approve(stage, (await stage.sync()).plan);
