@@ -8,17 +8,16 @@
  * by side: one after the other they would take ten minutes, nearly all of it waiting.
  */
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { algorithms } from '../src/emulator/limit/algorithms.ts';
 import type { Limit } from '../src/emulator/limit/meter.ts';
 import { leastMs } from '../test/rate/server.ts';
 import { anyRedis } from '../test/redis.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';
 import { clients } from './rate/clients.ts';
-import { begin } from './stage/child.ts';
+import { ask, begin } from './stage/child.ts';
 import { folderOf, sync } from './stage/mirror.ts';
 import type { Latency } from './stage/network.ts';
-import type { PlatformReady, PlatformTask } from './stage/platform.ts';
+import { open } from './stage/open.ts';
 
 const limit: Limit = { requests: 200, windowSeconds: 2 };
 const requests = 1_950;
@@ -162,7 +161,7 @@ async function measure(row: Row): Promise<Measured> {
   const taken = { ...limit, requests: limit.requests * company.foreign };
   const foreign: ClientTask = { ...task, client: undefined, limit: taken, requests: 0 };
   const [others, ...ours] = await Promise.all([foreign, ...own].map(ready));
-  const done = Promise.all(ours.map(ended));
+  const done = Promise.all(ours.map(ask<ClientDone>));
   for (const child of company.foreign > 0 ? [others, ...ours] : ours) child?.send('go');
   const all = await done;
   for (const child of [others, ...ours, platform.child]) child?.kill();
@@ -195,19 +194,8 @@ function limitOf(route: string): string {
   return `${route}=${limit.requests}/${limit.windowSeconds}`;
 }
 
-async function open(task: PlatformTask): Promise<{ url: string; child: ChildProcess }> {
-  const child = begin('stage/platform', task);
-  const said: PlatformReady[] = await once(child, 'message');
-  return { url: said[0]?.url ?? '', child };
-}
-
 async function ready(task: ClientTask): Promise<ChildProcess> {
   const child = begin('rate/client', task);
-  await once(child, 'message');
+  await ask(child);
   return child;
-}
-
-async function ended(child: ChildProcess): Promise<ClientDone> {
-  const [done] = await once(child, 'message');
-  return done;
 }

@@ -98,13 +98,14 @@ export function createBudget(options: BudgetOptions): Budget {
     isTold: false,
     reserve,
     usage: createUsage(),
-    flying: 0,
+    flights: new Set(),
     sent: 0,
     answers: 0,
     pace: { inFlight: SLOW_START, slow: SLOW_START, ceiling, round: 0 },
     mark: undefined,
     recent: [],
-    window: { openedMs: 0, own: 0, short: false },
+    window: { openedMs: 0, own: 0, short: false, before: 0 },
+    foreign: { now: 0, before: 0 },
     companyUntilMs: sharers ? NEVER : 0,
     sharers,
     trickle: false,
@@ -129,10 +130,11 @@ export function createBudget(options: BudgetOptions): Budget {
 }
 
 function depart(memory: Memory, nowMs: number): Ticket {
-  memory.flying += 1;
   memory.sent += 1;
-  const { answers, sent } = memory;
-  const ticket = { sentMs: nowMs, answers, sent, least: unused(memory, nowMs) - memory.flying };
+  const { answers, sent, flights } = memory;
+  const least = unused(memory, nowMs) - flights.size - 1;
+  const ticket = { sentMs: nowMs, answers, sent, least };
+  flights.add(ticket);
   if (memory.blocked || isUnknown(memory)) memory.probe = ticket;
   return ticket;
 }
@@ -143,7 +145,7 @@ function isUnknown({ usage }: Memory): boolean {
 }
 
 function land(memory: Memory, ticket: Ticket): void {
-  memory.flying -= 1;
+  memory.flights.delete(ticket);
   if (memory.probe === ticket) memory.probe = undefined;
 }
 
@@ -153,17 +155,36 @@ interface Question {
 }
 
 function decide(memory: Memory, { nowMs, waiting }: Question): Decision {
-  const { blocked, mark, flying, limit, usage } = memory;
+  const { blocked, mark, flights, limit, usage, pace } = memory;
   if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
   if (blocked || isUnknown(memory)) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
   const isBlind = !mark && (limit === undefined || usage.pace.windowMs === undefined);
-  if (isBlind) return upTo(memory.pace.inFlight - flying, waiting);
+  if (isBlind) return upTo(pace.inFlight - flights.size, waiting);
   const all = left(memory, nowMs);
   const spare = all - heldBack(memory, { nowMs, waiting, all });
-  const more = upTo(inFlight(memory, spare, nowMs) - flying, waiting);
-  if (more.leave > 0 || flying > 0) return more;
+  const { n, overMs } = underWay(memory, nowMs);
+  const free = pace.ceiling - flights.size;
+  const more = upTo(Math.min(free, inFlight(memory, spare, nowMs) - n), waiting);
+  if (more.leave > 0 || free <= 0) return more;
+  if (n > 0) return rest(overMs - nowMs);
   const atMs = backAt(memory, nowMs, all);
   return atMs > nowMs ? rest(atMs - nowMs) : { leave: 1, waitMs: 0 };
+}
+
+/**
+ * How many a server may still count, and when the first of them is too old for it: what left a
+ * window and a round trip ago counts no more, whatever became of it. One that hangs would stop its
+ * route until it is given up.
+ */
+function underWay({ flights, usage }: Memory, nowMs: number): { n: number; overMs: number } {
+  const { windowMs = NEVER, tripMs } = usage.pace;
+  let over = 0;
+  for (const { sentMs } of flights) {
+    const overMs = sentMs + windowMs + tripMs;
+    if (overMs > nowMs) return { n: flights.size - over, overMs };
+    over += 1;
+  }
+  return { n: 0, overMs: NEVER };
 }
 
 function upTo(leave: number, waiting: number): Decision {
@@ -212,11 +233,11 @@ function others(memory: Memory): number {
 
 /** Sensors; in company the last unit, lest two take it at the same time. */
 function heldBack(memory: Memory, { nowMs, waiting, all }: Question & { all: number }): number {
-  const { limit = 0, trickle, flying, mark } = memory;
+  const { limit = 0, trickle, flights, mark } = memory;
   if (!mark || limit < LEAST_FOR_SENSORS) return 0;
   const sensors = Math.min(4, Math.max(1, Math.round(limit * 0.02)));
   if (!isAlone(memory, nowMs)) return trickle ? sensors + 1 : 1;
-  return waiting + flying <= all ? 0 : sensors;
+  return waiting + flights.size <= all ? 0 : sensors;
 }
 
 /** When nothing is in flight, and `all` that is left is held back: when to send the next one. */
@@ -229,7 +250,8 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
   if (windowMs === undefined) return markMs + LEAST_WAIT_MS;
   if (trickle) {
     const held = Math.max(1, heldBack(memory, { nowMs, waiting: NEVER, all }));
-    const unitMs = markMs + ((held + 1 - all) * windowMs) / limit + MARGIN_MS;
+    const missing = held + 1 - Math.max(0, all);
+    const unitMs = markMs + Math.min(windowMs, (missing * windowMs) / limit) + MARGIN_MS;
     const isSpent = ours(memory, nowMs) <= held;
     return isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
   }
@@ -242,7 +264,7 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
 }
 
 function known(memory: Memory): RouteLimit {
-  const { limit, usage, mark } = memory;
+  const { limit, usage, mark, foreign } = memory;
   const { windowMs } = usage.pace;
-  return { limit, windowMs, left: mark?.left, others: mark ? others(memory) : 0 };
+  return { limit, windowMs, left: mark?.left, others: Math.max(foreign.now, foreign.before) };
 }

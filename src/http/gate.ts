@@ -12,15 +12,15 @@ import type { Clock, Random } from '../model/clock.ts';
 import { RateLimited, Unavailable } from '../model/errors.ts';
 import type { Answer } from '../model/exchange.ts';
 import type { RouteLimit } from '../model/limit.ts';
-import { createBudget, type Budget } from './budget.ts';
+import { CEILING, createBudget, type Budget } from './budget.ts';
 import { createLanes, type Lanes, type Priority } from './lanes.ts';
 import type { Ticket } from './learning.ts';
 import { observe, type Observation } from './observation.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
-/** In flight at most, over all routes: each has a ceiling of its own below this one. */
-const MOST_IN_FLIGHT = 64;
+/** In flight at most on one route, whatever its budget says: none says more. */
+const MOST_IN_FLIGHT = CEILING;
 
 interface Passage {
   priority?: Priority | undefined;
@@ -72,12 +72,11 @@ export function createGate(options: GateOptions): Gate {
   const { clock, random, reserve = 0, signal } = options;
   const { budgetOf = () => createBudget({ random, reserve }) } = options;
   const routes = new Map<string, Route>();
-  const limit = pLimit(MOST_IN_FLIGHT);
-
   const routeOf = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
     const budget = budgetOf(name, () => ask(route));
+    const limit = pLimit(MOST_IN_FLIGHT);
     const route: Route = { ...newRoute, name, clock, limit, budget, lanes: createLanes() };
     routes.set(name, route);
     return route;

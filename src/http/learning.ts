@@ -22,7 +22,8 @@ export interface Memory {
   /** Of each window, left to other programs: 0 to 1. */
   readonly reserve: number;
   readonly usage: Usage;
-  flying: number;
+  /** Under way, in the order in which they left. */
+  flights: Set<Ticket>;
   /** So far. */
   sent: number;
   answers: number;
@@ -31,8 +32,10 @@ export interface Memory {
   mark: Mark | undefined;
   /** What the last answers said is left. */
   recent: { at: number; shown: number }[];
-  /** `short`: it opened with less than half of the limit. */
-  window: { openedMs: number; own: number; short: boolean };
+  /** `short`: it opened with less than half of the limit; `before`: used when it was first seen. */
+  window: { openedMs: number; own: number; short: boolean; before: number };
+  /** Of the limit, what others used of this window so far, and of the one before, 0 to 1. */
+  foreign: { now: number; before: number };
   companyUntilMs: number;
   readonly sharers: (() => number) | undefined;
   trickle: boolean;
@@ -121,7 +124,7 @@ function guess(memory: Memory, nowMs: number, blockedMs: number): void {
     const most = Math.max(UNKNOWN_WINDOW_MS, blockedMs);
     usage.pace.windowMs = Math.min(nowMs - window.openedMs, most);
   } else if (isOver && memory.limit !== undefined) memory.limit += 1;
-  if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false };
+  if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
 /** What came while this was under way may have counted after it. */
@@ -170,8 +173,8 @@ function believe(memory: Memory, event: Event, left: number): void {
   const { mark, window } = memory;
   const { ticket, nowMs } = event;
   if (!mark) {
-    memory.window = { openedMs: nowMs, own: 1, short: false };
-    rememberBefore(memory, left, nowMs);
+    const before = rememberBefore(memory, left, nowMs);
+    memory.window = { openedMs: nowMs, own: 1, short: false, before };
     return put(memory, event, left);
   }
   const least = ticket.least - (memory.sent - ticket.sent);
@@ -188,18 +191,28 @@ function believe(memory: Memory, event: Event, left: number): void {
   if (found === 'units') memory.trickle = true;
   else if (found === 'window') {
     memory.trickle = false;
-    memory.window = { openedMs: nowMs, own: 1, short: false };
+    turn(memory, nowMs);
+    memory.window.short = false;
     memory.pace.inFlight = memory.pace.slow;
-  } else if (isDue && gain > 0) memory.window = { ...window, openedMs: nowMs, own: 1 };
+  } else if (isDue && gain > 0) turn(memory, nowMs);
   else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) memory.trickle = false;
   put(memory, event, left);
 }
 
+/** A window is over: of one that was seen from its beginning, what others used of it is known. */
+function turn(memory: Memory, nowMs: number): void {
+  const { window } = memory;
+  memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
+  memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
+}
+
 /** What was used before the first answer counts for a window; as long, others may be about. */
-function rememberBefore(memory: Memory, left: number, nowMs: number): void {
-  const before = units(memory) - memory.usage.counted(nowMs) - left;
-  if (before > 0) meetCompany(memory, nowMs, 1);
-  for (let n = 0; n < before; n += 1) memory.usage.add({ sentMs: Number.NEGATIVE_INFINITY, nowMs });
+function rememberBefore(memory: Memory, left: number, nowMs: number): number {
+  const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
+  if (before === 0) return 0;
+  meetCompany(memory, nowMs, 1);
+  memory.usage.add({ sentMs: Number.NEGATIVE_INFINITY, nowMs }, before);
+  return before;
 }
 
 type Back = 'nothing' | 'window' | 'units';
@@ -221,9 +234,9 @@ function whatCameBack(
 }
 
 /** Nothing came back in a time in which a unit should have. */
-function isLate({ limit, flying, usage }: Memory, elapsedMs: number): boolean {
+function isLate({ limit, flights, usage }: Memory, elapsedMs: number): boolean {
   const { windowMs } = usage.pace;
-  if (flying > 0 || limit === undefined || windowMs === undefined) return false;
+  if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
   return elapsedMs > (1.5 * windowMs) / limit;
 }
 
@@ -234,6 +247,9 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
   const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
   memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, resetAtMs, beatMs };
+  const { own, before } = memory.window;
+  const ours = own + before + memory.flights.size;
+  memory.foreign.now = Math.max(0, units(memory) - left - ours) / units(memory);
 }
 
 function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {

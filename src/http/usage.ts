@@ -22,8 +22,8 @@ interface Trip {
 export interface Usage {
   /** The window and the shortest round trip, as far as they are known. */
   readonly pace: { windowMs: number | undefined; tripMs: number };
-  /** One more was answered, or is given up: it came at some time in between. */
-  add(trip: Trip): void;
+  /** One more (or `n`) was answered, or is given up: it came at some time in between. */
+  add(trip: Trip, n?: number): void;
   /** How many count still. */
   counted(nowMs: number): number;
   /** When at most `most` of them count. */
@@ -53,15 +53,15 @@ export function createUsage(): Usage {
   return {
     pace,
     backMs,
-    add({ sentMs, nowMs }) {
-      sum += 1;
+    add({ sentMs, nowMs }, n = 1) {
+      sum += n;
       const last = grains.at(-1);
       const isClose = last && nowMs - last.fromMs < (pace.windowMs ?? 0) / GRAINS;
       if (isClose && sum > GRAINS) {
-        last.n += 1;
+        last.n += n;
         last.untilMs = nowMs;
         last.sentMs = Math.min(last.sentMs, sentMs);
-      } else grains.push({ sentMs, fromMs: nowMs, untilMs: nowMs, n: 1 });
+      } else grains.push({ sentMs, fromMs: nowMs, untilMs: nowMs, n });
     },
     counted(nowMs) {
       let over = 0;

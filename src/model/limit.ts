@@ -5,6 +5,6 @@ export interface RouteLimit {
   windowMs: number | undefined;
   /** As the last answer had it, without what is reserved for others. */
   left: number | undefined;
-  /** Share of what was used of the window that others used, 0 to 1. */
+  /** Share of the limit that others used, of this window or of the one before, 0 to 1. */
   others: number;
 }

@@ -107,7 +107,6 @@ end
 expire(m, now, message.away and message.worker)
 if message.away then
   m.unknown = m.answers
-  m.probe = nil
   meet_company(m, now, UNKNOWN_WINDOWS)
 end
 for _, one in ipairs(message.reports) do report(m, one, now, message.jitter) end
@@ -124,7 +123,7 @@ local keep = math.min(2 * DAY, last - now + 2 * AWAY)
 redis.call('SET', KEYS[1], cmsgpack.pack(m), 'PX', math.ceil(keep))
 return cjson.encode({
   n = n, wait = wait, lease = id, workers = m.size, limit = m.limit, window = m.window,
-  left = m.mark and m.mark.left, others = m.mark and others(m) or 0,
+  left = m.mark and m.mark.left, others = math.max(m.foreign or 0, foreign_share(m)),
 })
 `;
 

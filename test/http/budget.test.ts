@@ -138,9 +138,21 @@ describe('in company', () => {
 
   test('less is left than our own requests explain: half of our share, one unit apart', () => {
     const made = met();
-    expect(made.limit().others).toBeCloseTo(8 / 40, 1);
-    const share = 1 - made.limit().others;
-    expect(leaves(made, 2000)).toBe(Math.floor((19 * share) / 2));
+    // Of the limit; what of its use is ours is what counts for the share.
+    expect(made.limit().others).toBe(9 / 60);
+    expect(leaves(made, 2000)).toBe(Math.floor((19 * (31 / 40)) / 2));
+  });
+
+  test('what was used before the first answer is nobody’s share', () => {
+    const made = budget();
+    lone(made, left(1), 1000);
+    expect(made.limit().others).toBe(0);
+  });
+
+  test('however much was used before: remembered at once', () => {
+    const made = budget();
+    lone(made, { ...left(0), limit: 2 ** 50 }, 1000);
+    expect(made.limit()).toMatchObject({ limit: 2 ** 50, left: 0, others: 0 });
   });
 
   test('the last unit is nobody’s: a window after its first answer, then one request', () => {
@@ -149,7 +161,8 @@ describe('in company', () => {
     expect(made.decide(3000, MANY)).toEqual({ leave: 0, waitMs: 58_000 - 0.75 * TRIP_MS + 2 });
     expect(made.decide(61_000, MANY)).toEqual({ leave: 1, waitMs: 0 });
     made.ticket(61_000);
-    expect(made.decide(61_000, MANY)).toEqual({ leave: 0, waitMs: NEVER });
+    // Should it hang: for a window and a trip.
+    expect(made.decide(61_000, MANY)).toEqual({ leave: 0, waitMs: 60_000 + TRIP_MS });
   });
 
   test('for ten windows', () => {

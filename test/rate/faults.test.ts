@@ -102,3 +102,16 @@ describe('a limit that changes in mid-run', () => {
     expect(refused).toBe(0);
   });
 });
+
+test.each([
+  [{ requests: 20, windowSeconds: 1 }, 'fixed'],
+  [{ requests: 20, windowSeconds: 1 }, 'sliding-log'],
+  [{ requests: 200, windowSeconds: 2 }, 'fixed'],
+  [{ requests: 200, windowSeconds: 2 }, 'gcra'],
+])('%o, %s: an answer that hangs does not stop its route', (limit, algorithm) => {
+  // Twenty windows; each answer that is lost is given up after ten seconds.
+  const lost = { limit, algorithm, requests: 19.5 * limit.requests, fault: { lost: 0.02 } };
+  const { ratio, refused } = measure(lost);
+  expect(ratio).toBeLessThan(1.75);
+  expect(refused).toBeLessThan(0.5);
+});

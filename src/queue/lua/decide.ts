@@ -56,7 +56,8 @@ local function back_when(m, now, all)
   if not m.window then return at + LEAST_WAIT end
   if m.trickle then
     local held = math.max(1, held_back(m, now, HUGE, all))
-    local unit = at + (held + 1 - all) * m.window / (m.limit or 1) + MARGIN
+    local missing = held + 1 - math.max(0, all)
+    local unit = at + math.min(m.window, missing * m.window / (m.limit or 1)) + MARGIN
     if ours(m, now) > held then return unit end
     return math.max(unit, down_to(m, units(m) - held - 1))
   end

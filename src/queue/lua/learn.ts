@@ -73,10 +73,25 @@ local function late(m, elapsed)
   return elapsed > 1.5 * m.window / m.limit
 end
 
+-- Of the limit, what others have used of the window so far.
+local function foreign_share(m)
+  if not m.mark then return 0 end
+  local used = units(m) - m.mark.left
+  local own = m.opened.own + (m.opened.before or 0) + flying(m)
+  return math.max(0, used - own) / units(m)
+end
+
+-- A window is over: of one that was seen from its beginning, what others used of it is known.
+local function turn(m, e)
+  m.foreign = (m.opened.before or 0) > 0 and 0 or foreign_share(m)
+  m.opened = { ms = e.at, own = 1, short = m.opened.short, before = 0 }
+end
+
 local function believe_first(m, e, left)
   -- What is missing without us was used before anything was known: by us too, maybe.
   if left < units(m) - m.counts - flying(m) then meet_company(m, e.at, UNKNOWN_WINDOWS) end
-  m.opened = { ms = e.at, own = 1, short = false }
+  local before = math.max(0, units(m) - left - 1)
+  m.opened = { ms = e.at, own = 1, short = false, before = before }
   put(m, e, left)
 end
 
@@ -93,8 +108,10 @@ local function believe(m, e, left)
   local due = e.at >= back_at(m, m.opened.ms)
   if due then m.opened.short = left + 1 < units(m) / 2 end
   if less and m.opened.short then m.trickle = true end
-  -- Whether a window gives back what was sent a window before, as far as was seen.
-  if less then m.proven = false elseif due and e.base then m.proven = true end
+  -- Whether a window gives back what was sent a window before, as far as was seen: of half a limit
+  -- it says so; a few units come back under every algorithm.
+  if less then m.proven = false
+  elseif due and e.base and e.base - m.sent >= units(m) / 2 then m.proven = true end
   local gain = left - (mark.left - 1)
   local found = came_back(m, e, left, gain)
   if found == 'units' then
@@ -102,11 +119,11 @@ local function believe(m, e, left)
   elseif found == 'window' then
     m.proven = true
     m.trickle = false
-    m.opened = { ms = e.at, own = 1, short = false }
+    turn(m, e)
+    m.opened.short = false
     m.pace = SLOW_START
   elseif due and gain > 0 then
-    m.opened.ms = e.at
-    m.opened.own = 1
+    turn(m, e)
   elseif gain <= 0 and late(m, e.at - mark.ms) then
     m.trickle = false
   end
