@@ -8,7 +8,6 @@
  *   enrol  everybody is new, and nothing limits it: beside autocannon on the same route
  */
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -17,9 +16,10 @@ import type { BareTask } from './scale/bare.ts';
 import type { FloorTask } from './scale/floor.ts';
 import { multiply } from './scale/known.ts';
 import type { LoadTask } from './scale/load.ts';
-import { begin } from './stage/child.ts';
+import { ask, begin } from './stage/child.ts';
 import { folderOf, rows, sync, type Folder, type Ran } from './stage/mirror.ts';
-import type { PlatformReady, PlatformTask, Traffic } from './stage/platform.ts';
+import { open } from './stage/open.ts';
+import type { Traffic } from './stage/platform.ts';
 
 const unlimited = ['*=999999999/1'];
 const parts = { fast, full, enrol };
@@ -117,12 +117,6 @@ function tell(what: string, ran: Ran, lines: readonly string[]): void {
   );
 }
 
-async function open(task: PlatformTask): Promise<{ url: string; child: ChildProcess }> {
-  const child = begin('stage/platform', task);
-  const { url } = await ask<PlatformReady>(child);
-  return { url, child };
-}
-
 async function close(folder: Folder, child: ChildProcess): Promise<void> {
   child.kill();
   await folder.remove();
@@ -138,10 +132,4 @@ async function outcomeOf<T>(name: string, task: object): Promise<T> {
   const outcome = await ask<T>(child);
   child.kill();
   return outcome;
-}
-
-/** The next thing it says. */
-async function ask<T>(child: ChildProcess): Promise<T> {
-  const [said] = await once(child, 'message');
-  return said;
 }

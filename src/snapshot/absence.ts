@@ -1,5 +1,6 @@
 import type { Statements } from './statements.ts';
 import type { Absence, Key, KindName } from '../model/record.ts';
+import { inSpan, type Span } from './spans.ts';
 
 /**
  * In how many readings of a source the records that are ours were not named, or only as out of
@@ -9,9 +10,10 @@ export interface Absences {
   get(kind: KindName, key: Key): Absence | undefined;
   /**
    * Counts what was staged as one more whole reading, made at `at` (milliseconds since the epoch),
-   * for everybody it does not name. A reading of the same name as the one before is the same.
+   * for everybody in this span it does not name. A reading of the same name as the one before is
+   * the same.
    */
-  count(kind: KindName, reading: string, at: number): void;
+  count(kind: KindName, span: Span, reading: { name: string; at: number }): void;
   /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
   dropNamed(kind: KindName): void;
 }
@@ -28,7 +30,7 @@ export function absencesIn(db: Statements): Absences {
   const count = db.prepare(
     `insert into absence (kind, key, first_at, last_at, readings, reading)
      select kind, key, @at, @at, 1, @reading from recorded
-     where kind = @kind and not ${isNamed('recorded')}
+     where ${inSpan('recorded')} and not ${isNamed('recorded')}
      on conflict (kind, key) do update
        set last_at = @at, readings = readings + 1, reading = @reading where reading <> @reading`,
   );
@@ -38,7 +40,7 @@ export function absencesIn(db: Statements): Absences {
   );
   return {
     get: (kind, key) => get.get(kind, key),
-    count: (kind, reading, at) => void count.run({ kind, reading, at }),
+    count: (kind, span, { name, at }) => void count.run({ kind, ...span, reading: name, at }),
     dropNamed: (kind) => void drop.run({ kind }),
   };
 }

@@ -8,7 +8,12 @@ export function onDisk<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!(error instanceof Database.SqliteError) || 'path' in error) throw error;
-    throw path === ':memory:' ? error : Object.assign(error, { path });
+    throw named(error, path);
   }
+}
+
+/** The error, with the `path` where it has none. */
+export function named(error: unknown, path: string): unknown {
+  if (!(error instanceof Database.SqliteError) || 'path' in error) return error;
+  return path === ':memory:' ? error : Object.assign(error, { path });
 }

@@ -28,8 +28,6 @@ export interface Guarding {
    */
   sentSince(guard: GuardClass, since: number, run: string): number;
   owned(kind: KindName): number;
-  /** Whom the source wants in somewhere. */
-  wanted(kind: KindName): number;
   /** Of how many mail domains the new ones are, and what part of the owned is of the first. */
   domains(guard: GuardClass, kind: KindName): { domains: number; ownedShare: number };
   /** For each known id of the source, in order, whether it is a new one's. */
@@ -131,7 +129,7 @@ function approvedIn(db: Statements): Approved {
   };
 }
 
-type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned' | 'wanted'>;
+type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned'>;
 
 function countsIn(db: Statements): Counts {
   const fresh = db.prepare<{ guard: string }, { n: number }>(
@@ -151,9 +149,6 @@ function countsIn(db: Statements): Counts {
   const owned = db.prepare<[string], { n: number }>(
     `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
   );
-  const wanted = db.prepare<[string], { n: number }>(
-    `select count(distinct key) n from temp.desired where kind = ? and wants and reason is null`,
-  );
   return {
     fresh: (guard) => fresh.get({ guard })?.n ?? 0,
     counts(guard) {
@@ -162,7 +157,6 @@ function countsIn(db: Statements): Counts {
     },
     sentSince: (guard, since, run) => sent.get({ guard, since, run })?.n ?? 0,
     owned: (kind) => owned.get(kind)?.n ?? 0,
-    wanted: (kind) => wanted.get(kind)?.n ?? 0,
   };
 }
 

@@ -17,7 +17,7 @@ export interface HeldPlans {
   keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
   /** Has whom this run withholds held in later runs too. */
   stand(): void;
-  /** No longer has held of whom nothing is planned: of a plan that calls for all there is. */
+  /** No longer has held of whom nothing was planned: of a run that called for all there is. */
   dropUnwanted(): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
@@ -137,9 +137,9 @@ function standingIn(db: Statements): Pick<HeldPlans, 'stand' | 'dropUnwanted'> {
     'insert or ignore into standing select distinct guard, kind, key from temp.withheld',
   );
   const drop = db.prepare(
-    `delete from standing where not exists (
-       select 1 from temp.planned p where p.guard = standing.guard
-         and p.kind = standing.kind and p.key = standing.key)`,
+    `delete from standing where (guard, kind, key) not in (
+       select guard, kind, key from temp.passed
+       union all select guard, kind, key from temp.withheld)`,
   );
   return { stand: () => void stand.run(), dropUnwanted: () => void drop.run() };
 }

@@ -18,7 +18,7 @@ import { moveAside } from './aside.ts';
 import { check, isDamage } from './damage.ts';
 import { onDisk } from './disk.ts';
 import { counting, ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
-import { keyedHash, readKey, secretOf, writeKey } from './ledger-key.ts';
+import { hasher, readKey, writeKey } from './ledger-key.ts';
 import { openToLook, refuseFolder } from './looking.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { statementsOf } from './statements.ts';
@@ -255,7 +255,7 @@ function name(db: Database.Database, id: string, key: string): void {
 }
 
 function proofOf(key: string, id: string): string {
-  return keyedHash(secretOf(key), 'ledger', id);
+  return hasher(key)('ledger', id);
 }
 
 function metaOf(db: Database.Database, name: string): string {

@@ -9,7 +9,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 
 /** The key in `file`; undefined when there is no file, or no key in it. */
 export function readKey(file: string): string | undefined {
@@ -32,12 +32,22 @@ export function writeKey(file: string, key: string): void {
   renameSync(part, file);
 }
 
-/** What stands for a text in the ledger; `what` keeps an id from ever equalling an address. */
-export function keyedHash(secret: KeyObject, what: string, text: string): string {
-  return createHmac('sha256', secret).update(`${what} ${text}`).digest('hex');
-}
+const mostKnown = 1_000;
 
-/** A key made ready once: that takes longer than a hash. */
-export function secretOf(key: string): KeyObject {
-  return createSecretKey(Buffer.from(key, 'hex'));
+/**
+ * What stands for a text in the ledger; `what` keeps an id from ever equalling an address. One
+ * person is asked for several times in a row: what was made last is known by heart.
+ */
+export function hasher(key: string): (what: string, text: string) => string {
+  const secret = createSecretKey(Buffer.from(key, 'hex'));
+  const known = new Map<string, string>();
+  return (what, text) => {
+    const name = `${what} ${text}`;
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const made = createHmac('sha256', secret).update(name).digest('hex');
+    if (known.size >= mostKnown) known.clear();
+    known.set(name, made);
+    return made;
+  };
 }

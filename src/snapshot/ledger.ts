@@ -8,7 +8,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import type { Cause, Entry, Memory, Remark, Who } from '../model/ledger.ts';
-import { keyedHash, secretOf } from './ledger-key.ts';
+import { hasher } from './ledger-key.ts';
 import { copyOf, type Part } from './backup.ts';
 import type { Key } from '../model/record.ts';
 import type { Wait } from './patience.ts';
@@ -73,10 +73,10 @@ export function ledgerIn(
   const write = writing(statements);
   const { reached, raise } = counting(statements);
   let tell = (_reached: number): void => undefined;
-  const secret = secretOf(key);
+  const hash = hasher(key);
   const hashes = ({ key: address, ids }: Who) => ({
-    address: keyedHash(secret, 'address', address),
-    ids: [...new Set(ids)].map((one) => keyedHash(secret, 'id', one)),
+    address: hash('address', address),
+    ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
   const erased = erasuresIn(statements);
   return {
@@ -99,7 +99,7 @@ export function ledgerIn(
     copy: async (file, signal) => copyOf(db, file, { signal }),
     erased: () => {
       const isErased = patiently(erased);
-      return isErased && ((address) => isErased(keyedHash(secret, 'address', address)));
+      return isErased && ((address) => isErased(hash('address', address)));
     },
     close: () => db.close(),
   };

@@ -105,19 +105,47 @@ export const migrations: readonly string[] = [
 /**
  * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
  * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
- * The indexes of `desired` hold all that is asked of a million rows at once.
+ *
+ * What was read of a source comes by way of `unsorted`, which is small enough to stay in memory,
+ * into `staged`: a narrow row for each record, in the order of keys (empty where there is none;
+ * `alias` is null where it is the key). What many say alike is in `form`; the view `desired` is
+ * both. An id of the source is found by `origin`, which knows nearly all of them from earlier runs,
+ * else in `strange`; the view `stands` is both.
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;
-  create temp table desired (
-    kind text not null, id text not null, key text, alias text not null, place text not null,
-    body text not null, fingerprint text not null, wants integer not null,
-    presence text not null, reason text, fix text, again integer not null default 0
+  create temp table form (
+    form integer primary key, kind text not null, body text not null, fingerprint text not null,
+    wants integer not null, presence text not null
   );
-  create index temp.desired_by_key on desired (kind, key, fingerprint, wants, presence, reason);
-  create index temp.desired_by_id on desired (kind, id, key);
-  create index temp.desired_invalid on desired (kind) where reason is not null;
-  create index temp.desired_by_alias on desired (kind, alias) where kind = 'template';
+  create temp table unsorted (
+    kind text not null, key text not null, seq integer not null,
+    id text not null, alias text, place text not null, form integer not null,
+    reason text, fix text
+  );
+  create temp table staged (
+    kind text not null, key text not null, seq integer not null,
+    id text not null, alias text, place text not null, form integer not null,
+    reason text, fix text, again integer not null default 0,
+    primary key (kind, key, id, seq)
+  ) without rowid;
+  create index temp.staged_invalid on staged (kind, seq) where reason is not null;
+  create index temp.staged_by_alias on staged (kind, alias) where alias is not null;
+  create temp table strange (
+    kind text not null, id text not null, key text not null, primary key (kind, id, key)
+  ) without rowid;
+  create temp table shared (
+    kind text not null, id text not null, primary key (kind, id)
+  ) without rowid;
+  create temp view desired as
+    select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
+      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix
+    from temp.staged s join temp.form f on f.form = s.form;
+  create temp view stands as
+    select kind, id, key from temp.strange
+    union all
+    select o.kind, o.id, o.key from main.origin o where exists (
+      select 1 from temp.staged s where s.kind = o.kind and s.key = o.key and s.id = o.id);
   create temp table observed (
     kind text not null, id text not null, key text not null, alias text not null,
     body text not null, fingerprint text not null, created_at integer,
@@ -167,7 +195,11 @@ export const stagingTables = `
 
 /** Every table of staging, for clearing. */
 export const stagingNames = [
-  'desired',
+  'form',
+  'unsorted',
+  'staged',
+  'strange',
+  'shared',
   'observed',
   'looked',
   'sighted',

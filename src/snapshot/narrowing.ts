@@ -1,5 +1,6 @@
 import type { Statements } from './statements.ts';
 import type { Key, KindName } from '../model/record.ts';
+import { inSpan, type Span } from './spans.ts';
 
 /**
  * Narrows all that was read to the records that need a decision: SQL compares fingerprints, so that
@@ -7,12 +8,14 @@ import type { Key, KindName } from '../model/record.ts';
  */
 export interface Narrowing {
   /**
-   * After the platform was listed. `absent`: recorded records count too that the source no longer
-   * names, or only as gone or out of scope.
+   * After the platform was listed, span by span. `absent`: recorded records count too that the
+   * source no longer names, or only as gone or out of scope.
    */
-  full(kind: KindName, absent: boolean): void;
+  full(kind: KindName, span: Span, absent: boolean): void;
   /** What is recorded stands in for the platform. */
-  fast(kind: KindName, absent: boolean): void;
+  fast(kind: KindName, span: Span, absent: boolean): void;
+  /** What the platform refused, whatever became of it. */
+  parked(kind: KindName): void;
   /** Only records that were read by themselves since they were decided upon last. */
   add(kind: KindName, key: Key): void;
   /** The next candidates after `after`, in the order of their keys. */
@@ -24,28 +27,27 @@ export interface Narrowing {
 /** One row per key of the source, whatever the number of its records. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
   max(fingerprint) fingerprint
-  from temp.desired where kind = @kind and key is not null group by key`;
+  from temp.desired where ${inSpan('desired')} group by key`;
 
 /** One row per key of the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
-  from temp.observed where kind = @kind group by key`;
-
-/** What the platform refused, whatever became of it. */
-const parked = `union all
-  select kind, key from problem where kind = @kind and desired is not null`;
+  from temp.observed where ${inSpan('observed')} group by key`;
 
 /** Recorded under a key that the source has replaced by another one. */
 const moved = `union all
-  select @kind, r.key from recorded r where r.kind = @kind and r.id is not null
-    and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
-    and exists (select 1 from origin o join temp.desired d on d.kind = o.kind and d.id = o.id
-      where o.kind = @kind and o.key = r.key)`;
+  select @kind, r.key from recorded r where ${inSpan('r')} and r.id is not null
+    and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+    and exists (select 1 from origin o indexed by origin_by_key
+      where o.kind = @kind and o.key = r.key and exists (
+        select 1 from temp.stands s where s.kind = @kind and s.id = o.id))`;
 
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
 
+type Narrowed = Span & { kind: KindName; absent: number };
+
 export function narrowingIn(db: Statements): Narrowing {
-  const full = db.prepare(
+  const full = db.prepare<Narrowed>(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d
        left join recorded r on r.kind = @kind and r.key = d.key
@@ -56,21 +58,23 @@ export function narrowingIn(db: Statements): Narrowing {
      union all
      select @kind, r.key from recorded r
        left join (${shown}) o on o.key = r.key
-     where r.kind = @kind and (@absent or r.shown is not o.fingerprint or o.n > 1)
+     where ${inSpan('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
        and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
          and (not @absent or d.presence = 'present' or d.reason is not null))
-     ${moved}
-     ${parked}`,
+     ${moved}`,
   );
-  const fast = db.prepare(
+  const fast = db.prepare<Narrowed>(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d
        left join recorded r on r.kind = @kind and r.key = d.key
      where ${differsFromSource}
      union all
-     select @kind, r.key from recorded r where r.kind = @kind and @absent
-       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key)
-     ${parked}`,
+     select @kind, r.key from recorded r where @absent and ${inSpan('r')}
+       and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)`,
+  );
+  const parked = db.prepare<[string]>(
+    `insert or ignore into temp.candidate (kind, key)
+     select kind, key from problem where kind = ? and desired is not null`,
   );
   const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
   const next = db.prepare<[string, string, number], { key: Key }>(
@@ -78,8 +82,9 @@ export function narrowingIn(db: Statements): Narrowing {
   );
   const clear = db.prepare('delete from temp.candidate where @kind is null or kind = @kind');
   return {
-    full: (kind, absent) => void full.run({ kind, absent: Number(absent) }),
-    fast: (kind, absent) => void fast.run({ kind, absent: Number(absent) }),
+    full: (kind, span, absent) => void full.run({ kind, ...span, absent: Number(absent) }),
+    fast: (kind, span, absent) => void fast.run({ kind, ...span, absent: Number(absent) }),
+    parked: (kind) => void parked.run(kind),
     add: (kind, key) => void add.run(kind, key),
     next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
     clear: (kind) => void clear.run({ kind: kind ?? null }),

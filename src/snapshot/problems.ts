@@ -77,7 +77,7 @@ export function problemsIn(db: Statements): Problems {
   const dropUnnamed = db.prepare(
     `delete from problem
      where kind = ? and desired <> '' and retry_at is null and not exists (
-       select 1 from temp.desired d where d.kind = problem.kind and d.key = problem.key)`,
+       select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
   );
   const drop = db.prepare(
     `delete from problem

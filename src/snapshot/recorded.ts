@@ -1,5 +1,7 @@
 import type { Statements } from './statements.ts';
 import type { Key, KindName, Ownership, RecordedRow } from '../model/record.ts';
+import { isStaged } from './desired.ts';
+import { inSpan, type Span } from './spans.ts';
 
 /** What was last seen acknowledged, one row per record that is ours. */
 export interface Recorded {
@@ -19,8 +21,11 @@ export interface Recorded {
    * reading, or had, or by the platform's (of contacts). Looks through all.
    */
   namesakes(kind: KindName, key: Key): Key[];
-  /** Remembers under which key every id of the source stands now, where that record is ours. */
-  adoptOrigins(kind: KindName): void;
+  /**
+   * Remembers under which key every id of the source stands now, where that record is ours; by
+   * spans of ids.
+   */
+  adoptOrigins(kind: KindName, span: Span): void;
   /** Keys that both readings of this run have, and that are not recorded. */
   unrecorded(kind: KindName): IterableIterator<Key>;
   /** The row of another key that has the same platform id. */
@@ -30,8 +35,6 @@ export interface Recorded {
    * beginning at a share (0 to 1) of those that are left over then.
    */
   unlisted(kind: KindName, most: number, from: number): RecordedRow[];
-  /** The next rows after the key `after`, in the order of their keys. */
-  next(kind: KindName, after: Key, count: number): RecordedRow[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   /** Records that have an id on the platform, evenly spread over all of them. */
@@ -70,11 +73,11 @@ export function recordedIn(db: Statements): Recorded {
   const next = db.prepare<[string, string, number], StoredRecord>(
     'select * from recorded where kind = ? and key > ? order by key limit ?',
   );
-  const adoptOrigins = db.prepare(
+  const adoptOrigins = db.prepare<Span & { kind: string }>(
     `insert or ignore into origin (kind, id, key)
-     select d.kind, d.id, d.key from temp.desired d
-       join recorded r on r.kind = d.kind and r.key = d.key
-     where d.kind = ? and d.id <> ''`,
+     select s.kind, s.id, s.key from temp.strange s
+       join recorded r on r.kind = s.kind and r.key = s.key
+     where ${inSpan('s', 'id')}`,
   );
   const put = db.prepare<StoredRecord>(
     `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
@@ -100,7 +103,7 @@ export function recordedIn(db: Statements): Recorded {
     originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
     next: (kind, after, most) =>
       next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
-    adoptOrigins: (kind) => void adoptOrigins.run(kind),
+    adoptOrigins: (kind, span) => void adoptOrigins.run({ kind, ...span }),
     ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
@@ -114,9 +117,9 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'>
   const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with named (id) as (
        select id from origin indexed by origin_by_key where kind = @kind and key = @key
-       union select id from temp.desired where kind = @kind and key = @key and id <> '')
+       union select id from temp.staged where kind = @kind and key = @key and id <> '')
      select key from origin where kind = @kind and key <> @key and id in named
-     union select key from temp.desired where kind = @kind and key <> @key and id in named
+     union select key from temp.stands where kind = @kind and key not in (@key, '') and id in named
      union
      select r.key from recorded r, json_each(r.body, '$.contacts') c
      where r.kind = @kind and r.key <> @key and c.value ->> 'id' in (
@@ -125,8 +128,8 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'>
      order by key`,
   );
   const unrecorded = db.prepare<{ kind: string }, { key: string }>(
-    `select distinct o.key from temp.observed o join temp.desired d
-       on d.kind = o.kind and d.key = o.key
+    `select distinct o.key from temp.observed o join temp.staged s
+       on s.kind = o.kind and s.key = o.key
      where o.kind = @kind and not exists (
        select 1 from recorded r where r.kind = o.kind and r.key = o.key)`,
   );
@@ -139,18 +142,21 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'>
 }
 
 /** Which of the recorded rows a run has to look through. */
-function rangesIn(
-  db: Statements,
-): Pick<Recorded, 'successors' | 'hasStrays' | 'unlisted' | 'next'> {
-  const successors = db.prepare<[string, string], { key: string }>(
-    `select distinct d.key from origin o indexed by origin_by_key
-       join temp.desired d on d.kind = o.kind and d.id = o.id
-     where o.kind = ? and o.key = ? and d.key <> o.key order by d.key`,
+function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays' | 'unlisted'> {
+  const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
+    `with was (id) as (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key)
+     select s.key from was join temp.strange s on s.kind = @kind and s.id = was.id
+     where s.key not in (@key, '')
+     union
+     select o.key from was join origin o on o.kind = @kind and o.id = was.id
+     where o.key <> @key and ${isStaged('o')}
+     order by key`,
   );
   const stray = db.prepare(
     `select 1 from origin o indexed by origin_by_key
      where o.kind = ? and o.key = ? and not exists (
-       select 1 from temp.desired d where d.kind = o.kind and d.id = o.id) limit 1`,
+       select 1 from temp.stands s where s.kind = o.kind and s.id = o.id) limit 1`,
   );
   const isUnlisted = `r.kind = ? and r.id is not null and not exists (
     select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
@@ -160,19 +166,14 @@ function rangesIn(
   const unlisted = db.prepare<[string, number, number], StoredRecord>(
     `select r.* from recorded r where ${isUnlisted} order by r.key limit ? offset ?`,
   );
-  const next = db.prepare<[string, string, number], StoredRecord>(
-    'select * from recorded where kind = ? and key > ? order by key limit ?',
-  );
   return {
-    successors: (kind, key) => successors.all(kind, key).map((row) => row.key),
+    successors: (kind, key) => successors.all({ kind, key }).map((row) => row.key),
     hasStrays: (kind, key) => stray.get(kind, key) !== undefined,
     unlisted: (kind, most, from) => {
       const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
       const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
       return rows.flatMap((row) => fromStored(row) ?? []);
     },
-    next: (kind, after, most) =>
-      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
   };
 }
 

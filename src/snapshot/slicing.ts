@@ -9,7 +9,6 @@ export interface Slicing {
   withdraw(run: string, kind: KindName): void;
   /** What the run has done is newer than what it had listed: of these the recorded state counts. */
   assumeDone(run: string, kind: KindName): void;
-  forgetDesired(kind: KindName): void;
 }
 
 export function slicingIn(db: Statements): Slicing {
@@ -26,7 +25,6 @@ export function slicingIn(db: Statements): Slicing {
   const assume = db.prepare(
     `insert or replace into temp.looked (kind, key, at) select kind, key, null from (${done})`,
   );
-  const desired = db.prepare('delete from temp.desired where kind = ?');
   return {
     hasPlanned: (run, kind) => planned.get(run, kind) !== undefined,
     withdraw: (run, kind) => void withdraw.run(run, kind),
@@ -34,6 +32,5 @@ export function slicingIn(db: Statements): Slicing {
       forget.run(run, kind);
       assume.run(run, kind);
     },
-    forgetDesired: (kind) => void desired.run(kind),
   };
 }

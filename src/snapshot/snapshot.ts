@@ -31,6 +31,7 @@ import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
 import { runsIn, type Runs } from './runs.ts';
 import { slicingIn, type Slicing } from './slicing.ts';
+import { spansIn, type Spans } from './spans.ts';
 import { statementsOf } from './statements.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
@@ -49,6 +50,7 @@ export interface Snapshot {
   remarks: Remarks;
   purge: Purge;
   narrowing: Narrowing;
+  spans: Spans;
   /**
    * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
    * For who has taken the lease, and once.
@@ -60,9 +62,10 @@ export interface Snapshot {
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
   /**
-   * All or nothing, on disk when it returns. Waits while another process has the file locked, and
-   * throws Busy when that lasts; having waited in vain once, it waits no more. Throws Busy, and
-   * writes nothing, when another has raised the fencing token since this one did.
+   * All or nothing, on disk when it returns; within another one, when that returns. Waits while
+   * another process has the file locked, and throws Busy when that lasts; having waited in vain
+   * once, it waits no more. Throws Busy, and writes nothing, when another has raised the fencing
+   * token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**
@@ -178,7 +181,11 @@ function snapshotOf(
 ): Snapshot {
   db.exec(stagingTables);
   const statements = statementsOf(db);
+  const staging = stagingIn(statements);
   const fence = fenceIn(db, path);
+  // In the middle of another it is a part of that: what fails in it undoes the whole.
+  const within = <T>(begin: () => T, work: () => T): T =>
+    db.inTransaction ? work() : patiently(begin);
   const checked =
     <T>(work: () => T) =>
     (): T => {
@@ -195,16 +202,24 @@ function snapshotOf(
     outcomes: outcomesIn(statements),
     memory: memoryIn(statements),
     slicing: slicingIn(statements),
-    staging: stagingIn(statements),
+    staging,
     remarks: remarksIn(statements),
     purge: purgeIn(statements),
     narrowing: narrowingIn(statements),
+    spans: spansIn(statements),
     absences: absencesIn(statements),
     guarding: guardingIn(statements),
     held: heldIn(statements),
     fence: () => patiently(() => db.transaction(fence.raise).immediate()),
-    stage: (work) => patiently(() => db.transaction(checked(work)).deferred()),
-    transaction: (work) => patiently(() => db.transaction(checked(work)).immediate()),
+    stage(work) {
+      try {
+        within(() => db.transaction(checked(work)).deferred(), work);
+      } catch (error) {
+        staging.clearForms();
+        throw error;
+      }
+    },
+    transaction: (work) => within(() => db.transaction(checked(work)).immediate(), work),
     copy: async (file, { at, signal }) => {
       const note = (copy: Database.Database) =>
         metaIn(statementsOf(copy)).set('copied-at', String(at));

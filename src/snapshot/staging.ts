@@ -1,7 +1,8 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
-import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
+import type { Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
+import { desiredIn, type Desired } from './desired.ts';
 import { stagingNames } from './migrations.ts';
 import { toStored } from './recorded.ts';
 
@@ -9,22 +10,8 @@ import { toStored } from './recorded.ts';
  * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so
  * that neither memory nor the snapshot grows with the readings.
  */
-export interface Staging {
+export interface Staging extends Desired {
   clear(): void;
-  addDesired(row: DesiredRow): void;
-  /**
-   * Several addresses under one id of the source, unreadable ones included: all are invalid.
-   */
-  invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
-  /**
-   * An invalid record stands under every key its id was last seen with as well: it is nobody who
-   * left. Where it names somebody itself, a key that has a record of its own is left to that.
-   */
-  nameByOrigin(kind: KindName): void;
-  desired(kind: KindName, key: Key): DesiredRow[];
-  countDesired(kind: KindName): { records: number; valid: number; invalid: number };
-  /** Invalid records, in the order they were read, each once, after row `after`. */
-  invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
   addObserved(row: ObservedRow, key: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
   resolveKeys(kind: KindName): void;
@@ -59,116 +46,27 @@ export interface Staging {
   clearDecisions(): void;
 }
 
-interface StoredDesired extends Omit<DesiredRow, 'key' | 'wants' | 'invalid'> {
-  key: string | null;
-  wants: number;
-  reason: string | null;
-  fix: string | null;
-  /** Whether the same record stands under a key of its own as well. */
-  again?: number;
-}
-
 interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
   created_at: number | null;
 }
 
 export function stagingIn(db: Statements): Staging {
+  const desired = desiredIn(db);
   return {
-    ...desiredIn(db),
+    ...desired,
     ...observedIn(db),
+    ...resolvingIn(db),
     ...decidedIn(db),
     clear: () => {
+      desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
     },
-  };
-}
-
-type DesiredPart = Pick<
-  Staging,
-  'addDesired' | 'invalidateSharedIds' | 'nameByOrigin' | 'desired' | 'countDesired' | 'invalid'
->;
-
-type Counted = ReturnType<Staging['countDesired']>;
-
-const counted = `select
-  (select count(*) from temp.desired where kind = @kind) records,
-  (select count(*) from (select distinct key from temp.desired
-    where kind = @kind and key is not null and reason is null)) valid,
-  (select count(distinct place) from temp.desired
-    where kind = @kind and reason is not null) invalid`;
-
-const desiredColumns =
-  'kind, id, key, alias, place, body, fingerprint, wants, presence, reason, fix';
-
-function desiredIn(db: Statements): DesiredPart {
-  const add = db.prepare<StoredDesired>(
-    `insert into temp.desired (${desiredColumns})
-     values (@kind, @id, @key, @alias, @place, @body, @fingerprint, @wants, @presence,
-       @reason, @fix)`,
-  );
-  const invalidate = db.prepare(
-    `update temp.desired set reason = @reason, fix = @fix
-     where kind = @kind and id <> '' and id in (
-       select id from temp.desired where kind = @kind and id <> ''
-       group by id having count(distinct coalesce(key, '')) > 1)`,
-  );
-  const named = db.prepare(
-    `insert into temp.desired (${desiredColumns}, again)
-     select d.kind, d.id, o.key, o.key, min(d.place), d.body, d.fingerprint, 0, d.presence,
-       d.reason, d.fix, d.key is not null
-     from temp.desired d indexed by desired_invalid join origin o on o.kind = d.kind and o.id = d.id
-     where d.kind = ? and d.reason is not null and d.id <> '' and d.key is not o.key
-       and (d.key is null or not exists (
-         select 1 from temp.desired e where e.kind = d.kind and e.key = o.key))
-     group by d.id, o.key, d.key is null, iif(d.key is null, d.rowid, d.body)`,
-  );
-  const nameless = db.prepare(
-    `delete from temp.desired where kind = @kind and key is null and id <> '' and exists (
-       select 1 from origin o where o.kind = @kind and o.id = desired.id)`,
-  );
-  const ofKey = db.prepare<[string, string], StoredDesired>(
-    `select * from temp.desired indexed by desired_by_key
-     where kind = ? and key = ? order by rowid`,
-  );
-  const count = db.prepare<{ kind: string }, Counted>(counted);
-  const invalid = db.prepare<[string, number, number], StoredDesired & { row: number }>(
-    `select rowid row, * from temp.desired
-     where kind = ? and rowid > ? and reason is not null and not again order by rowid limit ?`,
-  );
-  return {
-    addDesired: ({ invalid: fault, ...row }) =>
-      void add.run({
-        ...row,
-        key: row.key ?? null,
-        wants: Number(row.wants),
-        reason: fault?.reason ?? null,
-        fix: fault?.fix ?? null,
-      }),
-    nameByOrigin: (kind) => {
-      named.run(kind);
-      nameless.run({ kind });
-    },
-    invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
-    desired: (kind, key) => ofKey.all(kind, key).map(desiredFrom),
-    countDesired: (kind) => count.get({ kind }) ?? { records: 0, valid: 0, invalid: 0 },
-    invalid: (kind, after, most) =>
-      invalid.all(kind, after, most).map((row) => ({ ...desiredFrom(row), row: row.row })),
-  };
-}
-
-function desiredFrom({ reason, fix, key, wants, again: _, ...row }: StoredDesired): DesiredRow {
-  return {
-    ...row,
-    key: key ?? undefined,
-    wants: wants === 1,
-    invalid: reason === null ? undefined : { reason, fix: fix ?? '' },
   };
 }
 
 type ObservedPart = Pick<
   Staging,
   | 'addObserved'
-  | 'resolveKeys'
   | 'forgetObserved'
   | 'observed'
   | 'countObserved'
@@ -180,18 +78,25 @@ type ObservedPart = Pick<
   | 'sightedAt'
 >;
 
-function observedIn(db: Statements): ObservedPart {
-  const add = db.prepare<StoredObserved & { key: string }>(
-    `insert or replace into temp.observed (kind, id, key, alias, body, fingerprint, created_at)
-     values (@kind, @id, @key, @alias, @body, @fingerprint, @created_at)`,
-  );
+function resolvingIn(db: Statements): Pick<Staging, 'resolveKeys'> {
   const resolve = db.prepare(
     `update temp.observed set key = coalesce(
-       (select r.key from recorded r join temp.desired d on d.kind = r.kind and d.key = r.key
+       (select r.key from recorded r join temp.staged s on s.kind = r.kind and s.key = r.key
         where r.kind = @kind and r.id = observed.id limit 1),
-       (select d.key from temp.desired d where d.kind = @kind and d.alias = observed.alias limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.alias = observed.alias and s.key <> '' limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.key = observed.alias and s.alias is null limit 1),
        (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
        alias) where kind = @kind`,
+  );
+  return { resolveKeys: (kind) => void resolve.run({ kind }) };
+}
+
+function observedIn(db: Statements): ObservedPart {
+  const add = db.prepare(
+    `insert or replace into temp.observed (kind, id, key, alias, body, fingerprint, created_at)
+     values (?, ?, ?, ?, ?, ?, ?)`,
   );
   const forget = db.prepare(
     'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
@@ -216,9 +121,9 @@ function observedIn(db: Statements): ObservedPart {
     'select at from temp.looked where kind = ? and key = ?',
   );
   return {
-    addObserved: ({ createdAt, ...row }, key) =>
-      void add.run({ ...row, key, created_at: createdAt ?? null }),
-    resolveKeys: (kind) => void resolve.run({ kind }),
+    addObserved({ kind, id, alias, body, fingerprint, createdAt = null }, key) {
+      add.run(kind, id, key, alias, body, fingerprint, createdAt);
+    },
     forgetObserved: (kind, key) => void forget.run(kind, key),
     observed: (kind, key) =>
       ofKey
@@ -245,7 +150,7 @@ interface StoredChange extends Omit<Change, 'target' | 'guard'> {
   guard: GuardClass | null;
 }
 
-type DecidedPart = Omit<Staging, keyof DesiredPart | keyof ObservedPart | 'clear'>;
+type DecidedPart = Omit<Staging, keyof Desired | keyof ObservedPart | 'resolveKeys' | 'clear'>;
 
 function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(

@@ -4,18 +4,22 @@
  * earlier runs have counted. In other runs nobody's absence counts for anything.
  */
 import type { Course } from './course.ts';
+import { throughout } from './throughout.ts';
 
-export function countAbsences({ run, parts, known }: Course): void {
+export async function countAbsences({ run, parts, known }: Course): Promise<void> {
   for (const { kind } of parts) {
     const knowledge = known.get(kind);
     if (!knowledge || !kind.countsAbsence) continue;
     const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
-    const { absences, transaction } = run.snapshot;
-    transaction(() => {
-      absences.dropNamed(kind.name);
-      if (absenceCounts) absences.count(kind.name, knowledge.reading, run.startedAt);
+    const { absences, spans, transaction } = run.snapshot;
+    transaction(() => absences.dropNamed(kind.name));
+    if (!absenceCounts) continue;
+    const reading = { name: knowledge.reading, at: run.startedAt };
+    // Cut short, whoever was counted is not counted again by this reading.
+    await throughout(run, spans.ofKeys(kind.name), (span) => {
+      transaction(() => absences.count(kind.name, span, reading));
     });
   }
 }

@@ -47,14 +47,13 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
   const part = { run: run.id, kind: kind.name };
   const first = run.snapshot.journal.planned({ ...part, phase }, key);
   if (!(await sendAll(applying, first))) return;
-  await run.together(() => decideAgain(applying, key));
   for (const next of kind.phases) {
     await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
   }
 }
 
 /**
- * Answers whether the record is to be decided upon again. `urgent`: opt-outs are sent also when the
+ * Answers whether the record was decided upon again. `urgent`: opt-outs are sent also when the
  * run was asked to stop.
  */
 async function sendAll(
@@ -80,11 +79,17 @@ async function sendAll(
       continue;
     }
     brake.note(kind, change, outcome);
-    await settle(applying, change, outcome);
-    const brought = outcome.is === 'acked' && change.op === 'create' && outcome.observed;
-    if (outcome.is !== 'stale' && outcome.is !== 'unknown' && !brought) continue;
-    drop(run, changes.slice(at + 1));
-    return Boolean(brought);
+    const isMade = change.op === 'create';
+    const brought = isMade && outcome.is === 'acked' && outcome.observed;
+    // Other channels of a contact wait for nothing; those of one that may not be there have none.
+    const isOpen = isMade && outcome.is === 'unknown';
+    const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
+    const follow = (): void => {
+      if (ends) drop(run, changes.slice(at + 1));
+      if (brought) decideAgain(applying, change.key);
+    };
+    await settle(applying, change, { outcome, follow });
+    if (ends) return Boolean(brought);
   }
   return false;
 }
@@ -95,6 +100,7 @@ function drop(
   changes: readonly JournaledChange[],
   reason: string | null = null,
 ) {
+  if (changes.length === 0) return;
   snapshot.transaction(() => {
     for (const { seq } of changes) snapshot.journal.move(seq, 'stale', { at: clock.now(), reason });
   });

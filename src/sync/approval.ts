@@ -64,10 +64,7 @@ export function keepHeld(course: Course, round: number): void {
   held.stand();
   if (round > 1 || !plan) return;
   const mode = modeName(run.mode);
-  if (couldAll(course)) {
-    held.clear(mode);
-    if (run.mode === 'full') held.dropUnwanted();
-  }
+  if (couldAll(course)) held.clear(mode);
   if (!isHolding(guarding)) return;
   const batch = planOf(guarding.withheld()).hash;
   held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
@@ -88,6 +85,7 @@ export function settleGuards(course: Course): void {
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return;
+  snapshot.held.dropUnwanted();
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
 }

@@ -7,6 +7,7 @@ import type { GuardClass } from '../model/change.ts';
 import { explainHeld, judge, weekMs, type Held, type Rush } from '../plan/guard.ts';
 import { approveOwn, isFirstLoad, leaveToDelete } from './approval.ts';
 import type { Course } from './course.ts';
+import { knowledgeNamed } from './states.ts';
 import { guardClasses, guardedKind as kind } from './withheld.ts';
 
 /** What is held stays held, in whichever run, until it is approved or no longer wanted. */
@@ -53,7 +54,8 @@ function rushOf(course: Course, of: GuardClass, fresh: number): Rush {
   const { run } = course;
   const { guarding } = run.snapshot;
   const since = run.clock.now() - weekMs;
-  course.population[of] ??= of === 'delete' ? guarding.owned(kind) : guarding.wanted(kind);
+  course.population[of] ??=
+    of === 'delete' ? guarding.owned(kind) : knowledgeNamed(course.known, kind).sizes.wanted;
   return {
     guard: of,
     fresh,

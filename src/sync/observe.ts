@@ -10,6 +10,7 @@
  * recorded records that neither showed are asked for one by one.
  */
 import type { Kind, Page } from '../kind/kind.ts';
+import type { ObservedRow } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import { each } from './each.ts';
 import { findMissing } from './missing.ts';
@@ -36,6 +37,8 @@ interface Claim {
 }
 
 const pagesAtOnce = 16;
+/** Records, of several pages: each time costs about as much as staging a page does. */
+const stagedAtOnce = 1_000;
 
 export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listing> {
   const at = run.clock.now();
@@ -58,15 +61,19 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
  * one.
  */
 async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
+  const { staging, stage } = run.snapshot;
+  const rows: ObservedRow[] = [];
+  const stageRows = (): void =>
+    stage(() => {
+      for (const row of rows.splice(0)) staging.addObserved(row, row.alias);
+    });
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
-    const { staging } = run.snapshot;
-    run.snapshot.stage(() => {
-      for (const row of found.rows) staging.addObserved(row, row.alias);
-    });
+    rows.push(...found.rows);
+    if (rows.length >= stagedAtOnce) stageRows();
     seen += found.rows.length;
     last = found;
     run.progress({
@@ -87,6 +94,7 @@ async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   ) {
     await page(number);
   }
+  stageRows();
   const { total, organization } = first;
   return { total, began: beginning(first), organization };
 }

@@ -1,12 +1,22 @@
 /** Reads a source wholly into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../model/errors.ts';
-import type { DesiredRow } from '../model/record.ts';
+import type { DesiredRow, KindName } from '../model/record.ts';
 import type { Certificate, SourceRecord } from '../source/source.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { MirrorPart, Run } from './mirror.ts';
+import { throughout } from './throughout.ts';
 
-/** So many that each page of the indexes is written once for several of them, and no more. */
-const stagedAtOnce = 2_000;
+/** Of a reading: keys that have a valid record, those that want something, invalid records. */
+export interface Sizes {
+  valid: number;
+  wanted: number;
+  invalid: number;
+}
+
+export type Read = Certificate & { sizes: Sizes };
+
+/** So many are sorted in at a time: in the temporary table they take a few megabytes. */
+const sortedAtOnce = 25_000;
 
 const sharedId = {
   reason: 'several records with different addresses have this id',
@@ -14,27 +24,27 @@ const sharedId = {
 };
 
 /** An empty reading where there were records before is a failure, not data. */
-export async function read(run: Run, { kind, source }: MirrorPart): Promise<Certificate> {
-  const { staging, recorded } = run.snapshot;
+export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read> {
+  const { staging, stage } = run.snapshot;
   const records = source.read({ fields: kind.fields, signal: run.stop });
   let step = await records.next();
   let count = 0;
-  let rows: DesiredRow[] = [];
-  const stage = (): void => {
-    const staged = rows;
-    rows = [];
-    run.snapshot.stage(() => staged.forEach(staging.addDesired));
-  };
+  let sorted = 0;
   while (!step.done) {
-    for (const record of step.value) rows.push(desiredOf(kind, record));
-    count += step.value.length;
-    if (rows.length >= stagedAtOnce) stage();
+    const some = step.value;
+    stage(() => {
+      for (const record of some) staging.addDesired(desiredOf(kind, record), (count += 1));
+    });
+    if (count - sorted >= sortedAtOnce) {
+      await sortIn(run, kind.name);
+      sorted = count;
+    }
     run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
     step = await records.next();
   }
-  stage();
-  const known = recorded.count(kind.name);
+  await sortIn(run, kind.name);
+  const known = run.snapshot.recorded.count(kind.name);
   if (count === 0 && known > 0) {
     throw new Unavailable(
       `the source of ${kind.name}s is empty, but ${known} are recorded: ` +
@@ -42,9 +52,45 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Cert
       { acted: 'no' },
     );
   }
-  staging.invalidateSharedIds(kind.name, sharedId);
-  run.snapshot.stage(() => staging.nameByOrigin(kind.name));
-  return step.value;
+  await settleIds(run, kind.name, count);
+  return { ...step.value, sizes: await sizesOf(run, kind.name) };
+}
+
+async function sortIn(run: Run, kind: KindName): Promise<void> {
+  const { staging, spans, stage } = run.snapshot;
+  staging.beginSorting();
+  stage(() => staging.sortIn(kind, 'keyless'));
+  await throughout(run, spans.ofUnsorted(kind), (span) => {
+    stage(() => staging.sortIn(kind, span));
+  });
+  staging.endSorting();
+}
+
+/** Which records have an id of their own, and under which names the invalid ones stand. */
+async function settleIds(run: Run, kind: KindName, count: number): Promise<void> {
+  const { staging, spans, stage: staged } = run.snapshot;
+  staged(() => staging.noteStrange(kind, 'keyless'));
+  await throughout(run, spans.ofKeys(kind), (span) => {
+    staged(() => staging.noteStrange(kind, span));
+  });
+  await throughout(run, spans.ofIds(kind), (span) => {
+    staged(() => staging.findSharedIds(kind, span));
+  });
+  staged(() => {
+    staging.invalidateSharedIds(kind, sharedId);
+    staging.nameByOrigin(kind, count);
+  });
+}
+
+async function sizesOf(run: Run, kind: KindName): Promise<Sizes> {
+  const { staging, spans } = run.snapshot;
+  const sizes = { valid: 0, wanted: 0, invalid: staging.countInvalid(kind) };
+  await throughout(run, spans.ofKeys(kind), (span) => {
+    const { valid, wanted } = staging.countDesired(kind, span);
+    sizes.valid += valid;
+    sizes.wanted += wanted;
+  });
+  return sizes;
 }
 
 function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {

@@ -13,7 +13,9 @@ import { shownCounts, type KindSummary, type Status, type Summary } from '../pla
 import { bindLedger } from './ledger.ts';
 import { keepLimits } from './foresee.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
+import { knowledgeNamed } from './states.ts';
 import { createTally } from './tally.ts';
+import { throughout } from './throughout.ts';
 import { gatherIn } from './together.ts';
 import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
@@ -72,7 +74,7 @@ function even({ now, monotonic, sleep }: Clock): Clock {
   return { now: () => Math.round(offset + monotonic()), monotonic, sleep };
 }
 
-export function conclude(course: Course): Summary {
+export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;
   if (run.writes) settleQuarantine(course);
   // Who was decided upon again may have been the last of those who were told about.
@@ -82,15 +84,15 @@ export function conclude(course: Course): Summary {
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course);
   if (run.writes) {
+    await keepOrigins(course);
     const at = run.clock.now();
-    const { runs, journal, problems, recorded, held: plans } = run.snapshot;
+    const { runs, journal, problems, held: plans } = run.snapshot;
     // Guards count what happened in the last seven days.
     const before = at - Math.max(run.keepMs, weekMs);
     run.snapshot.transaction(() => {
       for (const { kind } of course.parts) {
         problems.adopt(kind.name, run.id, at);
         if (!course.known.get(kind)?.certified) continue;
-        recorded.adoptOrigins(kind.name);
         const only = onlyKey(run);
         if (only === undefined) problems.dropUnnamed(kind.name);
         if (course.plan) problems.forgetUnnoticed(kind.name, run.id, only);
@@ -111,6 +113,17 @@ export function conclude(course: Course): Summary {
     });
   }
   return summary;
+}
+
+/** What a certified reading says of ids holds, whatever becomes of the run. */
+async function keepOrigins({ run, parts, known }: Course): Promise<void> {
+  const { recorded, spans, transaction } = run.snapshot;
+  for (const { kind } of parts) {
+    if (!known.get(kind)?.certified) continue;
+    await throughout(run, spans.ofStrangeIds(kind.name), (span) => {
+      transaction(() => recorded.adoptOrigins(kind.name, span));
+    });
+  }
 }
 
 function summaryOf(course: Course): Summary {
@@ -161,9 +174,9 @@ function kindSummary(course: Course, kind: KindName): KindSummary & { invalid: n
 
 function sizesOf({ run, known }: Course, kind: KindName) {
   const { staging, recorded, problems } = run.snapshot;
-  const { valid, invalid } = staging.countDesired(kind);
-  const listed = [...known].find(([{ name }]) => name === kind)?.[1].listing;
-  const observed = listed ? staging.countObserved(kind) : recorded.count(kind);
+  const { sizes, listing } = knowledgeNamed(known, kind);
+  const { valid, invalid } = sizes;
+  const observed = listing ? staging.countObserved(kind) : recorded.count(kind);
   return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
 }
 

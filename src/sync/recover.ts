@@ -19,7 +19,7 @@ export async function recover(applying: Applying): Promise<void> {
     const change = aimed(applying, open);
     await passTimeout(applying, change);
     const outcome = await find(applying, change);
-    if (outcome) await settle(applying, change, outcome);
+    if (outcome) await settle(applying, change, { outcome });
     const news = outcome?.is === 'acked' && (change.op === 'create' || outcome.undone);
     if (!news) continue;
     run.snapshot.staging.assume(kind.name, change.key);

@@ -16,7 +16,7 @@ import { belong, claim } from './belong.ts';
 import type { Course } from './course.ts';
 import { commit, decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
-import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
+import { onlyKey, type Mirror, type MirrorPart, type Run, type RunOptions } from './mirror.ts';
 import { keepHeld, leaveToDelete } from './approval.ts';
 import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
@@ -29,6 +29,7 @@ import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
 import { keysOf, lookUp } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
+import { throughout } from './throughout.ts';
 import { sayWaiting } from '../plan/guard.ts';
 import type { Summary } from '../plan/summary.ts';
 
@@ -46,8 +47,8 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     await readAll(course);
     await listAll(course);
     if (options.writes) claim(course);
-    countAbsences(course);
-    for (const { kind } of course.parts) narrow(course, kind);
+    await countAbsences(course);
+    for (const { kind } of course.parts) await narrow(course, kind);
     for (let round = 1; ; round += 1) {
       await plan(course);
       guard(course);
@@ -61,7 +62,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     if (!isExpected(error)) throw error;
     course.failure = error;
   }
-  const summary = conclude(course);
+  const summary = await conclude(course);
   if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
   return summary;
 }
@@ -121,16 +122,10 @@ function isRefusedKey(error: unknown): boolean {
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
-function narrow(course: Course, kind: Kind): void {
+async function narrow(course: Course, kind: Kind): Promise<void> {
   const { run, known, tally } = course;
-  const { narrowing } = run.snapshot;
   const knowledge = knowledgeOf(course, kind);
-  const { full, fast } = kind.decidesAbsent;
-  const key = onlyKey(run);
-  if (key !== undefined) {
-    for (const one of keysOf(run, kind, { key, known: knowledge })) narrowing.add(kind.name, one);
-  } else if (knowledge.listing) narrowing.full(kind.name, full);
-  else narrowing.fast(kind.name, fast);
+  await addCandidates(run, kind, knowledge);
   const lost = lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
   const losses = [...lost].map((part) => lossOf(kind, part));
@@ -143,6 +138,23 @@ function narrow(course: Course, kind: Kind): void {
     const line = `${part}: ${reason} → ${fix}`;
     if (!said.includes(line)) said.push(line);
   }
+}
+
+async function addCandidates(run: Run, kind: Kind, known: Knowledge): Promise<void> {
+  const { narrowing, spans, stage } = run.snapshot;
+  const { name, decidesAbsent } = kind;
+  const key = onlyKey(run);
+  if (key !== undefined) {
+    for (const one of keysOf(run, kind, { key, known })) narrowing.add(name, one);
+    return;
+  }
+  await throughout(run, spans.ofKeys(name), (span) => {
+    stage(() => {
+      if (known.listing) narrowing.full(name, span, decidesAbsent.full);
+      else narrowing.fast(name, span, decidesAbsent.fast);
+    });
+  });
+  narrowing.parked(name);
 }
 
 async function plan(course: Course): Promise<void> {
@@ -207,7 +219,7 @@ async function applyAll(course: Course): Promise<void> {
 /** What is left of a part, by what its source says now. */
 async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
-  narrow(course, kind);
+  await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   noticeInvalid(run, kind, tally);
   guard(course);

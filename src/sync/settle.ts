@@ -7,12 +7,13 @@ import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './remember.ts';
 
 /**
- * What an outcome means for the journal, the recorded state, the problems and the rest of the run.
+ * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
+ * and what is to `follow` at once, in the same transaction.
  */
 export async function settle(
   applying: Applying,
   change: JournaledChange,
-  outcome: Outcome,
+  { outcome, follow }: { outcome: Outcome; follow?(): void },
 ): Promise<void> {
   const { run, kind } = applying;
   const { journal } = run.snapshot;
@@ -27,6 +28,7 @@ export async function settle(
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
+    follow?.();
   });
   applying.tally.settled(kind, change, outcome);
   const done = applying.tally.settledCount(kind.name);

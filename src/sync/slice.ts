@@ -31,10 +31,10 @@ export async function readAgain(course: Course, part: MirrorPart): Promise<boole
   const { kind, source } = part;
   const before = known.get(kind) ?? unknown;
   if (!kind.needsCertificate || before.still()) return false;
-  const { slicing, transaction } = run.snapshot;
+  const { slicing, staging, transaction } = run.snapshot;
   transaction(() => slicing.withdraw(run.id, kind.name));
   run.snapshot.stage(() => {
-    slicing.forgetDesired(kind.name);
+    staging.forgetDesired(kind.name);
     slicing.assumeDone(run.id, kind.name);
   });
   known.set(kind, { ...before, certified: false, still: () => false });

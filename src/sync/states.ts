@@ -1,9 +1,10 @@
 /** What is known of one kind, and of one record of it, when it is decided upon. */
-import type { DesiredRow, Key, ObservedRow } from '../model/record.ts';
+import type { DesiredRow, Key, KindName, ObservedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
-import type { Certificate, Source } from '../source/source.ts';
+import type { Source } from '../source/source.ts';
 import type { Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
+import type { Read, Sizes } from './read.ts';
 import { whoOf } from './remember.ts';
 
 /** What is known of one kind in this run. */
@@ -14,8 +15,9 @@ export interface Knowledge {
   listing: Listing | undefined;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
-  /** The name of what was read of the source. */
+  /** The name of what was read of the source, and how much it is. */
   reading: string;
+  sizes: Sizes;
   /** Whether the source is still that. */
   still(): boolean;
   /** Whether it counts for how long somebody has not been named (README, people who left). */
@@ -28,16 +30,22 @@ export const unknown: Knowledge = {
   listing: undefined,
   lost: new Set(),
   reading: '',
+  sizes: { valid: 0, wanted: 0, invalid: 0 },
   still: () => false,
   absenceCounts: false,
 };
 
+/** Of the kind of this name, whether or not it takes part. */
+export function knowledgeNamed(known: ReadonlyMap<Kind, Knowledge>, kind: KindName): Knowledge {
+  return [...known].find(([{ name }]) => name === kind)?.[1] ?? unknown;
+}
+
 /** What a reading of the source tells. */
 export function readingOf(
   source: Source,
-  { complete, reading }: Certificate,
-): Pick<Knowledge, 'certified' | 'reading' | 'still'> {
-  return { certified: complete, reading, still: () => source.still?.(reading) ?? false };
+  { complete, reading, sizes }: Read,
+): Pick<Knowledge, 'certified' | 'reading' | 'sizes' | 'still'> {
+  return { certified: complete, reading, sizes, still: () => source.still?.(reading) ?? false };
 }
 
 /** What is known of one record, of all that was read and recorded. */
@@ -74,7 +82,7 @@ export function statesOf(
   };
 }
 
-interface Read {
+interface Seen {
   key: Key;
   known: Knowledge;
   desired: readonly DesiredRow[];
@@ -85,7 +93,7 @@ interface Read {
 function formerOf(
   { snapshot }: Run,
   kind: Kind,
-  { key, known, desired, observed: [first] }: Read,
+  { key, known, desired, observed: [first] }: Seen,
 ): States['former'] {
   const { staging, recorded } = snapshot;
   const renamed = first && recorded.ofId(kind.name, first.id, key);

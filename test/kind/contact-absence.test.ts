@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';
-import { desireContact } from '../../src/kind/contact/desire.ts';
+import { contactDesire } from '../../src/kind/contact/desire.ts';
 import { ANN, remembered, shown, steps, wish } from './person.ts';
 import { fields, LATER, open, states } from './stage.ts';
 
@@ -23,8 +23,7 @@ const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
 
 const flagged = () => wish({ archived: 'yes' });
 const outside = (record: Record<string, unknown> = {}) =>
-  desireContact(
-    { ...fields, include: { fields: [], judge: () => ({ gives: false }) } },
+  contactDesire({ ...fields, include: { fields: [], judge: () => ({ gives: false }) } })(
     { id: '2', email: ANN, newsletter: '', product: '', ...record },
     '',
   );

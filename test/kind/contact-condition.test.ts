@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compile } from '../../src/config/condition.ts';
-import { desireContact, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
+import { contactDesire, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
 import { desiredBody } from '../../src/kind/contact/record.ts';
 import { contradict, statedAt, strictest } from '../../src/kind/contact/strictest.ts';
 import type { Condition, Verdict } from '../../src/model/condition.ts';
@@ -33,7 +33,7 @@ function desire({ include, when = gives(true), record }: Stated) {
     ],
   };
   const ann = { id: '1', email: 'ann@example.com', product: 'yes', age: '42', leaves: '' };
-  const row = desireContact(fields, { ...ann, ...record }, 'line 2');
+  const row = contactDesire(fields)({ ...ann, ...record }, 'line 2');
   const { presence, channels } = desiredBody.parse(JSON.parse(row.body));
   return { row, presence, news: channels[NEWS], product: channels[PRODUCT] };
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/kind/contact/record.ts';
 import type { Decision, States } from '../../src/kind/kind.ts';
-import { canonicalJson, type RecordedRow } from '../../src/model/record.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../src/model/record.ts';
 import { bothIn, conflicts, remembered, shown, steps, wish } from './person.ts';
 import { LATER, NEWS, NOON, open, PRODUCT, states } from './stage.ts';
 
@@ -302,4 +302,37 @@ test('who left under a former address stays out under the new one', () => {
     expect(conflicts(decision)).toEqual([NEWS]);
     expect(decision.changes.map(({ part }) => part)).toEqual([PRODUCT]);
   }
+});
+
+describe('an opt-out shown under a former address', () => {
+  const at = (updatedAt: string) => shown({ news: 'opt_out', product: 'opt_in', updatedAt });
+  const ack = { is: 'acked', id: 'con_1', found: false, at: NOON } as const;
+  const [making] = decide({ desired: [wish({ product: 'yes' })] }).changes;
+  const made = keep.acknowledge(undefined, making!, { ...ack, observed: at('made') });
+  const conflictsAfter = (row: RecordedRow | undefined, seen: ObservedRow[], restored = false) => {
+    const former = [{ row: { ...row!, key: 'old@example.com' }, seen }];
+    return conflicts(decide({ desired: [bothIn()], former, restored }));
+  };
+
+  test('is nobody’s where her creation left it by default, unless she was in since', () => {
+    for (const seen of [[], [at('made')]]) expect(conflictsAfter(made, seen)).toEqual([]);
+    const joined = shown({ news: 'opt_in', product: 'opt_in' });
+    const { note } = decide({ recorded: made, observed: [joined] });
+    expect(conflictsAfter(note, [at('later')])).toEqual([NEWS]);
+  });
+  test('is hers where another contact of the address shows it', () => {
+    const other = shown({ id: 'con_2', news: 'opt_out', product: 'opt_in' });
+    expect(conflictsAfter(made, [at('made'), other])).toEqual([NEWS]);
+    // And where that one is gone again.
+    const { note } = decide({ recorded: made, observed: [at('made'), other] });
+    expect(channelsOf(note)).toMatchObject({ [NEWS]: { is: 'opt_out', by: 'platform' } });
+    expect(conflictsAfter(note, [at('made')])).toEqual([NEWS]);
+  });
+  test('may be hers where the snapshot was put back, and she was changed since', () => {
+    const ours = remembered({ news: 'us', product: 'in', seen: at('made') });
+    for (const row of [made, ours]) {
+      expect(conflictsAfter(row, [at('made')], true)).toEqual([]);
+      expect(conflictsAfter(row, [at('later')], true)).toEqual([NEWS]);
+    }
+  });
 });

@@ -1,7 +1,7 @@
 /** People as the CRM, the platform and the snapshot state them. */
 import { observe } from '../../src/kind/contact/observe.ts';
 import type { Membership } from '../../src/kind/contact/record.ts';
-import { desireContact } from '../../src/kind/contact/desire.ts';
+import { contactDesire } from '../../src/kind/contact/desire.ts';
 import {
   canonicalJson,
   type DesiredRow,
@@ -18,7 +18,7 @@ export const ANN = 'ann@example.com';
 
 /** One record of the CRM about Ann. */
 export function wish(record: Record<string, unknown> = {}): DesiredRow {
-  return desireContact(fields, { id: '1', email: ANN, newsletter: '', product: '', ...record }, '');
+  return contactDesire(fields)({ id: '1', email: ANN, newsletter: '', product: '', ...record }, '');
 }
 
 export const bothIn = () => wish({ newsletter: 'yes', product: 'yes' });

@@ -149,6 +149,21 @@ describe('what was not answered', () => {
     const id = seed({ name: WELCOME });
     expect(await recover(creation)).toMatchObject({ is: 'acked', id, observed: { id } });
   });
+  test('a creation that was edited before it was found is ours as it was sent', async () => {
+    const { clock, emulator, recover, seed, templates } = stage();
+    const id = seed({ name: WELCOME, subject: 'Hello' });
+    const found = async (subject: string) => {
+      const outcome = await recover(creation);
+      if (outcome?.is !== 'acked') throw new Error(outcome?.is);
+      const row = templates.acknowledge(undefined, creation, { ...outcome, at: 0 });
+      expect(JSON.parse(row?.body ?? '')).toMatchObject({ shown: { fields: { subject } } });
+      return row;
+    };
+    expect(await found('Hello')).toHaveProperty('shown', expect.any(String));
+    await clock.advance(1000);
+    emulator.dashboard.editTemplate(id, { subject: 'By hand' });
+    expect(await found('Hello')).toHaveProperty('shown', undefined);
+  });
   test('a creation that is found twice is rejected, by the ids', async () => {
     const { recover, seed } = stage();
     for (const id of ['tpl_1', 'tpl_2']) seed({ id, name: WELCOME });

@@ -85,6 +85,21 @@ test('an opt-out of ours stays ours, though it was answered by 500, 409 and sile
   stage.close();
 });
 
+test.each(['no', 'yes'])(
+  'one channel without an answer keeps no other waiting: %s',
+  async (wish) => {
+    const stage = createStage({ wire: deaf('/channel/ch_news', 4) });
+    const is = wish === 'no' ? 'opt_out' : 'opt_in';
+    const channels = wish === 'no' ? ({ ch_news: 'opt_in', ch_product: 'opt_in' } as const) : {};
+    stage.emulator.seed.contact({ email: 'a@example.com', channels });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: wish, ch_product: wish });
+    expect((await stage.sync()).status).toBe('done');
+    const shown = stage.emulator.world.contact('a@example.com')?.channels ?? [];
+    expect(shown.map(({ subscription }) => subscription)).toEqual([is, is]);
+    stage.close();
+  },
+);
+
 test('one that only a later run finds may be the person’s own by then', async () => {
   const faults = ['reset-after@contacts.enrol'];
   const stage = createStage({ wire: deaf('/retrieve/', 8), platform: { faults } });

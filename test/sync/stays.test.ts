@@ -86,6 +86,21 @@ describe('what a run held stays held in the next full ones', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 3 });
   });
 
+  test('though it waits for a new address, and that is made in the same run', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    await stage.sync();
+    const [first, ...others] = range(0, 20);
+    exportOf(stage, [{ ...first, email: 'moved@example.com' }, ...others]);
+    for (const create of [1, 0]) {
+      expect((await stage.sync()).contacts).toMatchObject({
+        held: { delete: 1 },
+        applied: { create, delete: 0 },
+      });
+    }
+    expect(deletes(stage)).toBe(0);
+  });
+
   test('though a run in between could not tell', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));

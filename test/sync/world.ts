@@ -37,7 +37,7 @@ const KEY = 'key_live_world';
 const columns = { ch_news: 'news', ch_product: 'product', ch_lost: 'lost' };
 type ChannelId = keyof typeof columns;
 
-/** The system's clock, put forward by whatever is slept beyond 2 ms. */
+/** The system’s clock, put forward by whatever is slept beyond a moment. */
 export function quickClock(): Clock & { pass(ms: number): void } {
   let ahead = 0;
   const monotonic = () => performance.now() + ahead;
@@ -46,7 +46,8 @@ export function quickClock(): Clock & { pass(ms: number): void } {
     monotonic,
     async sleep(ms, signal) {
       const until = monotonic() + ms;
-      await pause(Math.min(ms, 2), undefined, { signal }).catch((error: unknown) => {
+      // What can be called off waits beside answers that are on their way: they come first.
+      await pause(Math.min(ms, signal ? 20 : 2), undefined, { signal }).catch((error: unknown) => {
         signal?.throwIfAborted();
         throw error;
       });
@@ -290,6 +291,8 @@ interface Lines {
   /** Blocks of their own. */
   policy?: Record<string, unknown>;
   guards?: Record<string, unknown>;
+  schedule?: Record<string, unknown>;
+  redis?: string;
 }
 
 function writeConfig({
@@ -324,6 +327,8 @@ function writeConfig({
     ...(kinds.includes('template') && { templates }),
     ...(lines.policy && { policy: lines.policy }),
     ...(lines.guards && { guards: lines.guards }),
+    ...(lines.schedule && { schedule: lines.schedule }),
+    ...(lines.redis && { redis: lines.redis }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

@@ -11,7 +11,7 @@ import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
 import { erase } from './erase.ts';
 import { phase } from './act.ts';
-import { desireContact, fieldNames, type ContactFields } from './desire.ts';
+import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, type PersonRules } from './person.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
@@ -41,7 +41,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     countsAbsence: true,
     keyedById: false,
     parts: partsOf(channels),
-    desire: (value, place) => desireContact(fields, value, place),
+    desire: contactDesire(fields),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));

@@ -1,7 +1,10 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import type { Condition } from '../../model/condition.ts';
+import { fieldAt } from '../../model/field.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
+import { textOf } from '../../model/scalar.ts';
 import { email as emailForm, type Subscription } from '../../platform/request.ts';
+import type { Kind } from '../kind.ts';
 import { readConsentAt } from './consent-at.ts';
 import { contactKey } from './observe.ts';
 import type { DesiredContact } from './record.ts';
@@ -45,43 +48,61 @@ export function fieldNames(fields: ContactFields): string[] {
 }
 
 /**
- * One CRM record in canonical form. An invalid one keeps the opt-outs it states, and nothing else.
- * So does one that is out of scope: it needs no id and no address, but consents that can be read,
- * for they may be opt-outs.
+ * Puts CRM records in canonical form. An invalid one keeps the opt-outs it states, and nothing
+ * else. So does one that is out of scope: it needs no id and no address, but consents that can be
+ * read, for they may be opt-outs.
  */
-export function desireContact(
-  fields: ContactFields,
-  value: Record<string, unknown>,
-  place: string,
-): DesiredRow {
-  const faults: Fault[] = [];
-  const isOut = isOutOfScope(fields.include, value, faults);
-  const id = text(at(value, fields.id));
-  const address = contactKey(text(at(value, fields.email)));
-  const key = isAddress(address) ? address : undefined;
-  if (!isOut) {
-    if (id === unreadable) faults.push(noSingleValue(fields.id));
-    if (id === '') faults.push(blank(fields.id));
-    if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
-  }
-  const channels = wishes(fields, value, faults);
-  const consentAt = isOut ? null : statedAt(fields, value, faults);
-  if (isOut || faults.length > 0) dropOptIns(channels);
-  const flag = truthy(value, fields.deleted) ? 'flagged' : 'present';
-  const presence = isOut ? 'outside' : flag;
-  const wanted: DesiredContact = { presence, channels, consentAt };
-  const body = canonicalJson(wanted);
-  return {
-    kind: 'contact',
-    id: id === unreadable ? '' : id,
-    key,
-    alias: address,
-    place,
-    body,
-    fingerprint: fingerprint(body),
-    wants: presence === 'present' && Object.values(channels).includes('opt_in'),
-    presence,
-    invalid: faults[0],
+export function contactDesire(fields: ContactFields): Kind['desire'] {
+  const formOf = forms();
+  return (value, place) => {
+    const faults: Fault[] = [];
+    const isOut = isOutOfScope(fields.include, value, faults);
+    const id = text(fieldAt(value, fields.id));
+    const address = contactKey(text(fieldAt(value, fields.email)));
+    const key = isAddress(address) ? address : undefined;
+    if (!isOut) {
+      if (id === unreadable) faults.push(noSingleValue(fields.id));
+      if (id === '') faults.push(blank(fields.id));
+      if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
+    }
+    const channels = wishes(fields, value, faults);
+    const consentAt = isOut ? null : statedAt(fields, value, faults);
+    if (isOut || faults.length > 0) dropOptIns(channels);
+    const flag = truthy(value, fields.deleted) ? 'flagged' : 'present';
+    const presence = isOut ? 'outside' : flag;
+    return {
+      kind: 'contact',
+      id: id === unreadable ? '' : id,
+      key,
+      alias: address,
+      place,
+      ...formOf({ presence, channels, consentAt }),
+      presence,
+      invalid: faults[0],
+    };
+  };
+}
+
+type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
+
+/** Most records say one of a few things; times of consent may give everybody one of their own. */
+const mostForms = 10_000;
+
+/** The canonical form of what is wanted, made once while it is known. */
+function forms(): (wanted: DesiredContact) => Form {
+  const known = new Map<string, Form>();
+  return (wanted) => {
+    const { presence, channels, consentAt } = wanted;
+    // The channels are always the same ones.
+    const name = [presence, consentAt, ...Object.values(channels)].join(' ');
+    const found = known.get(name);
+    if (found) return found;
+    const body = canonicalJson(wanted);
+    const wants = presence === 'present' && Object.values(channels).includes('opt_in');
+    const form = { body, fingerprint: fingerprint(body), wants };
+    if (known.size >= mostForms) known.clear();
+    known.set(name, form);
+    return form;
   };
 }
 
@@ -112,7 +133,7 @@ function statedAt(
   value: Record<string, unknown>,
   faults: Fault[],
 ): number | null {
-  const time = field === undefined ? null : readConsentAt(text(at(value, field)));
+  const time = field === undefined ? null : readConsentAt(text(fieldAt(value, field)));
   if (time !== undefined) return time;
   faults.push({
     reason: `"${field}" is no time that can be told`,
@@ -124,7 +145,7 @@ function statedAt(
 type Stated = Subscription | null | Fault;
 
 function read(field: string, value: Record<string, unknown>): Stated {
-  const word = text(at(value, field)).toLowerCase();
+  const word = text(fieldAt(value, field)).toLowerCase();
   if (yes.has(word)) return 'opt_in';
   if (no.has(word)) return 'opt_out';
   return word === '' ? null : notAConsent(field);
@@ -162,22 +183,11 @@ function dropOptIns(channels: Wishes): void {
 
 /** Anything but an empty or a plainly negative value counts as true: the stricter reading. */
 function truthy(value: Record<string, unknown>, field: string | undefined): boolean {
-  return field !== undefined && !untrue.has(text(at(value, field)).toLowerCase());
-}
-
-/** A field by its exact name, else by its dotted path. */
-function at(value: Record<string, unknown>, field: string): unknown {
-  if (Object.hasOwn(value, field)) return value[field];
-  return field.split('.').reduce<unknown>((inner, name) => {
-    const found = inner !== null && typeof inner === 'object' && Object.hasOwn(inner, name);
-    return found ? Object.entries(inner).find(([own]) => own === name)?.[1] : undefined;
-  }, value);
+  return field !== undefined && !untrue.has(text(fieldAt(value, field)).toLowerCase());
 }
 
 function text(value: unknown): string {
-  if (typeof value === 'string') return value.trim();
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return value === null || value === undefined ? '' : unreadable;
+  return textOf(value) ?? unreadable;
 }
 
 /** An object or a list where a single value belongs: no word that means anything. */

@@ -29,17 +29,19 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   const mine = contact.channels.filter((channel) => channels.has(channel.id));
   const causes = causesOf(contact);
   const left = causes.length > 0;
+  // In the order of canonical JSON: there are many.
   const seen: ObservedContact = {
+    ...(left && { causes }),
+    changed: contact.updatedAt ?? undefined,
+    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
     id: contact.id,
     left,
-    ...(left && { causes }),
-    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
   };
   return {
     kind: 'contact',
     id: contact.id,
     alias: contactKey(contact.email),
-    body: canonicalJson({ ...seen, changed: contact.updatedAt ?? undefined }),
+    body: canonicalJson(seen),
     fingerprint: fingerprintOf(seen),
     createdAt: time(contact.createdAt),
   };

@@ -1,5 +1,5 @@
 /** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
-import type { ObservedRow, RecordedRow } from '../../model/record.ts';
+import type { States } from '../kind.ts';
 import { beyond } from './conflict.ts';
 import { seen, type Sight, type Verdict } from './decide.ts';
 import { isChanged } from './observe.ts';
@@ -10,6 +10,7 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
+import { saidOf } from './shown.ts';
 import { strictestOf } from './strictest.ts';
 
 /** Of a channel, the one it took over from. */
@@ -155,14 +156,20 @@ export function outgrown(
     .filter((channel) => recorded?.outgrown.includes(channel) || joins(channel));
 }
 
-/** What is known of somebody under a former address: what was recorded, and what is shown since. */
+/**
+ * What is known of somebody under a former address: what was recorded, and what is shown since. An
+ * opt-out that her creation left there by default is nobody's word under a new address either, and
+ * what a snapshot that was put back knows is trusted no further than under her own.
+ */
 export function pastOf(
-  row: RecordedRow,
-  rows: readonly ObservedRow[],
+  { row, seen: rows }: States['former'][number],
+  restored: boolean,
   looked: Channels,
 ): RecordedContact {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
-  const shown = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
+  const known = recordedBody.parse(JSON.parse(row.body));
+  const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
+  const recorded = restored ? distrusted(known, seenNow) : known;
+  const shown = saidOf(seenNow, { recorded: row }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   return {
     ...recorded,

@@ -29,7 +29,7 @@ import {
   type Channels,
 } from './past.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
-import { contactsOf, defaultsIn, withoutDefaults } from './shown.ts';
+import { contactsOf, defaultsIn, saidOf } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -98,8 +98,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
   const recorded = known && states.restored ? distrusted(known, seen) : known;
   const shown = contactsOf(seen, states, recorded);
-  const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
-  const contacts = shown.map((contact) => withoutDefaults(contact, defaults));
+  const contacts = saidOf(shown, states, recorded);
   const desired = wishesOf(states, rules.channels);
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
@@ -115,7 +114,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     seen,
     shown,
     contacts,
-    former: states.former.map(({ row, seen: rows }) => pastOf(row, rows, rules)),
+    former: states.former.map((past) => pastOf(past, states.restored, rules)),
     now: {
       channels: memberships(recorded, contacts, {
         channels: rules.channels.filter((channel) => !states.lost.has(channel)),

@@ -19,17 +19,26 @@ export function contactsOf(
 /** The channels on which the contact we made still shows the opt-out it was made with. */
 export function defaultsIn(
   shown: ObservedContact[],
-  { recorded: row }: States,
+  { recorded: row }: Pick<States, 'recorded'>,
   { defaults }: RecordedContact,
 ): string[] {
   const ours = shown.find((contact) => contact.id === row?.id);
   return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
 
-export function withoutDefaults(
-  contact: ObservedContact,
-  defaults: ReadonlySet<string>,
-): ObservedContact {
+/** Her contacts as far as anybody said what they show: without the defaults of the one we made. */
+export function saidOf(
+  shown: ObservedContact[],
+  states: Pick<States, 'recorded'>,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
+  return shown.map((contact) =>
+    contact.id === states.recorded?.id ? withoutDefaults(contact, defaults) : contact,
+  );
+}
+
+function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
   const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
   return { ...contact, channels: Object.fromEntries(said) };
 }

@@ -24,7 +24,10 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     fingerprint: fingerprint(body),
     wants: true,
     presence: 'present',
-    invalid: key === '' ? { reason: 'has no key', fix: 'give the file a name' } : fault,
+    invalid:
+      key === ''
+        ? { reason: 'has no key', fix: 'give the file a name, or the record a key' }
+        : fault,
   };
 }
 

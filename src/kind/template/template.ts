@@ -2,6 +2,7 @@
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
+import type { Template } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
 import { templateCreateBody } from '../../platform/request.ts';
 import {
@@ -87,28 +88,36 @@ async function send(
   }
 }
 
-/** A creation is found by its exact name, anything else by its id. */
+/**
+ * A creation is found by its exact name, anything else by its id. What was changed since it was
+ * made may show a colleague's edit, which is not to pass for the platform's spelling.
+ */
 async function recover(
   platform: Platform['templates'],
   change: Change,
   { late, signal }: Recovery,
 ): Promise<Outcome> {
-  const rows = await find(platform, change, signal);
-  const [row] = rows;
-  if (!row) return stale([], 'did not happen');
-  if (rows.length > 1) {
-    const ids = rows.map(({ id }) => id).join(', ');
+  const found = await all(platform, change, signal);
+  const [template] = found;
+  if (!template) return stale([], 'did not happen');
+  if (found.length > 1) {
+    const ids = found.map(({ id }) => id).join(', ');
     return {
       is: 'rejected',
       status: 200,
-      reason: `${rows.length} templates on the platform have this name: ${ids}`,
+      reason: `${found.length} templates on the platform have this name: ${ids}`,
       fix: 'remove all but one of them on the platform',
     };
   }
+  const row = observeTemplate(template);
+  if (change.op === 'create') {
+    const isAsMade = template.updatedAt && template.updatedAt === template.createdAt;
+    return acked({ id: row.id, observed: row, late: late || !isAsMade });
+  }
   const { fields } = changeBody.parse(JSON.parse(change.body));
   const { fields: shown } = observedBody.parse(JSON.parse(row.body));
-  const done = change.op === 'create' || Object.keys(difference(fields, shown)).length === 0;
-  return done ? acked({ id: row.id, observed: row, late }) : stale(rows, 'did not happen');
+  const done = Object.keys(difference(fields, shown)).length === 0;
+  return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
 async function find(
@@ -116,11 +125,19 @@ async function find(
   change: Change,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
+  return (await all(platform, change, signal)).map(observeTemplate);
+}
+
+async function all(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<Template[]> {
   const { fields } = changeBody.parse(JSON.parse(change.body));
-  const found: ObservedRow[] = [];
+  const found: Template[] = [];
   for await (const template of platform.all({}, { signal })) {
     const matches = change.target ? template.id === change.target : template.name === fields.name;
-    if (matches) found.push(observeTemplate(template));
+    if (matches) found.push(template);
   }
   return found;
 }
@@ -134,7 +151,8 @@ function acknowledge(
   const recorded = before && recordedBody.parse(JSON.parse(before.body));
   const seen = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
   if (!seen) return before;
-  // Read late, it may show what somebody made of it since: only what was sent is ours.
+  // Read late, or changed, it may show what somebody made of it: only what was sent is ours, and
+  // before an update it is looked at.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
   const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
@@ -144,7 +162,7 @@ function acknowledge(
     id: ack.id ?? before?.id,
     ownership: change.op === 'create' ? 'created' : (before?.ownership ?? 'created'),
     body: canonicalJson(body),
-    shown: ack.observed?.fingerprint,
+    shown: ack.late ? undefined : ack.observed?.fingerprint,
     desired: undefined,
     seenAt: ack.at,
   };

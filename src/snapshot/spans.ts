@@ -1,0 +1,61 @@
+import type { Statements } from './statements.ts';
+import type { Key, KindName } from '../model/record.ts';
+
+/**
+ * A part of all keys (or ids), in their order: those after `after`, up to and with `upTo`. What
+ * asks for everybody asks span by span, so that nothing in the process stands still meanwhile.
+ */
+export interface Span {
+  after: string;
+  /** The end of the last one comes after every text: SQLite has bytes follow texts. */
+  upTo: string | Uint8Array;
+}
+
+/** Of a statement with the parameters `kind` and a span: that a row of this table is in it. */
+export function inSpan(table: string, column: 'key' | 'id' = 'key'): string {
+  const name = `${table}.${column}`;
+  return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
+}
+
+export interface Spans {
+  /** All keys that are staged, observed or recorded; a record that has none is in no span. */
+  ofKeys(kind: KindName): Iterable<Span>;
+  /** All ids of the source, of this reading and of those before. */
+  ofIds(kind: KindName): Iterable<Span>;
+  /** Keys of what was added last, and is not sorted in yet. */
+  ofUnsorted(kind: KindName): Iterable<Span>;
+  /** Only those of this reading that stand under another key, or under none, so far. */
+  ofStrangeIds(kind: KindName): Iterable<Span>;
+}
+
+/** No more rows of any table are in a span, but for those of one and the same key. */
+const most = 5_000;
+const end = new Uint8Array();
+
+export function spansIn(db: Statements): Spans {
+  const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
+  const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
+  const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
+  const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
+  return { ofKeys: keys, ofIds: ids, ofStrangeIds: strange, ofUnsorted: unsorted };
+}
+
+function spansOf(db: Statements, { column, of }: { column: string; of: readonly string[] }) {
+  const arms = of.map(
+    (table) => `select * from (
+      select ${column} bound from ${table} where kind = @kind and ${column} > @after
+      order by ${column} limit 1 offset ${most - 1})`,
+  );
+  const bound = db.prepare<{ kind: string; after: Key }, { bound: Key | null }>(
+    `select min(bound) bound from (${arms.join(' union all ')})`,
+  );
+  return function* spans(kind: KindName): Generator<Span> {
+    let after = '';
+    for (;;) {
+      const upTo = bound.get({ kind, after })?.bound ?? end;
+      yield { after, upTo };
+      if (typeof upTo !== 'string') return;
+      after = upTo;
+    }
+  };
+}
