@@ -122,6 +122,7 @@ async function readSource({ kind, source }: MirrorPart, senders: Senders, shell:
   let records = 0;
   let invalid = 0;
   let first: DesiredRow | undefined;
+  let sample: DesiredRow | undefined;
   let step = await reading.next();
   for (; !step.done; step = await reading.next()) {
     for (const record of step.value) {
@@ -131,12 +132,22 @@ async function readSource({ kind, source }: MirrorPart, senders: Senders, shell:
       countSender(senders, row);
       if (row.invalid) invalid += 1;
       first ??= row.invalid && row;
+      sample ??= row.id === '' ? undefined : row;
     }
   }
   const { value: certificate } = step;
   if (!certificate.complete) return { ok: false, found: `${certificate.why} → ${certificate.fix}` };
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
-  return { ok: true, found: `${records} records, ${invalid} of them invalid${example}` };
+  const single = sample ? await readSingle({ kind, source }, sample, shell) : '';
+  return { ok: true, found: `${records} records, ${invalid} of them invalid${example}${single}` };
+}
+
+/** Where the source can give one by itself, whether it does: else somebody is taken for gone. */
+async function readSingle({ kind, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
+  if (!source.one) return '';
+  const found = await source.one(id, { fields: kind.fields, signal: shell.stop });
+  if (found) return ', and one of them was read by its id';
+  throw new Invalid('a record of the list is not found by its id → correct one of the source');
 }
 
 async function readPlatform({ kind }: MirrorPart, { platform }: Config, shell: Shell) {

@@ -21,8 +21,12 @@ function complaint(text: string): string | undefined {
   return undefined;
 }
 
-/** Whether nothing sent there leaves this machine. A text that is no address does not. */
-export function isLoopback(text: string): boolean {
-  const host = URL.parse(text)?.hostname ?? '';
-  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
+/** Whether user and password can be read: a % that stands for itself is written %25. */
+export function isReadable(text: string): boolean {
+  const { username = '', password = '' } = URL.parse(text) ?? {};
+  try {
+    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
+  } catch {
+    return false;
+  }
 }

@@ -13,8 +13,8 @@ interface Guide {
   meaning(path: Path): string;
   /** The words that may stand there, when they are few and fixed. */
   words(path: Path): string[];
-  /** The keys that may stand in it. */
-  keys(path: Path): string[];
+  /** The keys that may stand in it; where there is a choice of types, in one of this type. */
+  keys(path: Path, type: unknown): string[];
 }
 
 /** The mistakes that the schema's findings stand for. */
@@ -23,7 +23,7 @@ export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   return issues.flatMap(chosen).flatMap((issue) => {
     const path = issue.path.filter((step) => typeof step !== 'symbol');
     if (issue.code !== 'unrecognized_keys') return [explain(issue, { path, tree, guide })];
-    const known = guide.keys(path);
+    const known = guide.keys(path, valueAt(tree.value, [...path, 'type']));
     return issue.keys.map((key) => {
       const inner = [...path, key];
       const place = spotOf(tree, inner).key;
@@ -109,12 +109,19 @@ function makeGuide(): Guide {
       const words = choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []);
       return [...new Set(words.map((word) => JSON.stringify(word).replaceAll('"', '')))];
     },
-    keys(path) {
-      return [
-        ...new Set(choicesAt(path).flatMap(({ properties }) => Object.keys(properties ?? {}))),
-      ];
+    keys(path, type) {
+      const choices = choicesAt(path);
+      const typed = choices.filter((choice) => isOfType(choice, type));
+      const fitting = typed.length > 0 ? typed : choices;
+      return [...new Set(fitting.flatMap(({ properties }) => Object.keys(properties ?? {})))];
     },
   };
+}
+
+/** Whether a choice is that of a type: its `type` is that word. */
+function isOfType(choice: ReturnType<typeof fieldsAt>[number], type: unknown): boolean {
+  const words = fieldsAt(choice, ['type']).flatMap(choicesOf);
+  return words.some((word) => word.const !== undefined && word.const === type);
 }
 
 function suggest(key: string, known: readonly string[]): string {

@@ -1,8 +1,8 @@
 /**
  * Conditions in CEL (README, conditions), checked when the configuration is loaded. `record` is the
  * one variable. Its fields are texts, as all that a CSV file holds: so that a comparison with a
- * number, which could never be right, is found before anybody is judged by it. A source of other
- * values needs a type of its own here.
+ * number, which could never be right, is found before anybody is judged by it. What JSON holds
+ * becomes a text here: true is "true", 42 is "42", null is "".
  */
 import {
   Environment,
@@ -12,6 +12,8 @@ import {
   type ASTNode,
 } from '@marcbachmann/cel-js';
 import type { Condition } from '../model/condition.ts';
+import { fieldAt } from '../model/field.ts';
+import { textOf } from '../model/scalar.ts';
 
 const environment = new Environment().registerVariable('record', 'map<string, string>');
 
@@ -47,8 +49,11 @@ function conditionOf(evaluate: (context: object) => unknown, fields: string[]): 
   return {
     fields,
     judge(record) {
-      const known = fields.filter((field) => Object.hasOwn(record, field));
-      const seen = Object.fromEntries(known.map((field) => [field, trimmed(record[field])]));
+      const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
+      const known = values.filter(([, value]) => value !== undefined);
+      const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
+      const failsOn = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+      if (failsOn.length > 0) return { failsOn };
       try {
         return { gives: evaluate({ record: seen }) };
       } catch (error) {
@@ -57,11 +62,6 @@ function conditionOf(evaluate: (context: object) => unknown, fields: string[]): 
       }
     },
   };
-}
-
-/** Spaces around a value mean nothing, here as in every other field. */
-function trimmed(value: unknown): unknown {
-  return typeof value === 'string' ? value.trim() : value;
 }
 
 /** One use of the record; without a field when it is used as a whole, or the name is computed. */

@@ -3,6 +3,8 @@ import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
+import type { HttpOptions } from '../source/http/options.ts';
+import type { NdjsonOptions } from '../source/ndjson/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
@@ -24,8 +26,16 @@ export interface Config {
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
+  /** When a worker runs; undefined without a block of that name. */
+  readonly schedule?: Schedule | undefined;
   /** Address of the Redis that processes share; it may hold a password. */
   readonly redis?: string | undefined;
+}
+
+/** Cron patterns, with seconds where they have six fields; the time zone is an IANA name. */
+interface Schedule {
+  readonly patterns: Readonly<Record<'full' | 'fast' | 'templates', string | undefined>>;
+  readonly timezone: string;
 }
 
 interface PlatformConfig {
@@ -52,7 +62,7 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions>;
+  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions>;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -72,7 +82,7 @@ interface ChannelConfig {
 }
 
 interface TemplatesConfig {
-  readonly source: Readonly<DirectoryOptions>;
+  readonly source: Readonly<DirectoryOptions | NdjsonOptions | HttpOptions>;
 }
 
 interface Surroundings {
@@ -113,8 +123,19 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
       absentForMs: milliseconds(guards.absentFor),
     },
     keepMs: milliseconds(valid.keep),
+    schedule: valid.schedule && settleSchedule(valid.schedule, templates !== undefined),
     redis: valid.redis,
   });
+}
+
+function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: boolean): Schedule {
+  const { full, fast, templates, timezone } = valid;
+  const patterns = {
+    full: full ?? undefined,
+    fast: fast ?? undefined,
+    templates: hasTemplates ? (templates ?? undefined) : undefined,
+  };
+  return { patterns, timezone };
 }
 
 function settleContacts(
@@ -139,8 +160,12 @@ function settleContacts(
   };
 }
 
-function placed<T extends { path: string }>(source: T, absolute: Surroundings['absolute']): T {
-  return { ...source, path: absolute(source.path) };
+/** A source in a file is relative to the configuration, like every path. */
+function placed<T extends { path: string } | { url: string }>(
+  source: T,
+  absolute: Surroundings['absolute'],
+): T {
+  return 'path' in source ? { ...source, path: absolute(source.path) } : source;
 }
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

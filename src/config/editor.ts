@@ -14,7 +14,7 @@ export function editorSchema(): JsonSchema {
     override: ({ jsonSchema }) => allowVariable(jsonSchema),
   });
   for (const feature of unsupported) {
-    for (const field of feature.refused ? [] : fieldsAt(schema, feature.path)) {
+    for (const field of fieldsAt(schema, feature.path)) {
       const note = `Not supported by this version: ${mendOf(feature)}.`;
       field.description = field.description ? `${field.description}. ${note}` : note;
     }

@@ -5,16 +5,15 @@
  * It knows more than this version does: unsupported.ts refuses the rest.
  */
 import { z } from 'zod';
+import { isLoopback } from '../model/loopback.ts';
+import { numeric, truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
-import { address, isLoopback } from './address.ts';
+import { httpOptions } from '../source/http/options.ts';
+import { ndjsonOptions } from '../source/ndjson/options.ts';
+import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
-
-/** Numbers may come as text: an environment variable is never anything else. */
-const numeric = (value: unknown) =>
-  typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-const boolean = (value: unknown) =>
-  value === 'true' || value === 'false' ? value === 'true' : value;
+import { isPattern, isTimeZone } from './cron.ts';
 
 /** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
 export function isHeaderText(text: string): boolean {
@@ -24,7 +23,7 @@ export function isHeaderText(text: string): boolean {
 const text = (what: string) => z.string().min(1).describe(what);
 const number = (of: z.ZodNumber, what: string) => z.preprocess(numeric, of).describe(what);
 const whole = (min: number, max: number) => z.number().int().min(min).max(max);
-const flag = (what: string) => z.preprocess(boolean, z.boolean()).describe(what);
+const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 const duration = (what: string) =>
   z
@@ -137,7 +136,9 @@ const channels = z
 
 const contacts = z
   .strictObject({
-    source: z.discriminatedUnion('type', [csvOptions]).describe('Where the CRM records come from'),
+    source: z
+      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions])
+      .describe('Where the CRM records come from'),
     id: field('its stable id'),
     email: field('the email address'),
     deleted: field('truthy when the CRM says this person is gone').optional(),
@@ -159,7 +160,7 @@ const contacts = z
 const templates = z
   .strictObject({
     source: z
-      .discriminatedUnion('type', [directoryOptions])
+      .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
       .describe('Where the templates come from'),
   })
   .describe('The templates to keep equal');
@@ -213,14 +214,27 @@ const guards = z
   })
   .describe('What is held until a person approves it');
 
-const cron = (what: string) => text(`${what}: a cron pattern`).optional();
+const noPattern =
+  'is no cron pattern → write five fields (minute hour day month weekday), or six with seconds before them';
+const cron = (what: string) =>
+  z
+    .string()
+    .refine(isPattern, noPattern)
+    .nullable()
+    .describe(`${what}: a cron pattern, with seconds where it has six fields`)
+    .optional();
+const noZone = 'is no time zone → write one such as Europe/Berlin, or UTC';
 const schedule = z
   .strictObject({
     full: cron('Full runs'),
     fast: cron('Fast runs'),
     templates: cron('Templates'),
     sentinel: cron('The sentinel'),
-    timezone: text('Time zone of the patterns').default('UTC'),
+    timezone: z
+      .string()
+      .refine(isTimeZone, noZone)
+      .describe('Time zone of the patterns, by its IANA name')
+      .default('UTC'),
   })
   .describe('When the worker runs');
 
@@ -232,11 +246,12 @@ const server = z
   })
   .describe("The worker's own server");
 
-const noRedis = 'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption';
+const noRedis =
+  'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
 const redis = z
   .string()
   .regex(/^rediss?:\/\/[^\s/]/, { error: noRedis, abort: true })
-  .refine((url) => URL.canParse(url), noRedis)
+  .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
   .describe('Address of the Redis through which several processes share every limit');
 
 /** The whole file. Its output has the defaults filled in; paths and durations are still text. */

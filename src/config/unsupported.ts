@@ -10,25 +10,13 @@ interface Unsupported {
   path: readonly string[];
   /** The only value that asks for nothing; without it the key has to go. */
   harmless?: string;
-  /** Where only some values are not supported: which. */
-  refused?: (value: unknown) => boolean;
   what: string;
   mend?: string;
 }
 
 export const unsupported: readonly Unsupported[] = [
   row('contacts.webhook', { what: 'receiving events is' }),
-  row('contacts.source.type', {
-    refused: (type) => type === 'ndjson' || type === 'http',
-    what: 'this source is',
-    mend: 'use csv',
-  }),
-  row('templates.source.type', {
-    refused: (type) => type === 'ndjson' || type === 'http',
-    what: 'this source is',
-    mend: 'use directory',
-  }),
-  row('schedule', { what: 'a schedule is', mend: 'remove the block' }),
+  row('schedule.sentinel', { what: 'the sentinel is' }),
   row('server', { what: 'a server is', mend: 'remove the block' }),
 ];
 
@@ -41,7 +29,6 @@ export function findUnsupported(tree: Tree): Mistake[] {
   return unsupported.flatMap((feature) =>
     match(tree.value, feature.path).flatMap(({ path, value }) => {
       if (value === undefined || value === feature.harmless) return [];
-      if (feature.refused && !feature.refused(value)) return [];
       const wrong = `${feature.what} not supported by this version`;
       return [{ path, place: spotOf(tree, path).key, wrong, mend: mendOf(feature) }];
     }),

@@ -13,11 +13,14 @@
  * - `still` says whether the source is now what this very object read under that name. It answers
  *   at once, for it is asked at the moment a delete leaves, and it never throws: what cannot be
  *   looked at is not what was read. A source of people needs it: nobody is deleted without.
+ * - `one` reads a single record by its id; undefined: the source has none of that id. Not every
+ *   source can. It throws what reading throws, and Invalid for an answer that is another record.
  * - Records and reasons may hold personal data: they go to staging and never to a log.
  */
 export interface Source {
   read(request: ReadRequest): AsyncGenerator<SourceRecord[], Certificate>;
   still?(reading: string): boolean;
+  one?(id: string, request: ReadRequest): Promise<SourceRecord | undefined>;
 }
 
 export interface ReadRequest {

@@ -64,7 +64,7 @@ export async function stateOf(file: FileHandle | string): Promise<FileState | un
 }
 
 /** The same at once: for what must not wait. */
-export function stateNow(path: string): FileState | undefined {
+function stateNow(path: string): FileState | undefined {
   try {
     return pick(statSync(path));
   } catch {
@@ -74,4 +74,15 @@ export function stateNow(path: string): FileState | undefined {
 
 function pick({ size, mtimeMs, ino }: Stats): FileState {
   return { size, mtimeMs, ino };
+}
+
+/** A file of the same size and time is the same reading, wherever it lies. */
+export function readingOf({ size, mtimeMs }: FileState): string {
+  return `${size}-${mtimeMs}`;
+}
+
+/** Whether the file is now what was read of it, `latest`, under the name of that reading. */
+export function isStill(path: string, latest: FileState | undefined, reading: string): boolean {
+  const isLatest = latest !== undefined && readingOf(latest) === reading;
+  return isLatest && sameState(stateNow(path), latest);
 }

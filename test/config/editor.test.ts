@@ -32,7 +32,7 @@ it('names itself, describes every field, and marks what is not supported', () =>
     title: expect.any(String),
     additionalProperties: false,
     properties: {
-      schedule: { description: expect.stringMatching(/Not supported by this version/) },
+      server: { description: expect.stringMatching(/Not supported by this version/) },
       platform: { properties: { timeoutMs: { default: 10_000, anyOf: [{ minimum: 1 }, {}] } } },
       contacts: { properties: { channels: { items: { description: expect.any(String) } } } },
     },

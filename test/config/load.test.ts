@@ -121,7 +121,10 @@ describe('a valid file', () => {
     const config = loadConfig('config/mirror.yaml', { PLATFORM_API_KEY: 'k' });
     expect(config.platform.url).toBe('http://127.0.0.1:4010');
     expect(config.snapshot).toBe(resolve('var/acme.sqlite'));
-    expect(config.contacts?.source.path).toBe(resolve('config/demo/people.csv'));
+    expect(config.contacts?.source).toEqual({
+      type: 'csv',
+      path: resolve('config/demo/people.csv'),
+    });
     expect(config.contacts?.channels.map(({ id }) => id)).toEqual(['ch_news', 'ch_product']);
     expect(config.policy).toEqual(load(minimal()).policy);
     expect(config.keepMs).toBe(load(minimal()).keepMs);

@@ -54,13 +54,24 @@ describe('YAML itself', () => {
   });
 });
 
+const addressOfRedis =
+  '→ write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
+const noPattern =
+  'is no cron pattern  → write five fields (minute hour day month weekday), or six with seconds before them';
+
 describe('one mistake', () => {
   it.each([
     ['mirror: b', '6:1  mirror  is already given in line 1  → keep one of the two'],
-    ...['localhost:6379', 'http://localhost', 'redis://', "''"].map((value): [string, string] => [
-      `redis: ${value}`,
-      '6:8  redis  is no address of a Redis  → write redis://HOST:PORT, or rediss:// with encryption',
-    ]),
+    ...['localhost:6379', 'http://localhost', 'redis://', "''"].map(
+      (value): [string, string] => [
+        `redis: ${value}`,
+        `6:8  redis  is no address of a Redis  ${addressOfRedis}`,
+      ],
+      [
+        'redis: "redis://:pa%ss@host:6379"',
+        `6:8  redis  is no address of a Redis  ${addressOfRedis}`,
+      ],
+    ),
     ['redis: 12', '6:8  redis  is not a text  → put it in quotes'],
     ['keep: &k 90d\nredis: *k', '7:8  redis  is an alias  → write the value out'],
     ['? [a]\n: 1', '6:3  "?"  is no plain key  → write "name: value"'],
@@ -88,6 +99,13 @@ describe('one mistake', () => {
       '6:7  keep  is no time at all, and has to be longer than that  → write 1s or more',
     ],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
+    ['schedule: { full: "0 3 * * *", fast: "*/5 * * * * *", templates: ~ }', undefined],
+    ['schedule: { full: "0 3 * *" }', `6:19  schedule.full  ${noPattern}`],
+    ['schedule: { fast: "61 * * * *" }', `6:19  schedule.fast  ${noPattern}`],
+    [
+      'schedule: { timezone: Mars/Base }',
+      '6:23  schedule.timezone  is no time zone  → write one such as Europe/Berlin, or UTC',
+    ],
     ['keep: 1000000d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
   ])('%s', (extra, expected) => {
     const known =
@@ -176,7 +194,10 @@ describe('one mistake', () => {
   });
 
   it.each([
-    ['{ type: xml, path: p }', '7:19  contacts.source.type  is not known here  → use csv'],
+    [
+      '{ type: xml, path: p }',
+      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http',
+    ],
     [
       '{ path: p }',
       '7:3  contacts.source.type  is missing  → add "type: csv"' +

@@ -5,12 +5,11 @@ import { makeFolder, minimal } from './folder.ts';
 const { mistakes, remove } = makeFolder();
 afterAll(remove);
 
-const contacts = (extra: string, { type = 'csv' } = {}) =>
+const contacts = (extra: string) =>
   minimal(
-    `contacts:\n  source: { type: ${type}, path: p }\n  id: i\n  email: e\n` +
+    `contacts:\n  source: { type: csv, path: p }\n  id: i\n  email: e\n` +
       `  channels: [{ id: a, subscription: s }]\n${extra}`,
   );
-const templates = (type: string) => minimal().replace('type: directory', `type: ${type}`);
 const block = '→ remove the block';
 
 /** Of each row of the table: what asks for it, and the one line it is answered with. */
@@ -21,16 +20,11 @@ const rows: Record<string, [content: string, line: string][]> = {
       '11:3  contacts.webhook  receiving events is ~  → remove it',
     ],
   ],
-  'contacts.source.type': ['ndjson', 'http'].map((type) => [
-    contacts('', { type }),
-    '7:13  contacts.source.type  this source is ~  → use csv',
-  ]),
-  'templates.source.type': ['ndjson', 'http'].map((type) => [
-    templates(type),
-    '4:24  templates.source.type  this source is ~  → use directory',
-  ]),
-  schedule: [
-    [minimal('schedule: { full: "0 3 * * *" }'), `6:1  schedule  a schedule is ~  ${block}`],
+  'schedule.sentinel': [
+    [
+      minimal('schedule: { sentinel: "* * * * *" }'),
+      '6:13  schedule.sentinel  the sentinel is ~  → remove it',
+    ],
   ],
   server: [
     [minimal('server: { port: 1, token: ${NONE:-} }'), `6:1  server  a server is ~  ${block}`],

@@ -29,8 +29,8 @@ describe('variables', () => {
     ['${R:-[a], b:# c}', '[a], b:# c'],
   ])('%s in a path', (path, expected) => {
     const content = minimal().replace('path: t', () => `path: ${path}`);
-    const found = load(content, { P: '${Q}', HOME: 'no' }).templates?.source.path;
-    expect(found?.endsWith(`/${expected}`)).toBe(true);
+    const found = load(content, { P: '${Q}', HOME: 'no' }).templates?.source;
+    expect(found && 'path' in found && found.path.endsWith(`/${expected}`)).toBe(true);
   });
 
   it('may be numbers and truths where those are wanted', () => {

@@ -1,7 +1,6 @@
 /** The header row: which column is which field, and what to say when one is not there. */
 import { Invalid } from '../../model/errors.ts';
-
-const LISTED_COLUMNS = 30;
+import { listed, quoted } from '../names.ts';
 
 export interface Columns {
   width: number;
@@ -44,23 +43,16 @@ export function columnsOf(
 
 function missingMessage(missing: readonly string[], names: readonly string[]): string {
   const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
-  const found = names.slice(0, LISTED_COLUMNS).map(quoted).join(', ');
-  const more = names.length > LISTED_COLUMNS ? ` and ${names.length - LISTED_COLUMNS} more` : '';
   const hints = missing.flatMap((name) => {
     const near = nearest(name, names);
     return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
   });
   return [
     `${what} ${missing.map(quoted).join(', ')}`,
-    `columns found: ${found}${more}`,
+    `columns found: ${listed(names)}`,
     ...hints,
     'correct the configuration or the export',
   ].join('; ');
-}
-
-/** On one line and of bearable length, whatever a header may hold. */
-function quoted(name: string): string {
-  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
 /** The name that differs least, when that is little enough to be a slip. */

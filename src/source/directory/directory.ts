@@ -8,7 +8,8 @@
  * template but cannot be read is broken, never absent: a broken link, two sources of one key, a
  * syntax error. `fields` does not apply: each file states fields of its own.
  */
-import type { Certificate, Source, SourceRecord } from '../source.ts';
+import { brokenFlaw, certificateOf, type Flaw } from '../certificate.ts';
+import type { Source, SourceRecord } from '../source.ts';
 import { type Entry, listEntries, readingOf } from './listing.ts';
 import type { DirectoryOptions } from './options.ts';
 import { readTemplate, type Stated } from './template.ts';
@@ -37,7 +38,7 @@ export function directorySource({ path }: DirectoryOptions): Source {
       if (batch.length > 0) yield batch;
       signal.throwIfAborted();
       const changed = readingOf(await listEntries(path)) !== reading;
-      return certificateOf(reading, { changed, broken });
+      return certificateOf(reading, flawsOf({ changed, broken }));
     },
   };
 }
@@ -70,24 +71,12 @@ function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
   return { where, value: { name: key, ...value, key } };
 }
 
-function certificateOf(
-  reading: string,
-  { changed, broken }: { changed: boolean; broken: readonly string[] },
-): Certificate {
-  const faults: { why: string; fix: string }[] = [];
-  if (changed) {
-    faults.push({ why: 'the directory changed while it was read', fix: 'read it again' });
-  }
+function flawsOf({ changed, broken }: { changed: boolean; broken: readonly string[] }): Flaw[] {
+  const flaws: Flaw[] = [];
+  if (changed) flaws.push({ why: 'the directory changed while it was read', fix: 'read it again' });
   if (broken.length > 0) {
-    const what = broken.length === 1 ? '1 template' : `${broken.length} templates`;
-    const why = `${what} cannot be read, the first at ${broken[0]}`;
-    faults.push({ why, fix: 'mend what is broken' });
+    const [first] = broken;
+    flaws.push(brokenFlaw('template', { count: broken.length, first, fix: 'mend what is broken' }));
   }
-  if (faults.length === 0) return { complete: true, reading };
-  return {
-    complete: false,
-    reading,
-    why: faults.map(({ why }) => why).join('; '),
-    fix: faults.map(({ fix }) => fix).join('; '),
-  };
+  return flaws;
 }

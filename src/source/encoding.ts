@@ -1,5 +1,5 @@
-/** Whether bytes are UTF-8, before anything is made of them: csv-parse would replace silently. */
-import { Invalid } from '../../model/errors.ts';
+/** Whether bytes are UTF-8, before anything is made of them: decoding would replace silently. */
+import { Invalid } from '../model/errors.ts';
 
 /**
  * Tells of each chunk in turn whether the text is still UTF-8; `undefined` ends it. A character

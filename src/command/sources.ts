@@ -1,0 +1,22 @@
+/** From the configuration of a source to the source: the only list of those there are. */
+import type { Config } from '../config/config.ts';
+import { systemClock } from '../http/time.ts';
+import { csvSource } from '../source/csv/csv.ts';
+import { directorySource } from '../source/directory/directory.ts';
+import { httpSource } from '../source/http/http.ts';
+import { ndjsonSource } from '../source/ndjson/ndjson.ts';
+import type { Source } from '../source/source.ts';
+
+const surroundings = { clock: systemClock, random: Math.random };
+
+export function contactSource({ source, id }: NonNullable<Config['contacts']>): Source {
+  if (source.type === 'http') return httpSource(source, { ...surroundings, id });
+  return source.type === 'csv'
+    ? csvSource(source, surroundings)
+    : ndjsonSource(source, surroundings);
+}
+
+export function templateSource({ source }: NonNullable<Config['templates']>): Source {
+  if (source.type === 'http') return httpSource(source, { ...surroundings, id: 'key' });
+  return source.type === 'directory' ? directorySource(source) : ndjsonSource(source, surroundings);
+}

@@ -1,0 +1,23 @@
+/** What a schedule is written in. */
+import { CronExpressionParser } from 'cron-parser';
+
+/** Five fields, or six with the seconds first. */
+export function isPattern(pattern: string): boolean {
+  const fields = pattern.trim().split(/\s+/).length;
+  if (fields < 5 || fields > 6) return false;
+  try {
+    CronExpressionParser.parse(pattern);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** By its IANA name. */
+export function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).format(0) !== '';
+  } catch {
+    return false;
+  }
+}

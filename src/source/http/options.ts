@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { isLoopback } from '../../model/loopback.ts';
+import { numeric, truth } from '../../model/scalar.ts';
+
+const text = (what: string) => z.string().min(1).describe(what);
+const whole = (min: number, max: number, what: string) =>
+  z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
+
+/** What this client says itself. */
+const own = [
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+];
+
+const headers = z
+  .record(z.string(), z.string())
+  .superRefine((given, context) => {
+    for (const [name, value] of Object.entries(given)) {
+      const message = headerFault(name, value);
+      if (message) context.addIssue({ code: 'custom', path: [name], message });
+    }
+  })
+  .describe('Headers of every request; a secret better as ${NAME} than in the file');
+
+function headerFault(name: string, value: string): string | undefined {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return 'is no name of a header → correct it';
+  if (own.includes(name.toLowerCase())) return 'is written by crm-mirror itself → remove it';
+  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
+  return 'is empty or holds what a header cannot carry → write it in plain letters, on one line';
+}
+
+const page = z
+  .strictObject({
+    cursor: text('Dotted path of the next cursor in an answer').optional(),
+    param: text('Parameter of the address that takes the cursor').optional(),
+    number: text('Parameter of the address that takes the number of a page').optional(),
+    first: whole(0, 1, 'Number of the first page').optional(),
+    size: text('Parameter of the address that takes how many records a page has').optional(),
+    sizeValue: whole(1, 100_000, 'How many records a page is to have').optional(),
+  })
+  .superRefine((value, context) => {
+    for (const [path, message] of pageFaults(value)) {
+      context.addIssue({ code: 'custom', path: [path], message });
+    }
+  })
+  .describe('How to come to the next page: by cursor and param, or by number');
+
+/** Faults in how the fields fit together, each with the field it concerns. */
+function pageFaults(given: Record<string, unknown>): [field: string, message: string][] {
+  const has = (field: string) => given[field] !== undefined;
+  const faults: [string, string][] = [];
+  if (has('cursor') === has('number')) {
+    const absent = 'is missing → add it, or number, as the API counts its pages';
+    faults.push(['cursor', has('cursor') ? 'stands beside number → keep one of the two' : absent]);
+  }
+  if (has('cursor') && !has('param')) {
+    faults.push(['param', 'is missing → name the parameter that takes the cursor']);
+  }
+  if (!has('cursor') && has('param')) faults.push(['param', 'belongs to cursor → remove it']);
+  if (!has('number') && has('first')) faults.push(['first', 'belongs to number → remove it']);
+  if (has('size') !== has('sizeValue')) {
+    const absent = has('size') ? 'sizeValue' : 'size';
+    const other = has('size') ? 'size' : 'sizeValue';
+    faults.push([absent, `is missing → add it, or remove ${other}`]);
+  }
+  return faults;
+}
+
+/** The YAML of this source. */
+export const httpOptions = z
+  .strictObject({
+    type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
+    url: text('Address of the list, with its query: https'),
+    headers: headers.optional(),
+    records: text('Dotted path of the list in an answer; without it the answer is one').optional(),
+    total: text('Dotted path of how many records there are in all').optional(),
+    page: page.optional(),
+    one: text('Address of a single record, with {id} where its id belongs').optional(),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    allowHttp: z
+      .preprocess(truth, z.boolean())
+      .describe('Allow an address without encryption that is not this machine')
+      .prefault(false),
+  })
+  .superRefine(({ url, one, page: paging, allowHttp }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url, allowHttp) ?? paramFault(url, paging));
+    if (one !== undefined) wrong('one', addressFault(one, allowHttp) ?? oneFault(one, url));
+  });
+export type HttpOptions = z.infer<typeof httpOptions>;
+
+function addressFault(address: string, allowHttp: boolean): string | undefined {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST/…';
+  if (url.username || url.password) return 'holds a user or password → move it to headers';
+  if (url.hash) return 'holds a fragment → end it before the #';
+  if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
+  return 'would send people and secrets unencrypted → use https, or add allowHttp: true';
+}
+
+function paramFault(url: string, paging: z.infer<typeof page> | undefined): string | undefined {
+  const { param, number, size } = paging ?? {};
+  const twice = [param, number, size].some(
+    (name) => name !== undefined && new URL(url).searchParams.has(name),
+  );
+  return twice ? 'holds a parameter that page sets → remove it here' : undefined;
+}
+
+function oneFault(one: string, url: string): string | undefined {
+  if (!one.includes('{id}')) return 'does not say where the id belongs → write {id} there';
+  const isElsewhere = URL.parse(one)?.origin !== URL.parse(url)?.origin;
+  return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
+}

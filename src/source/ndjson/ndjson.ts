@@ -1,0 +1,69 @@
+/**
+ * A file with one JSON object a line: contacts, or templates, each with its key. Blank lines count
+ * for nothing.
+ *
+ * The reading is certified as that of a CSV file is (line-file.ts).
+ */
+import type { Clock } from '../../model/clock.ts';
+import { Invalid } from '../../model/errors.ts';
+import { assertNotUtf16, utf8Check } from '../encoding.ts';
+import { chunksOf } from '../file.ts';
+import { jsonRecords, parseJson, type JsonRecords } from '../json.ts';
+import { type FileReading, type FileTally, lineFile } from '../line-file.ts';
+import type { Source, SourceRecord } from '../source.ts';
+import { type Line, lineParser } from './lines.ts';
+import type { NdjsonOptions } from './options.ts';
+
+export function ndjsonSource({ path }: NdjsonOptions, { clock }: { clock: Clock }): Source {
+  return lineFile(path, clock, batchesOf);
+}
+
+/** The records of each chunk of the file: a chunk is small. */
+async function* batchesOf({
+  path,
+  handle,
+  fields,
+  signal,
+  tally,
+}: FileReading): AsyncGenerator<SourceRecord[], void> {
+  const records = jsonRecords(fields);
+  const parser = lineParser();
+  const checkUtf8 = utf8Check();
+  for await (const chunk of chunksOf(handle, { path, signal })) {
+    if (tally.bytes === 0) assertNotUtf16(chunk, path);
+    if (!checkUtf8(chunk)) throw notUtf8(path);
+    tally.bytes += chunk.length;
+    tally.lineEnded = chunk.at(-1) === 0x0a;
+    const batch = parser.write(chunk).map((line) => recordOf(line, records, tally));
+    if (batch.length > 0) yield batch;
+  }
+  if (!checkUtf8(undefined)) throw notUtf8(path);
+  const rest = parser.end().map((line) => recordOf(line, records, tally));
+  if (rest.length > 0) yield rest;
+  const lack = records.lacking();
+  if (lack !== undefined) throw new Invalid(`${path}: ${lack}`);
+}
+
+function notUtf8(path: string): Invalid {
+  return new Invalid(`${path}: the text is not UTF-8; save the file as UTF-8`);
+}
+
+function recordOf({ number, text }: Line, records: JsonRecords, tally: FileTally): SourceRecord {
+  const where = `line ${number}`;
+  const record = text === undefined ? tooLong(where) : parsed(text, where, records);
+  if ('broken' in record) {
+    tally.broken += 1;
+    tally.firstBroken ??= where;
+  }
+  return record;
+}
+
+function tooLong(where: string): SourceRecord {
+  return { where, broken: 'is longer than 4 MiB', fix: 'write one record a line' };
+}
+
+function parsed(text: string, where: string, records: JsonRecords): SourceRecord {
+  const value = parseJson(text);
+  if (value !== undefined) return records.recordOf(value, where, text);
+  return { where, broken: 'is no JSON', fix: 'write one whole JSON object a line' };
+}

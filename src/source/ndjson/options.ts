@@ -1,0 +1,8 @@
+import { z } from 'zod';
+
+/** The YAML of this source; a relative path has been resolved by the time it is read. */
+export const ndjsonOptions = z.strictObject({
+  type: z.literal('ndjson').describe('A file with one JSON object a line, in UTF-8'),
+  path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+});
+export type NdjsonOptions = z.infer<typeof ndjsonOptions>;

@@ -1,0 +1,138 @@
+/** The sources in a configuration: what stands there, what is wrong with one, and where. */
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { makeFolder, minimal } from './folder.ts';
+
+const { folder, load, mistakes, remove } = makeFolder();
+afterAll(remove);
+
+const contacts = (source: string) =>
+  minimal(
+    `contacts:\n  source: ${source}\n  id: i\n  email: e\n` +
+      '  channels: [{ id: a, subscription: s }]',
+  );
+const http = (rest: string) => contacts(`{ type: http, ${rest} }`);
+const url = 'url: https://crm.example/people';
+
+describe('a source', () => {
+  it('of contacts may be a file of lines, of templates as well', () => {
+    const found = load(contacts('{ type: ndjson, path: people.ndjson }')).contacts?.source;
+    expect(found).toEqual({ type: 'ndjson', path: join(folder, 'people.ndjson') });
+    const templates = load(minimal().replace('directory, path: t', 'ndjson, path: t')).templates;
+    expect(templates?.source).toEqual({ type: 'ndjson', path: join(folder, 't') });
+  });
+
+  it('may be an API, its secrets and numbers from the environment', () => {
+    const paging = 'page: { number: p, size: n, sizeValue: "${SIZE}" }, timeoutMs: ${T:-500}';
+    const headers = 'headers: { Authorization: "Bearer ${TOKEN}" }';
+    const env = { TOKEN: 'sk_secret', SIZE: '50' };
+    expect(load(http(`${url}, ${headers}, ${paging}`), env).contacts?.source).toEqual({
+      type: 'http',
+      url: 'https://crm.example/people',
+      headers: { Authorization: 'Bearer sk_secret' },
+      page: { number: 'p', size: 'n', sizeValue: 50 },
+      timeoutMs: 500,
+      allowHttp: false,
+    });
+    const templates = minimal().replace('directory, path: t', `http, ${url}`);
+    expect(load(templates).templates?.source).toMatchObject({ type: 'http' });
+  });
+
+  it('may be plain http on this machine, or when that is said', () => {
+    for (const rest of ['url: "http://localhost:1/x"', 'url: http://a.b/x, allowHttp: true'])
+      expect(mistakes(http(rest))).toBeUndefined();
+  });
+
+  it('is the example, given a token', () => {
+    const config = loadConfig('config/http.yaml', { PLATFORM_API_KEY: 'k', CRM_TOKEN: 't' });
+    expect(config.contacts?.source).toMatchObject({
+      type: 'http',
+      headers: { Authorization: 'Bearer t' },
+      total: 'total',
+    });
+  });
+});
+
+const plain = 'would send people and secrets unencrypted  → use https, or add allowHttp: true';
+const odd =
+  'is empty or holds what a header cannot carry  → write it in plain letters, on one line';
+
+describe('a mistake in an API', () => {
+  it.each([
+    ['url: x', 'url', 'is no web address  → write https://HOST/…'],
+    ['url: ftp://a.b', 'url', 'is no web address  → write https://HOST/…'],
+    ['url: http://a.b', 'url', plain],
+    ['url: https://me:pw@a.b', 'url', 'holds a user or password  → move it to headers'],
+    ['url: "https://a.b/#x"', 'url', 'holds a fragment  → end it before the #'],
+    [
+      'url: https://a.b/?x=1&p=2, page: { number: p }',
+      'url',
+      'holds a parameter that page sets  → remove it here',
+    ],
+    [`${url}, headers: { A: " x" }`, 'headers.A', odd],
+    [`${url}, headers: { A: "x\\ny" }`, 'headers.A', odd],
+    [`${url}, headers: { A: "é" }`, 'headers.A', odd],
+    [`${url}, headers: { "A B": x }`, 'headers."A B"', 'is no name of a header  → correct it'],
+    [
+      `${url}, headers: { Host: x }`,
+      'headers.Host',
+      'is written by crm-mirror itself  → remove it',
+    ],
+    [
+      `${url}, page: {}`,
+      'page.cursor',
+      'is missing  → add it, or number, as the API counts its pages',
+    ],
+    [
+      `${url}, page: { cursor: c, param: p, number: n }`,
+      'page.cursor',
+      'stands beside number  → keep one of the two',
+    ],
+    [
+      `${url}, page: { cursor: c }`,
+      'page.param',
+      'is missing  → name the parameter that takes the cursor',
+    ],
+    [`${url}, page: { number: n, param: p }`, 'page.param', 'belongs to cursor  → remove it'],
+    [
+      `${url}, page: { cursor: c, param: p, first: 0 }`,
+      'page.first',
+      'belongs to number  → remove it',
+    ],
+    [
+      `${url}, page: { number: n, size: s }`,
+      'page.sizeValue',
+      'is missing  → add it, or remove size',
+    ],
+    [`${url}, page: { number: n, first: 2 }`, 'page.first', 'is above 1  → write 1 or less'],
+    [
+      `${url}, one: "https://crm.example/x"`,
+      'one',
+      'does not say where the id belongs  → write {id} there',
+    ],
+    [
+      `${url}, one: "https://other.example/{id}"`,
+      'one',
+      'is not where url is  → the headers are for one host, use that',
+    ],
+    [
+      `${url}, verify: x`,
+      'verify',
+      'is not known here  → known here: type, url, headers, records, total, page, one, timeoutMs, allowHttp',
+    ],
+    [
+      `${url}, total: ''`,
+      'total',
+      'is empty  → fill it (Dotted path of how many records there are in all)',
+    ],
+  ])('%s', (rest, path, words) => {
+    const lines = mistakes(http(rest))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));
+    expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
+  });
+
+  it('is told without a value', () => {
+    const rest = `${url}, headers: { A: "\${TOKEN}" }`;
+    expect(mistakes(http(rest), { TOKEN: 'sk\nsecret' })?.join()).not.toContain('secret');
+  });
+});
