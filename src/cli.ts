@@ -46,6 +46,11 @@ const commands: readonly Entry[] = [
     load: () => import('./command/backfill.ts'),
   },
   {
+    name: 'worker',
+    summary: 'long-running: every mirror as its schedule says; needs Redis',
+    load: () => import('./command/worker.ts'),
+  },
+  {
     name: 'one',
     summary: 'bring one person in line now, and nobody else',
     load: () => import('./command/one.ts'),

@@ -13,12 +13,11 @@ import { isDamage, setAside } from '../snapshot/damage.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import { lookIntoLedger, openLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
-import { csvSource } from '../source/csv/csv.ts';
-import { directorySource } from '../source/directory/directory.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
+import { contactSource, templateSource } from './sources.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
@@ -186,11 +185,11 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   if (contacts) {
     const absence = absenceRulesOf(config);
     const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
-    parts.push({ kind, source: csvSource(contacts.source, { clock: systemClock }) });
+    parts.push({ kind, source: contactSource(contacts) });
   }
   if (templates) {
     const kind = templateKind({ policy, platform: platform.templates });
-    parts.push({ kind, source: directorySource(templates.source) });
+    parts.push({ kind, source: templateSource(templates) });
   }
   return parts;
 }

@@ -26,8 +26,13 @@ function refusalOf({ message, why, fix }: Rejected): string {
 function codeOf(error: Error): number {
   if (error instanceof Invalid) return 2;
   if (error instanceof Busy) return 75;
-  if (error instanceof Interrupted) return error.signal === 'SIGINT' ? 130 : 143;
+  if (error instanceof Interrupted) return codeOfStop(error);
   return 1;
+}
+
+/** Of a process that was asked to stop, and why. */
+export function codeOfStop(reason: unknown): number {
+  return reason instanceof Interrupted && reason.signal === 'SIGINT' ? 130 : 143;
 }
 
 function isLocked(error: unknown): boolean {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { Interrupted, Invalid } from '../model/errors.ts';
+import { Invalid } from '../model/errors.ts';
 import { renderForecast, type Forecast } from '../plan/forecast.ts';
 import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
@@ -10,7 +10,7 @@ import { modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirro
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
-import { explain } from './fault.ts';
+import { codeOfStop, explain } from './fault.ts';
 import { createLog } from './log.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
@@ -95,26 +95,20 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
   let failure: unknown;
   try {
-    const { stop, abort } = shell;
     const addresses = flags.addresses ?? shell.terminal;
     const progress = createProgress(shell, mirror.clock);
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
-    const mode = await modeNow(mirror, wanted.mode, shell);
-    const summary = await run(mirror, {
-      mode,
+    const summary = await runNow(mirror, shell, {
+      mode: wanted.mode,
       writes,
       firstLoad,
-      restored: copiedAt(mirror.snapshot.meta) !== undefined,
       approve,
       only,
-      stop,
-      abort,
       progress,
       foresees: (forecast) => sayForecast(forecast, { firstLoad, shell }),
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
-    if (writes) settleRestored(mirror.snapshot, summary);
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, writes ? 'run' : 'plan');
     if (flags.json) shell.print(documentOf(summary, names));
@@ -132,6 +126,39 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   } finally {
     await close(failure);
   }
+}
+
+/** One run, and what surrounds every one; its summary counts the requests of this run alone. */
+export async function runNow(
+  mirror: Mirror,
+  shell: Shell,
+  wanted: Omit<RunOptions, 'restored' | 'stop' | 'abort'>,
+): Promise<Summary> {
+  const { stop, abort } = shell;
+  const { snapshot } = mirror;
+  const mode = await modeNow(mirror, wanted.mode, shell);
+  const restored = copiedAt(snapshot.meta) !== undefined;
+  const requests = countFromNow(mirror.requests);
+  const summary = await run({ ...mirror, requests }, { ...wanted, mode, restored, stop, abort });
+  if (wanted.writes) settleRestored(snapshot, summary);
+  return summary;
+}
+
+/** Of a process that runs again and again: without those of the runs before. */
+function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
+  const before = requests();
+  return () => {
+    const { total, byRoute, rateLimited } = requests();
+    const routes = Object.entries(byRoute).map(([route, n]): [string, number] => [
+      route,
+      n - (before.byRoute[route] ?? 0),
+    ]);
+    return {
+      total: total - before.total,
+      byRoute: Object.fromEntries(routes.filter(([, n]) => n > 0)),
+      rateLimited: rateLimited - before.rateLimited,
+    };
+  };
 }
 
 /**
@@ -165,9 +192,7 @@ function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
     case 'failed':
       return 1;
     case 'interrupted':
-      return shell.stop.reason instanceof Interrupted && shell.stop.reason.signal === 'SIGINT'
-        ? 130
-        : 143;
+      return codeOfStop(shell.stop.reason);
     case 'held':
       return 3;
     case 'rejected':

@@ -11,7 +11,7 @@ import { claimsOfActOne, claimsOfActTwo } from '../../src/command/demo/cast.ts';
 import { tellOf, type Claim } from '../../src/command/demo/claim.ts';
 import { lookBefore, tellSafety } from '../../src/command/demo/safety.ts';
 import { contactKey } from '../../src/kind/contact/observe.ts';
-import { desireContact } from '../../src/kind/contact/desire.ts';
+import { contactDesire } from '../../src/kind/contact/desire.ts';
 import type { DesiredRow } from '../../src/model/record.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { stage } from '../emulator/stage.ts';
@@ -124,7 +124,7 @@ function scene() {
 
 function desired(record: Record<string, string>): DesiredRow {
   const channels = [{ id: 'ch_news', subscription: 'news' }];
-  return desireContact({ id: 'id', email: 'email', channels }, record, 'line 2');
+  return contactDesire({ id: 'id', email: 'email', channels })(record, 'line 2');
 }
 
 const counts = { desired: 0, observed: 0, changes: {}, applied: {}, rejected: 0, conflicts: 0 };

@@ -1,22 +1,22 @@
 /** The people of the export, as a run understands them. */
 import type { Config } from '../../config/config.ts';
-import { desireContact } from '../../kind/contact/desire.ts';
+import { contactDesire } from '../../kind/contact/desire.ts';
 import { desiredBody } from '../../kind/contact/record.ts';
 import type { DesiredRow } from '../../model/record.ts';
 import type { Subscription } from '../../platform/request.ts';
-import { csvSource } from '../../source/csv/csv.ts';
-import { systemClock } from '../../http/time.ts';
+import { contactSource } from '../sources.ts';
 
 export async function readPeople(
   { contacts }: Config,
   signal: AbortSignal,
 ): Promise<readonly DesiredRow[]> {
   if (!contacts) throw new Error('the example configuration has no contacts');
-  const source = csvSource(contacts.source, { clock: systemClock });
+  const source = contactSource(contacts);
+  const desire = contactDesire(contacts);
   const rows: DesiredRow[] = [];
   for await (const batch of source.read({ fields: [contacts.id, contacts.email], signal })) {
     for (const record of batch) {
-      if ('value' in record) rows.push(desireContact(contacts, record.value, record.where));
+      if ('value' in record) rows.push(desire(record.value, record.where));
     }
   }
   return rows;
