@@ -33,6 +33,8 @@ export interface Approval {
   shown: readonly Shown[];
   /** In which run it was done. */
   used: Map<Shown, object>;
+  /** A run may have ended it. */
+  isDoubtful: boolean;
 }
 
 export interface Approvals {
@@ -41,8 +43,10 @@ export interface Approvals {
   inForce(ourStart: number): Approval[];
   /** How many have grown old by then. */
   countOld(ourStart: number): number;
-  /** A full run that could do all of it has ended; answers whether any approval ended with it. */
+  /** A full run has ended them; answers whether there were any. */
   concluded(): boolean;
+  /** A full run may have ended them. */
+  doubt(): void;
   /** Whether a first load is behind us, for certain. */
   isLoaded(): boolean;
   /** The snapshot is gone, and with it all that was approved. */
@@ -60,7 +64,7 @@ export function createApprovals(): Approvals {
   return {
     approve(plan, at, shown) {
       approvals = approvals.filter((one) => one.plan !== plan);
-      approvals.push({ plan, at, shown, used: new Map() });
+      approvals.push({ plan, at, shown, used: new Map(), isDoubtful: false });
     },
     inForce: (ourStart) => approvals.filter((one) => !isOld(one, ourStart)),
     countOld: (ourStart) => approvals.filter((one) => isOld(one, ourStart)).length,
@@ -69,6 +73,9 @@ export function createApprovals(): Approvals {
       approvals = [];
       isLoaded = true;
       return some;
+    },
+    doubt() {
+      for (const approval of approvals) approval.isDoubtful = true;
     },
     isLoaded: () => isLoaded,
     lose() {

@@ -7,11 +7,11 @@
  * left; what happened before that it had to know.
  */
 import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
-import { fallbackOf } from './end-checkers.ts';
 import { checkGuard } from './guarded.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { isReplaced, mayBeOptedOut } from './moved.ts';
+import { fallbackOf } from './story.ts';
 import { checkCreation, checkUpdate } from './template-checkers.ts';
 import type { Person } from './witness.ts';
 
@@ -52,7 +52,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const { entry, outing } = arrival;
   const since = horizon(arrival);
   const person = known.witness.people().find(({ id }) => id === entry.contactId && !entry.created);
-  const key = (person && keyThen(person, since)) ?? entry.email ?? '';
+  const key = (person && keyThen(person, arrival)) ?? entry.email ?? '';
   const channel = entry.channelId ?? '';
   const about = { key, channel, since };
   const isOut = entry.subscription === 'opt_out';
@@ -149,12 +149,14 @@ function newerThan({ outing, entry }: Arrival, { story, clock }: Known) {
   };
 }
 
-/** The address that the contact had then. */
-function keyThen({ key, former }: Person, since: number): string {
-  return former && former.until >= since ? former.key : key;
+/** The address that the contact had; if it has changed since, the one that the run was shown. */
+function keyThen({ id, key, former }: Person, arrival: Arrival): string {
+  if (!former || former.until < horizon(arrival)) return key;
+  return arrival.outing.shown.get(id) ?? former.key;
 }
 
-function checkStanding({ key, left, channels }: Person, what: string, about: Outweighed): void {
+function checkStanding(person: Person, what: string, about: Outweighed): void {
+  const { key, left, channels } = person;
   const { channel, since, newer, known } = about;
   const { judge, memories } = known;
   const gone = left && left.at < since;
@@ -163,7 +165,7 @@ function checkStanding({ key, left, channels }: Person, what: string, about: Out
   if (!state || state.at >= since) return;
   judge('who is in is not opted in again', state.is === 'opt_in' && `${what} a second time`);
   if (state.is !== 'opt_out') return;
-  const isHers = memories.isTheirs(state) && !newer(key, state.at);
+  const isHers = memories.isTheirs(person, channel) && !newer(key, state.at);
   judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
 }
 
@@ -198,12 +200,14 @@ function checkTaken(
   const { memories, story, judge } = known;
   const state = person?.channels.get(channel);
   const memory = memories.of(key);
-  if (!state || state.is !== undefined || state.at >= since || !memory) return;
+  if (!person || !state || state.is !== undefined || state.at >= since || !memory) return;
   // Where that is shown as an opt-out, a newer will outweighs it as it does one.
   if (fallbackOf(story) === 'opt_out' && newer(key, state.at)) return;
   const left = memory.outs.has(channel) && `${what}, had left it and was then taken out`;
   judge('who left and was then taken out is not put back', left);
-  const taken = memory.ins.has(channel) && `${what}, and had been taken out`;
+  // Out before that by us, or as if it had been us, she was not in.
+  const wasIn = state.before?.is !== 'opt_out' || memories.isTheirs(person, channel, state.before);
+  const taken = wasIn && memory.ins.has(channel) && `${what}, and had been taken out`;
   judge('who was taken out is not put back', taken);
 }
 
@@ -215,8 +219,8 @@ function checkFormer(
   const isOut = known.witness.present(key).some((person) => {
     if (person.made.at >= since) return false;
     const state = person.channels.get(channel);
-    const out = state !== undefined && known.memories.isTheirs(state) && state.at < since;
-    return out || (person.left !== undefined && !person.bounced && person.left.at < since);
+    const out = known.memories.isTheirs(person, channel) && state !== undefined && state.at < since;
+    return out || (person.away !== undefined && person.away.at < since);
   });
   const left = (isMet && isOut) || away || outs.has(channel);
   const wrong = left && `${what}, and had left it as ${key}`;
@@ -236,7 +240,8 @@ function checkOptOut(
   const wanted = outing.people.records.some(
     (record) => forbids(record, channel) && isTheirs(record),
   );
-  const moved = outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel }, known);
+  const moved =
+    outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel, since }, known);
   const absent = !wanted && !moved && known.story.absent === 'opt_out';
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('an opt-out is wanted by the CRM', unwanted);
@@ -278,8 +283,8 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
   judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
-  const key = keyThen(person, horizon(arrival));
-  const replaced = isReplaced(outing.people, key, known);
+  const key = keyThen(person, arrival);
+  const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
   const early = replaced === false && `${what}, and her new address is not on the platform`;
   judge('who moved is not deleted before the new address is there', early);
   if (!replaced) checkAbsence(what, [key], { outing, known });

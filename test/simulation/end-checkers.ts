@@ -6,9 +6,9 @@ import type { Traces } from './files.ts';
 import { leftBehind } from './moved.ts';
 import type { Shown } from './approvals.ts';
 import type { RunStep } from './steps.ts';
-import type { Story } from './story.ts';
+import { fallbackOf } from './story.ts';
 import type { Counted } from './traffic.ts';
-import type { Person } from './witness.ts';
+import type { Person, Since } from './witness.ts';
 
 /**
  * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
@@ -78,11 +78,30 @@ export function checkReleased(
     const asked = [enrolment, ...channels.map((channel) => `${key} ${channel} opt_in`)];
     return asked.every((one) => !refusals.has(one)) && !unanswered.has(enrolment);
   };
-  for (const { plan, shown, used } of approvals) {
+  for (const { plan, shown, used, isDoubtful } of approvals) {
+    if (isDoubtful) continue;
     const due = shown.filter((one) => !used.has(one) && isOpen(one));
     const left = due.find((one) => held.some((now) => now.current && isSame(now, one)));
     const wrong = left && `${left.op} of ${left.key} ${left.part} is held, and approved in ${plan}`;
     judge('what was approved and shown is held no longer', wrong ?? false);
+  }
+}
+
+/** Of a full run that could do all of it: whom the CRM forbids, as it was read. */
+export function checkForbidden(
+  { people, startedAt }: Pick<Outing, 'people' | 'startedAt'>,
+  { story, witness, refusals, judge }: Known,
+): void {
+  const wasIn = ({ channels: all, made, former }: Person, channel: string): boolean => {
+    const state = all.get(channel);
+    const times = [state?.at ?? made.at, made.at, former?.until ?? made.at];
+    return (state?.is ?? fallbackOf(story)) === 'opt_in' && Math.max(...times) < startedAt;
+  };
+  for (const { key, channel, wish } of wishesIn(people)) {
+    if (wish !== 'opt_out' || refusals.has(`${key} ${channel} opt_out`)) continue;
+    const isIn = witness.present(key).some((person) => wasIn(person, channel));
+    const wrong = isIn && `${key} is in ${channel} after a full run, and the CRM forbids it`;
+    judge('whom the CRM forbids is out when a full run has ended', wrong);
   }
 }
 
@@ -107,11 +126,6 @@ export function checkRequests(spent: Spent, { witness, judge }: Known): void {
   const most = pages + 6 * files.newest + 8 * odd + 6 * opened;
   const wrong = left > most && `${left} requests left in one run, and ${most} are enough`;
   judge('no more requests leave than are needed', wrong);
-}
-
-/** What the platform shows of a channel where somebody has no subscription. */
-export function fallbackOf({ quirks }: Story): string | undefined {
-  return quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
 }
 
 interface Ending {
@@ -147,7 +161,8 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
     // Of an address that was erased nothing is known that could stand for another one.
     const isErased = unsettled.has(key) || erasures.against(key, reading).length > 0;
     if (wish === 'opt_in' && isIn && !isLeaving && !isErased) {
-      for (const former of leftBehind(reading, key, known)) checkLeftBehind(former, channel, known);
+      for (const former of leftBehind(reading, { key, channel }, known))
+        checkLeftBehind(former, channel, known);
     }
     const isHeld = held.some((one) => one.key === key && parts.includes(one.part));
     if (wish !== 'opt_in' || isIn || isHeld) continue;
@@ -163,10 +178,11 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
 
 function checkLeftBehind(key: string, channel: string, known: Known): void {
   const { witness, story, memories, refusals, judge } = known;
-  // Who came there when the CRM had left it is somebody else.
+  // Who came there when the CRM had left it, or had her as gone, is somebody else.
+  const isMade = ({ by, at }: Since): boolean => by === 'us' && at > memories.lostAt();
   const ours = witness
     .present(key)
-    .filter(({ id, made }) => made.by === 'us' || memories.of(key)?.ids.has(id) === true);
+    .filter(({ id, made }) => isMade(made) || memories.of(key)?.ids.has(id) === true);
   const [only] = ours;
   // Of several contacts of one address only the recorded one is ours, be it there or gone.
   const several = ours.length > 1 || (memories.of(key)?.ids.size ?? 0) > 1;

@@ -15,6 +15,8 @@ export interface Erasures {
   read(reading: Reading): void;
   /** What forbids bringing this address in, by itself or by an id that it shares. */
   against(key: string, reading: Reading): Erasure[];
+  /** Whether this very address is forgotten. */
+  isOf(key: string): boolean;
   /** Who is forgotten in part, for all that is known. */
   unsettled(): ReadonlySet<string>;
 }
@@ -64,6 +66,7 @@ export function createErasures(): Erasures {
         (one) => one.key === key || ids.some((id) => one.ids.has(id)),
       );
     },
+    isOf: (key) => standing.has(key),
     unsettled: () => new Set(unsettled),
   };
 }

@@ -16,6 +16,7 @@ import type { Reached } from './reached.ts';
 import type { Judge } from './rules.ts';
 import type { RunStep } from './steps.ts';
 import { asked } from './asked.ts';
+import { shownBy } from './shown.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
 import { createTraffic, type Counted, type Traffic } from './traffic.ts';
 import { refusedDomain, type World } from './world.ts';
@@ -83,10 +84,15 @@ export function createWire(options: WireOptions): Wire {
     const settle = unanswered.leave(request, enrols, judge);
     const exchanged = exchange(world, arrive(request, trip), { trip, signal });
     exchanged.catch(() => traffic.ends(request, undefined));
-    const answer = await life.wait(exchanged);
+    const answer = await life.wait(exchanged).catch((error: unknown) => {
+      noteLost(options, request, sentAt);
+      throw error;
+    });
+    if (answer.status >= 500 || !isReadable(answer)) noteLost(options, request, sentAt);
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
+    for (const { id, key } of shownBy(request, answer)) outing.shown.set(id, key);
     if (enrols === undefined) return answer;
     if (answer.status < 300 && isReadable(answer)) {
       outing.answered.push(enrols);
@@ -97,6 +103,16 @@ export function createWire(options: WireOptions): Wire {
     return answer;
   };
   return { send, counts: () => traffic };
+}
+
+/** An opt-out of ours that nobody heard of, of somebody whom this run was shown. */
+function noteLost({ known, outing }: WireOptions, request: Request, sentAt: number): void {
+  const { id, subscription } = asked(request);
+  const channel = request.path.split('/').at(-1);
+  const key = outing.shown.get(id ?? '');
+  if (subscription !== 'opt_out' || !id || !channel || key === undefined) return;
+  if (outing.forgets !== undefined) return;
+  known.memories.unheard({ id, key, channel, since: horizon({ outing, sentAt }) });
 }
 
 interface Trip {

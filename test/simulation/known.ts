@@ -37,6 +37,8 @@ export interface Outing {
   proves: boolean;
   people: Reading;
   templates: Reading;
+  /** Contacts by id, with the address under which the platform showed each to it last. */
+  shown: Map<string, string>;
   /** Enrolments that were acknowledged: address, channel, subscription. */
   answered: string[];
   /** The platform has refused its key. */

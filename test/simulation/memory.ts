@@ -3,14 +3,15 @@
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../sync/mirror.ts';
-import { addressesOf, forbids, keyIn, textOf, type Reading } from './crm.ts';
+import { addressesOf, forbids, isUnsound, keyIn, textOf, type Reading } from './crm.ts';
+import type { Traces } from './files.ts';
 import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
 export interface Memory {
   /** Ours, as the snapshot knows. */
   owned: boolean;
-  /** Contacts that showed it while the CRM named it. */
+  /** Contacts that showed it while the CRM named somebody there by it: adopted by that. */
   ids: Set<string>;
   /** Was ours and wanted, and a whole listing lacked her. */
   vanished: boolean;
@@ -37,7 +38,9 @@ export interface Memories {
   /** Something happened on the platform: who came back may have been seen by any run since. */
   notice(): void;
   /** Whether she left this channel herself, or a colleague did it, as far as anybody can tell. */
-  isTheirs(state: State | undefined): boolean;
+  isTheirs(person: Person, channel: string, state?: State): boolean;
+  /** An opt-out of ours got no answer: hers, until the run has read that back, passes for it. */
+  unheard(lost: Omit<Lost, 'until'>): void;
   /** Other addresses under which ours has met the CRM records of this one. */
   former(key: string, reading: Reading): Former[];
   /** Every address that the CRM ever gave this id. */
@@ -52,14 +55,14 @@ export interface Memories {
   kinOf(key: string): string[];
   /** The CRM was read, and the templates. */
   read(reading: Reading, templates: Reading): void;
-  /** A process has ended, and whether the outcome of a template's change is open then. */
-  left(at: number, isOpen: boolean): void;
+  /** A process has ended, and the outcome of these changes is open then. */
+  left(at: number, files: Pick<Traces, 'isLetterOpen' | 'open'>): void;
   /** Whether the making of it was heard of: a process that is killed may have heard nothing. */
   heardOf(letter: Pick<Letter, 'made' | 'gone'>): boolean;
   /** Whether a reading of the templates lacked this name once. */
   missed(name: string): boolean;
   /** A full run has ended as it should. */
-  conclude(reading: Reading, run: { startedAt: number; endedAt: number }): void;
+  conclude(reading: Reading, run: Concluded): void;
   /** The snapshot is gone, and with it all that was known but to the ledger. */
   lose(at: number): void;
   /** When that was last, by the clock that never jumps. */
@@ -78,9 +81,25 @@ export interface Memories {
   deleting(person: Person, outcome: { since: number; done: boolean }): void;
 }
 
+interface Concluded {
+  startedAt: number;
+  endedAt: number;
+  /** Of whom an erasure stands, nothing that is seen is recorded. */
+  isErased(key: string): boolean;
+}
+
 /** What the ledger had of an address when the snapshot was lost, by the CRM's id. */
 interface Kept extends Pick<Former, 'key' | 'away' | 'outs'> {
   id: string;
+}
+
+/** What left and was not heard of; it left in a run that had been shown her since `since`. */
+interface Lost {
+  id: string;
+  key: string;
+  channel: string;
+  since: number;
+  until: number;
 }
 
 /** `fallback`: what the platform shows of a channel where somebody has no subscription. */
@@ -97,6 +116,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
   const looks: { startedAt: number; endedAt: number }[] = [];
   /** Contacts that came while we were about to make them. */
   const passing = new Set<string>();
+  let lost: Lost[] = [];
   const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
@@ -122,32 +142,44 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     return memory;
   }
 
-  /** Who came back and left again, unseen, is out as we had made it. */
-  function isTheirs(state: State | undefined): boolean {
-    if (state?.is !== 'opt_out' || state.by !== 'others') return false;
-    for (let { before, at } = state; before; { before, at } = before) {
-      const { is, by, at: from } = before;
-      if (is === 'opt_out' && by === 'us' && from > lostAt) return false;
-      const until = at;
-      const isSeen = looks.some((look) => from < look.startedAt && look.endedAt < until);
-      if (is === 'opt_in' && isSeen) return true;
+  /** Whether she is out as we had made it, as far as whoever read that back can tell. */
+  function isAsOurs({ id }: Person, channel: string, { is, by, at }: State): boolean {
+    if (is !== 'opt_out' || at <= lostAt) return false;
+    const isMeant = (one: Lost): boolean => one.id === id && one.channel === channel;
+    return by === 'us' || lost.some((one) => isMeant(one) && one.since <= at && at <= one.until);
+  }
+
+  /** Who came back and left again, unseen, is out as we had made it, or as we had made her. */
+  function isTheirs(person: Person, channel: string, state = person.channels.get(channel)) {
+    if (state?.is !== 'opt_out' || state.by === 'us') return false;
+    let until = Number.POSITIVE_INFINITY;
+    for (let then: State | undefined = state; then; then = then.before) {
+      if (isAsOurs(person, channel, then)) return false;
+      const { is, by, at: from } = then;
+      const to = until;
+      const isSeen = looks.some((look) => from < look.startedAt && look.endedAt < to);
+      if (is === 'opt_in' && (isSeen || by === 'us')) return true;
+      until = from;
     }
-    return true;
+    // Nobody ever saw her otherwise than the platform showed her when we made her.
+    const { made, former } = person;
+    const isDefault = fallback === 'opt_out' && made.by === 'us' && made.at > lostAt && !former;
+    return !isDefault;
   }
 
   function learn(key: string, people: readonly Person[]): void {
     const memory = own(key);
     memory.all = people.some(({ left }) => left);
-    memory.away = people.some(({ left, bounced }) => left && !bounced);
+    memory.away = people.some(({ away }) => away);
     for (const channel of channels) {
-      const states = people.map((person) => person.channels.get(channel));
-      if (states.some(isTheirs)) {
+      const shown = people.map((person) => person.channels.get(channel)?.is);
+      if (people.some((person) => isTheirs(person, channel))) {
         memory.outs.add(channel);
         memory.ins.delete(channel);
-      } else if (states.every((state) => state?.is === 'opt_in')) {
+      } else if (shown.every((is) => is === 'opt_in')) {
         memory.ins.add(channel);
         memory.outs.delete(channel);
-      }
+      } else if (shown.includes('opt_out')) memory.ins.delete(channel);
     }
   }
 
@@ -202,21 +234,31 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       for (const name of named) if (!names.includes(name)) missed.add(name);
       for (const name of names) named.add(name);
     },
-    left: (at, isOpen) => void ends.push({ at, isOpen }),
+    unheard: (one) => void lost.push({ ...one, until: Number.POSITIVE_INFINITY }),
+    left(at, { isLetterOpen, open }) {
+      ends.push({ at, isOpen: isLetterOpen });
+      // What a later run reads back is taken for hers.
+      const isOpen = ({ key, channel }: Lost): boolean =>
+        open.some((one) => one.op === 'opt_out' && one.key === key && one.part === channel);
+      lost = lost
+        .filter((one) => one.until <= at || !isOpen(one))
+        .map((one) => ({ ...one, until: Math.min(one.until, at) }));
+    },
     heardOf({ made, gone }) {
       const [first, ...later] = ends.filter(({ at }) => at >= made.at);
       return !first?.isOpen || later.some(({ at, isOpen }) => !isOpen && (!gone || at < gone.at));
     },
     missed: (name) => missed.has(name),
-    conclude(reading, { startedAt, endedAt }) {
+    conclude(reading, { startedAt, endedAt, isErased }) {
       looks.push({ startedAt, endedAt });
       if (lostAt > adoptedAt) adoptedAt = endedAt;
-      const wanted = [...addressesOf(reading)].filter((key) => isNamed(reading, key));
-      const owned = [...memories.keys()].filter((key) => of(key)?.owned);
+      const known = [...addressesOf(reading)].filter((key) => !isErased(key));
+      const wanted = known.filter((key) => isNamed(reading, key));
+      const owned = [...memories.keys()].filter((key) => of(key)?.owned && !isErased(key));
       for (const key of new Set([...owned, ...wanted])) {
         const people = witness.present(key).filter((person) => isSettled(person, startedAt));
         if (people.length > 0) learn(key, people);
-        if (wanted.includes(key)) for (const { id } of people) own(key).ids.add(id);
+        if (isLiving(reading, key)) for (const { id } of people) own(key).ids.add(id);
       }
       for (const key of wanted.filter((one) => owned.includes(one))) {
         const all = witness.people().filter((person) => person.key === key);
@@ -224,7 +266,8 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
         if (isGone && all.length > 0) own(key).vanished = true;
       }
       for (const record of reading.records) {
-        if (of(keyIn(record) ?? '')?.owned) noteAddress(met, record);
+        const key = keyIn(record) ?? '';
+        if (of(key)?.owned && known.includes(key)) noteAddress(met, record);
       }
     },
     lose(at) {
@@ -245,14 +288,13 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       for (const { id } of came) passing.add(id);
     },
     isOfOurs: ({ id, made }) => made.by === 'us' || passing.has(id),
-    deleting({ key, left, bounced, channels: states }, { since, done }) {
+    deleting(person, { since, done }) {
+      const { key, left, away, channels: states } = person;
       const memory = own(key);
-      if (left && left.at < since) {
-        memory.all = true;
-        memory.away ||= !bounced;
-      }
+      if (left && left.at < since) memory.all = true;
+      if (away && away.at < since) memory.away = true;
       for (const [channel, state] of states) {
-        if (isTheirs(state) && state.at < since) memory.outs.add(channel);
+        if (isTheirs(person, channel) && state.at < since) memory.outs.add(channel);
       }
       if (!done) return;
       memory.owned = false;
@@ -299,9 +341,15 @@ function isNamed(reading: Reading, key: string): boolean {
   );
 }
 
+/** Whether a record of this address is, or may be, of somebody who is there. */
+function isLiving(reading: Reading, key: string): boolean {
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  return records.some((record) => record['deleted'] !== 'true' || isUnsound(record, reading));
+}
+
 /** There since before the run, and not changed while it went on. */
-function isSettled({ made, left, channels: all }: Person, startedAt: number): boolean {
-  const times = [made, left, ...all.values()].flatMap((since) => since?.at ?? []);
+function isSettled({ made, left, away, channels: all }: Person, startedAt: number): boolean {
+  const times = [made, left, away, ...all.values()].flatMap((since) => since?.at ?? []);
   return times.every((at) => at < startedAt);
 }
 

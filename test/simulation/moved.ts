@@ -1,7 +1,14 @@
 /** People whose address changed in the CRM: what may, and what must become of the old one. */
-import { addressesOf, forbids, keyIn, type Reading } from './crm.ts';
+import { addressesOf, forbids, isUnsound, keyIn, wishFor, type Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
+import { fallbackOf, type Story } from './story.ts';
 import type { Witness } from './witness.ts';
+
+/** An address, as a run had to know it that acts on what was so since then. */
+interface Old {
+  key: string;
+  since: number;
+}
 
 interface Known {
   witness: Witness;
@@ -14,7 +21,7 @@ interface Known {
  */
 export function mayBeOptedOut(
   reading: Reading,
-  { key, channel }: { key: string; channel: string },
+  { key, channel, since }: Old & { channel: string },
   { witness, memories }: Known,
 ): boolean {
   if (!reading.certified || addressesOf(reading).has(key)) return false;
@@ -22,7 +29,7 @@ export function mayBeOptedOut(
     const next = keyIn(record);
     if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
     const hers = reading.records.filter((one) => keyIn(one) === next);
-    return hers.some((one) => forbids(one, channel)) || witness.present(next).length > 0;
+    return hers.some((one) => forbids(one, channel)) || wasThere(next, since, witness);
   });
 }
 
@@ -32,7 +39,7 @@ export function mayBeOptedOut(
  */
 export function isReplaced(
   reading: Reading,
-  key: string,
+  { key, since }: Old,
   { witness, memories }: Known,
 ): boolean | undefined {
   if (!reading.certified || addressesOf(reading).has(key)) return undefined;
@@ -41,7 +48,7 @@ export function isReplaced(
     .filter((record) => record['deleted'] !== 'true')
     .flatMap((record) => keyIn(record) ?? []);
   if (moved.length === 0) return undefined;
-  const absent = moved.filter((next) => witness.present(next).length === 0);
+  const absent = moved.filter((next) => !wasThere(next, since, witness));
   if (absent.length === 0) return true;
   // What the CRM gave that id before anything of the address was recorded nobody remembers.
   const isMet = (next: string): boolean =>
@@ -49,10 +56,47 @@ export function isReplaced(
   return absent.some(isMet) ? false : undefined;
 }
 
-/** Former addresses of ours that nobody in the CRM has any more. */
-export function leftBehind(reading: Reading, key: string, { memories }: Known): string[] {
+/** Whether somebody of this address is there, or was there since then. */
+function wasThere(key: string, since: number, witness: Witness): boolean {
+  return witness.people().some(({ key: now, former, gone }) => {
+    if (now !== key) return former?.key === key && former.until >= since;
+    return !gone || gone.at >= since;
+  });
+}
+
+/**
+ * Former addresses of ours that nobody in the CRM has any more, and that nobody needs in the
+ * channel: whoever had one of them has another by now, which stands there or is not to.
+ */
+export function leftBehind(
+  reading: Reading,
+  { key, channel }: { key: string; channel: string },
+  known: Known & { story: Story },
+): string[] {
+  const { memories } = known;
   const addresses = addressesOf(reading);
-  const met = memories.former(key, reading).filter(({ isMet }) => isMet);
-  const left = met.filter((former) => !addresses.has(former.key));
-  return left.map((former) => former.key).filter((one) => memories.of(one)?.owned === true);
+  const metAs = (next: string): string[] =>
+    memories.former(next, reading).flatMap((former) => (former.isMet ? [former.key] : []));
+  const left = metAs(key).filter((old) => !addresses.has(old) && memories.of(old)?.owned === true);
+  return left.filter((old) => {
+    const moved = [...addresses].filter((next) => metAs(next).includes(old));
+    const isForbidden = moved.some((next) => wishFor(reading, next, channel) === 'opt_out');
+    return isForbidden || moved.every((next) => stands(reading, { key: next, channel }, known));
+  });
+}
+
+/** Whether she is reached under this address, as far as she is to be, or has left it. */
+function stands(
+  reading: Reading,
+  { key, channel }: { key: string; channel: string },
+  { witness, memories, story }: Known & { story: Story },
+): boolean {
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  const isGone = records.every((record) => record['deleted'] === 'true');
+  const there = witness.present(key);
+  if (isGone || there.length === 0) return false;
+  if (wishFor(reading, key, channel) !== 'opt_in')
+    return !records.some((record) => isUnsound(record, reading));
+  const shown = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
+  return shown.includes('opt_in') || memories.of(key)?.outs.has(channel) === true;
 }

@@ -285,6 +285,7 @@ function outingOf(
     proves: [...keys].some((one) => one !== key),
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
+    shown: new Map(),
     answered: [],
     refused: false,
     leftRefused: 0,

@@ -2,6 +2,7 @@
 import type { Summary } from '../../src/plan/summary.ts';
 import type { Reading } from './crm.ts';
 import type { Known, Outing } from './known.ts';
+import type { RunStep } from './steps.ts';
 
 /** An empty source is taken for a failed export: its kind is left out, and the run fails. */
 export function checkQuiet(
@@ -31,9 +32,51 @@ export function checkQuiet(
 }
 
 /** Both sides were read to their ends, and nothing went wrong. */
-export function isWhole({ status, reasons, certificate }: Summary): boolean {
+function isWhole({ status, reasons, certificate }: Summary): boolean {
   const listed = certificate.source === true && certificate.platform === true;
   return listed && reasons.every(isOfErasures) && status !== 'interrupted';
+}
+
+/**
+ * What a full run makes of approvals, by what it says of itself. all: it could do all of it, so
+ * what was approved is done, and they have ended; people: they have ended, whatever a single
+ * channel or change lacked; perhaps: nobody can tell from what it says; none: they go on.
+ */
+export type Ending = 'all' | 'people' | 'perhaps' | 'none';
+
+export function endingOf(
+  summary: Summary,
+  { only, stopped }: RunStep,
+  { witness }: Pick<Known, 'witness'>,
+): Ending {
+  if (summary.mode !== 'full' || only === 'templates') return 'none';
+  if (isWhole(summary)) return 'all';
+  const { status, reasons, certificate } = summary;
+  if (certificate.source !== true || status === 'interrupted') return 'none';
+  if (!reasons.every((one) => isOfErasures(one) || lacking.test(one) || isQuarantine(one)))
+    return 'none';
+  // It may be the templates alone that are not certified.
+  const isListed = certificate.platform === true;
+  if (!isListed && (only !== undefined || witness.letters().length === 0)) return 'none';
+  // Where something is lacking nothing says that it was interrupted, nor when the quarantine began.
+  const isPlain = isListed && stopped === undefined && !reasons.some(isQuarantine);
+  return isPlain ? 'people' : 'perhaps';
+}
+
+/** A channel that is not there or is lost, changes that did not get through, the templates. */
+const lacking = new RegExp(
+  [
+    String.raw`^the platform answered 404 to \d+ people in `,
+    '^the platform knows no channel ',
+    '^ch_[a-z]+: more than half of the people recorded in this channel ',
+    String.raw`^\d+ changes (?:were not sent|did not get through)`,
+    String.raw`^the outcome of \d+ changes is not known`,
+    '^templates are left out: ',
+  ].join('|'),
+);
+
+function isQuarantine(reason: string): boolean {
+  return reason.startsWith('quarantined since ');
 }
 
 /** What was not wholly forgotten every run says, whatever else it does. */

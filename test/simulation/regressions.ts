@@ -2,75 +2,27 @@
  * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
  * draws changes whenever something new may happen.
  */
-import type { Act } from './acts.ts';
-import { calm, forgetting, type RunStep, type Step } from './steps.ts';
+import { forgetting } from './steps.ts';
 import type { Story } from './story.ts';
+import {
+  byDefault,
+  everywhere,
+  happens,
+  inCrm,
+  inTemplates,
+  member,
+  nobody,
+  onLetter,
+  onPlatform,
+  run,
+  told,
+  wanted,
+} from './told.ts';
 
 interface Regression {
   found: string;
   /** Where a kill or a stop has to hit one moment, one story for each moment. */
   stories: Story[];
-}
-
-type Person = Story['people'][number];
-
-export const nobody: Person = {
-  crm: 'absent',
-  wishes: ['', ''],
-  twinWish: '',
-  unsubscribed: '',
-  spelling: 'plain',
-  platform: 'absent',
-  shown: ['none', 'none'],
-  refused: false,
-};
-/** In the CRM once, wanting both channels, and not on the platform. */
-const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };
-const member: Person = { ...wanted, platform: 'subscribed', shown: ['in', 'in'] };
-
-export function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
-  return {
-    chance: 0,
-    quirks: [],
-    algorithm: 'fixed',
-    limit: '*=1000000/1',
-    platformAhead: 0,
-    missing: 'respect',
-    resubscribe: 'never',
-    templates: 'keep',
-    absentTemplates: 'keep',
-    absent: 'keep',
-    deletes: 'off',
-    floor: 10,
-    farewell: undefined,
-    optIns: 100,
-    release: undefined,
-    letters: [],
-    people,
-    steps,
-    ...more,
-  };
-}
-
-const run = (more: Partial<RunStep> = {}): Step => ({ ...calm, ...more });
-const inCrm = (who: number, does: Extract<Act, { in: 'crm' }>['does']): Step => ({
-  is: 'act',
-  act: { in: 'crm', who, does },
-});
-const inTemplates = (does: Extract<Act, { in: 'templates' }>['does']): Step => ({
-  is: 'act',
-  act: { in: 'templates', who: 0, does },
-});
-const onPlatform = (who: number, does: Extract<Act, { in: 'platform' }>['does']): Act => ({
-  in: 'platform',
-  who,
-  does,
-});
-const happens = (act: Act): Step => ({ is: 'act', act });
-
-/** One story for each of the first touches. */
-function everywhere(story: (touch: number) => Story): Story[] {
-  return Array.from({ length: 60 }, (_, at) => story(at + 1));
 }
 
 const slow = { limit: 'contacts.enrol=1/400' as const, algorithm: 'sliding-counter' };
@@ -179,6 +131,15 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'an opt-out that nobody answered kept those of other channels from leaving',
+    stories: (['half', 'garbage', 'timeout-after'] as const).map((fault) =>
+      told(
+        [{ ...member, wishes: ['no', '0'] }],
+        [run({ only: 'contacts', faults: [{ nth: 2, fault }] })],
+      ),
+    ),
+  },
+  {
     found: 'of two contacts of one address, both refused, one was tried again in every run',
     stories: [
       told(
@@ -267,6 +228,23 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
+    found: 'an edit made before a creation was read back passed for the platform’s own spelling',
+    stories: [
+      told(
+        [nobody],
+        [
+          run({
+            faults: [{ nth: 3, fault: 'garbage' }],
+            meanwhile: [{ nth: 4, act: onLetter('is edited on the platform') }],
+          }),
+          inTemplates('changes in the source'),
+          run({ mode: 'fast' }),
+        ],
+        { letters: [{ crm: 'bare', platform: 'absent' }] },
+      ),
+    ],
+  },
+  {
     found: 'who left a channel before a creation was read back was taken for opted out by default',
     stories: [
       told(
@@ -295,6 +273,26 @@ export const regressions: readonly Regression[] = [
           inCrm(0, 'moves to the address of the next one'),
           run({ mode: 'fast' }),
         ],
+      ),
+    ],
+  },
+  {
+    found: 'an opt-out that a creation left by default kept her out under her next address',
+    stories: [
+      byDefault(
+        inCrm(0, 'wants the newsletter'),
+        inCrm(0, 'forbids the product mail'),
+        inCrm(0, 'moves to a new address'),
+      ),
+    ],
+  },
+  {
+    found: 'an opt-out by default hid one that another contact of the address shows',
+    stories: [
+      byDefault(
+        happens(onPlatform(0, 'is made twice')),
+        inCrm(0, 'wants the newsletter'),
+        inCrm(0, 'moves to a new address'),
       ),
     ],
   },
@@ -378,6 +376,22 @@ export const regressions: readonly Regression[] = [
     stories: [
       told([member], [run(), happens(onPlatform(0, 'is deleted')), run({ key: 'read' })]),
       ...everywhere((killed) => told([member], [run({ key: 'read' }), run({ killed })])),
+    ],
+  },
+  {
+    found: 'whom a guard held was deleted when her new address was made in the same run',
+    stories: [
+      told(
+        [wanted, wanted],
+        [
+          run(),
+          ...[0, 1].map((who) => inCrm(who, 'is flagged as deleted')),
+          run(),
+          ...[0, 1].map((who) => inCrm(who, 'is flagged no longer')),
+          inCrm(1, 'moves to a new address'),
+        ],
+        { deletes: 'owned', floor: 1 },
+      ),
     ],
   },
 ];

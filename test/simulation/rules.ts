@@ -15,6 +15,7 @@ export const rules = [
   'who left and was then taken out is not put back',
   'who left under a former address is not opted in',
   'an opt-out is wanted by the CRM',
+  'whom the CRM forbids is out when a full run has ended',
   'nobody is opted out a second time',
   'who is taken out for absence has left the CRM for long enough',
   'who is taken out for absence was in the CRM once',

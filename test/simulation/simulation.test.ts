@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, expect, test, vi } from 'vitest';
 import { createProgress } from './progress.ts';
-import { nobody, regressions, told } from './regressions.ts';
+import { regressions } from './regressions.ts';
 import { simulate } from './simulate.ts';
 import { calm } from './steps.ts';
 import { storyOf, type Story } from './story.ts';
+import { nobody, told } from './told.ts';
 import { beginning } from './words.ts';
 
 // Beside other tests on two cores.

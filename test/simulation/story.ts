@@ -232,6 +232,11 @@ export function isCrowd({ people }: Pick<Story, 'people'>): boolean {
   return people.length > 7;
 }
 
+/** What the platform shows of a channel where somebody has no subscription. */
+export function fallbackOf({ quirks }: Pick<Story, 'quirks'>): string | undefined {
+  return quirks.find((quirk) => quirk.startsWith('all-channels='))?.split('=')[1];
+}
+
 /** The story of a seed; the same for as long as this file and its library stay the same. */
 export function storyOf(seed: number): Story {
   const [drawn] = fc.sample(fc.noBias(story), { seed, numRuns: 1 });

@@ -30,8 +30,8 @@ export interface Person {
   made: Since;
   /** Unsubscribed from everything, blocked or suppressed. */
   left: Since | undefined;
-  /** Left by a bounce alone. */
-  bounced: boolean;
+  /** Since when that is more than a bounce, which is the address's own. */
+  away: Since | undefined;
   /** A channel that is missing never had them. */
   channels: Map<string, State>;
   gone: Since | undefined;
@@ -100,10 +100,8 @@ export function createWitness(
       person.former = { key: person.key, until: since.at };
     }
     person.key = key;
-    const left = contact.status !== 'subscribed' || contact.suppressionReason !== null;
-    if (left && since.by === 'others') touched.add(`${key} *`);
-    person.bounced = contact.status === 'subscribed' && contact.suppressionReason === 'bounce';
-    person.left = left ? (person.left ?? since) : undefined;
+    noteLeaving(person, contact, since);
+    if (person.left && since.by === 'others') touched.add(`${key} *`);
     for (const channel of new Set([...person.channels.keys(), ...contact.channels.map(idOf)])) {
       const is = contact.channels.find(({ id }) => id === channel)?.subscription;
       const states = [key, person.former?.key].map((one) => `${one} ${channel} ${is}`);
@@ -148,6 +146,17 @@ export function createWitness(
   };
 }
 
+function noteLeaving(
+  person: Person,
+  { status, suppressionReason }: ContactView,
+  since: Since,
+): void {
+  const away = status !== 'subscribed' || ![null, 'bounce'].includes(suppressionReason);
+  const left = away || suppressionReason !== null;
+  person.left = left ? (person.left ?? since) : undefined;
+  person.away = away ? (person.away ?? since) : undefined;
+}
+
 function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Person {
   return {
     id,
@@ -155,7 +164,7 @@ function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Per
     former: undefined,
     made,
     left: undefined,
-    bounced: false,
+    away: undefined,
     channels: new Map(),
     gone: undefined,
   };
