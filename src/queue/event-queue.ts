@@ -113,8 +113,8 @@ export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions
 }
 
 export async function countsOf(queue: Queue): Promise<Counts> {
-  const { waiting = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
-  return { waiting, active, delayed };
+  const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
+  return { waiting: waiting + prioritized, active, delayed };
 }
 
 function jobOf(id: string) {

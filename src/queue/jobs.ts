@@ -17,8 +17,11 @@ const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_0
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
   connection: Patient;
   clock: Clock;
-  /** `elsewhere`: another process is the one to do it; it is offered again a moment later. */
-  work(job: Job<Data>): Promise<'over' | 'elsewhere'>;
+  /**
+   * What it answers is kept with the job; `elsewhere`: another process is the one to do it, and it
+   * is offered again a moment later.
+   */
+  work(job: Job<Data>): Promise<string>;
 }
 
 /**
@@ -30,11 +33,11 @@ export function takeJobs<Data>(
   { connection: { redis, leave, close }, clock, work, ...options }: TakeOptions<Data>,
 ): { close(): Promise<void> } {
   const underWay = new Set<Promise<unknown>>();
-  const take = async (job: Job<Data>, token?: string): Promise<void> => {
+  const take = async (job: Job<Data>, token?: string): Promise<string> => {
     const working = work(job);
     underWay.add(working);
     const end = await working.finally(() => underWay.delete(working));
-    if (end === 'over') return;
+    if (end !== 'elsewhere') return end;
     await job.moveToDelayed(clock.now() + elsewhereMs, token);
     throw new DelayedError();
   };
