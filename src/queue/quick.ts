@@ -15,7 +15,7 @@ const MOST_RETRY_MS = 1000;
 export interface Quick {
   redis: Redis;
   queue(name: string): Queue;
-  /** Throws Unavailable where Redis is away, slow or unwilling; before the first answer it waits. */
+  /** Throws Unavailable where Redis is away, slow or unwilling; while it connects it waits. */
   ask<T>(command: () => Promise<T>): Promise<T>;
   close(): void;
 }
