@@ -111,6 +111,17 @@ describe('Standard Webhooks', () => {
     expect(await metrics.text()).toContain('crm_mirror_events_accepted_total{mirror="acme"} 1');
   });
 
+  test('a moment later it is worked on', async () => {
+    const worked: string[] = [];
+    const work = async (id: string) => {
+      worked.push(id);
+      return 'done' as const;
+    };
+    events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });
+    await standard({ data: { id: 'c:1' } });
+    await vi.waitFor(() => expect(worked).toEqual(['c:1']), 20_000);
+  });
+
   test('several at once, ids as numbers and as texts, each record once', async () => {
     const data = [1, '1', 2.5, '9007199254740993', ' a '].map((id) => ({ data: { id } }));
     const list = JSON.stringify([...data, { data: {} }, null, 7, { data: { id: ['x', 'y', {}] } }]);
