@@ -13,6 +13,7 @@ import { isDamage, setAside } from '../snapshot/damage.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import { lookIntoLedger, openLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { createBeside } from '../sync/beside.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
@@ -87,6 +88,7 @@ export function assemble(
     snapshot,
     account: accountOf(config, platform),
     ledger,
+    beside: createBeside(),
     notes,
     clock: systemClock,
     random: Math.random,

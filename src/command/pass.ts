@@ -6,7 +6,7 @@ import { Invalid } from '../model/errors.ts';
 import { renderForecast, type Forecast } from '../plan/forecast.ts';
 import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
-import { modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
+import { isRecord, modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
@@ -166,6 +166,7 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
  * the one person looked up.
  */
 async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
+  if (isRecord(mode)) return mode;
   if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
   if (mirror.notes.length > 0) return 'full';
   const at = copiedAt(mirror.snapshot.meta);
