@@ -5,9 +5,12 @@
  * A job holds the name of its tick and nothing else. While Redis is away nothing is due; BullMQ
  * tries it again and again, and goes on when it is there.
  */
-import { DelayedError, Queue, Worker, type Job } from 'bullmq';
-import { Redis } from 'ioredis';
+import { Queue, type Job } from 'bullmq';
 import type { Clock } from '../model/clock.ts';
+import { hearOf } from './hear.ts';
+import { takeJobs } from './jobs.ts';
+import { prefix, runsOf } from './names.ts';
+import { connectPatiently } from './patient.ts';
 
 /** What a schedule may have due. */
 const ticks = ['full', 'fast', 'templates'] as const;
@@ -49,26 +52,17 @@ export interface RunQueue {
   close(): Promise<void>;
 }
 
-const prefix = 'crm-mirror';
 /** How many that have ended BullMQ keeps, for its own counts: the snapshot has the history. */
 const kept = { count: 100 };
 
-const elsewhereMs = 1_000;
-
-/**
- * A job of a worker that died is another's when its lock is over and it was looked at twice, so
- * within 11 s. However many died with it, the run is still due.
- */
-const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000 };
-
 export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): RunQueue {
-  const name = `runs-${mirror}`;
-  // A worker waits for Redis however long it is away, and so does what it has to say.
-  const connection = new Redis(url, { maxRetriesPerRequest: null });
-  const heard = hearOf(connection, notice);
-  const queue = new Queue(name, { connection, prefix });
+  const name = runsOf(mirror);
+  const connection = connectPatiently(url);
+  const { redis } = connection;
+  const heard = hearOf(redis, notice);
+  const queue = new Queue(name, { connection: redis, prefix });
   queue.on('error', () => undefined);
-  let worker: Worker | undefined;
+  let taken: ReturnType<typeof takeJobs> | undefined;
   return {
     async follow(schedule) {
       await queue.setGlobalConcurrency(1);
@@ -87,40 +81,16 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
       }
     },
     serve(run) {
-      const handle = async (job: Job, token?: string): Promise<void> => {
+      const work = async (job: Job) => {
         const tick = ticks.find((known) => known === job.name);
-        if (tick === undefined || (await run(tick)) === 'over') return;
-        await job.moveToDelayed(clock.now() + elsewhereMs, token);
-        throw new DelayedError();
+        return tick === undefined ? 'over' : run(tick);
       };
-      worker = new Worker(name, handle, { connection, prefix, ...dead });
-      worker.on('error', () => undefined);
+      taken = takeJobs(name, { connection, clock, work });
     },
     async close() {
       heard.ignore();
-      if (connection.status === 'ready') {
-        await worker?.close();
-        await queue.close();
-      }
-      // Where it is away there is nobody to say goodbye to, and what waits for it ends with this.
-      connection.disconnect();
+      await taken?.close();
+      connection.close();
     },
   };
-}
-
-/** Says once that it was lost, and once that it is there. */
-function hearOf(connection: Redis, notice: RunQueueOptions['notice']): { ignore(): void } {
-  let is: 'opening' | 'there' | 'lost' = 'opening';
-  let reason = 'it closed the connection';
-  let ignored = false;
-  connection.on('error', (error: Error) => (reason = error.message));
-  connection.on('ready', () => {
-    if (is === 'lost' && !ignored) notice(undefined);
-    is = 'there';
-  });
-  connection.on('close', () => {
-    if (is !== 'lost' && !ignored) notice(reason);
-    is = 'lost';
-  });
-  return { ignore: () => void (ignored = true) };
 }

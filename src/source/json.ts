@@ -1,26 +1,9 @@
-/** Records that are JSON: the values of a text, and what a source of them must find in a record. */
+/** What a source of JSON records must find in each of them. */
 import { fieldAt } from '../model/field.ts';
 import { listed, quoted } from './names.ts';
 import type { SourceRecord } from './source.ts';
 
 const LISTED_DEPTH = 3;
-
-/**
- * The value of a JSON text; undefined when it is none. A whole number that a double cannot hold
- * stays a text: two ids must not become one.
- */
-export function parseJson(text: string): unknown {
-  try {
-    return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function exact(_: string, value: unknown, context?: { source?: string }): unknown {
-  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
-  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
-}
 
 export interface JsonRecords {
   /** `text`: what the value was read from, or more. */

@@ -9,7 +9,7 @@ import { createSend } from '../../http/send.ts';
 import type { Clock, Random } from '../../model/clock.ts';
 import { Invalid, RateLimited, Unavailable } from '../../model/errors.ts';
 import type { Answer } from '../../model/exchange.ts';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../../model/json.ts';
 import type { HttpOptions } from './options.ts';
 
 const WAIT_MS = 10_000;

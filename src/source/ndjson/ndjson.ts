@@ -6,9 +6,10 @@
  */
 import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
+import { parseJson } from '../../model/json.ts';
 import { assertNotUtf16, utf8Check } from '../encoding.ts';
 import { chunksOf } from '../file.ts';
-import { jsonRecords, parseJson, type JsonRecords } from '../json.ts';
+import { jsonRecords, type JsonRecords } from '../json.ts';
 import { type FileReading, type FileTally, lineFile } from '../line-file.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type Line, lineParser } from './lines.ts';

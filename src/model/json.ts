@@ -1,0 +1,16 @@
+/**
+ * The value of a JSON text; undefined when it is none. A whole number that a double cannot hold
+ * stays a text: two ids must not become one.
+ */
+export function parseJson(text: string): unknown {
+  try {
+    return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function exact(_: string, value: unknown, context?: { source?: string }): unknown {
+  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
+  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
+}

@@ -1,0 +1,58 @@
+/**
+ * A connection to Redis for those who cannot wait: what is asked while it is away, or what it does
+ * not answer within a second, fails, and nothing is said twice. Its queues are there from the
+ * beginning, and fail in the same way.
+ */
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { Unavailable } from '../model/errors.ts';
+import { prefix } from './names.ts';
+
+const COMMAND_MS = 1000;
+const OPENING_MS = 2500;
+const MOST_RETRY_MS = 1000;
+
+export interface Quick {
+  redis: Redis;
+  queue(name: string): Queue;
+  /** Throws Unavailable where Redis is away, slow or unwilling; before the first answer it waits. */
+  ask<T>(command: () => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+export function connectQuickly(url: string): Quick {
+  const redis = new Redis(url, {
+    commandTimeout: COMMAND_MS,
+    connectTimeout: OPENING_MS,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
+    connectionName: prefix,
+  });
+  redis.on('error', () => undefined);
+  const opened = new Promise((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('close', resolve);
+  });
+  return {
+    redis,
+    queue(name) {
+      // Without these two it never recovers from a Redis that was away when it was made.
+      const waitsForNothing = { skipWaitingForReady: true, skipVersionCheck: true };
+      const queue = new Queue(name, { connection: redis, prefix, ...waitsForNothing });
+      queue.on('error', () => undefined);
+      return queue;
+    },
+    async ask(command) {
+      await opened;
+      try {
+        return await command();
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new Unavailable(`Redis cannot be asked (${why})`, { acted: 'maybe', cause: error });
+      }
+    },
+    close: () => redis.disconnect(),
+  };
+}

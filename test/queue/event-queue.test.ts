@@ -1,0 +1,265 @@
+/** Events in a real Redis: what is folded, what is kept, what is tried again. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/http/time.ts';
+import { Unavailable } from '../../src/model/errors.ts';
+import {
+  openEventQueue,
+  type EventQueue,
+  type ServeOptions,
+  type Worked,
+} from '../../src/queue/event-queue.ts';
+import { ownRedis, type TestRedis } from '../redis.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let redis: TestRedis;
+const opened: EventQueue[] = [];
+beforeAll(async () => void (redis = await ownRedis()));
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(async (queue) => queue.close()));
+  await redis.flush();
+});
+afterAll(async () => redis.close());
+
+const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
+  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 50_000, interval: 10 });
+
+function open(mirror = 'acme', notices: (string | undefined)[] = []): EventQueue {
+  const notice = (lost: string | undefined) => void notices.push(lost);
+  const queue = openEventQueue({ url: redis.url, mirror, clock: systemClock, notice });
+  opened.push(queue);
+  return queue;
+}
+
+/** Every record that is worked on; each waits for `let(…)`, unless `answer` says how it ends. */
+function serve(queue: EventQueue, answer?: (id: string) => Worked, options = {}) {
+  const worked: string[] = [];
+  const held: PromiseWithResolvers<Worked>[] = [];
+  const failures: unknown[] = [];
+  const given: ServeOptions = {
+    concurrency: 4,
+    failed: (error) => failures.push(error),
+    ...options,
+  };
+  queue.serve(async (id) => {
+    worked.push(id);
+    if (answer) return answer(id);
+    const hold = Promise.withResolvers<Worked>();
+    held.push(hold);
+    return hold.promise;
+  }, given);
+  return { worked, failures, let: (end: Worked) => held.shift()?.resolve(end) };
+}
+
+const nothing = { waiting: 0, active: 0, delayed: 0 };
+const isEmpty = async (queue: EventQueue) =>
+  until(async () => JSON.stringify(await queue.counts()) === JSON.stringify(nothing));
+
+test('a thousand events of one record are one job, on however many machines they come', async () => {
+  const [one, other] = [open(), open()];
+  const began = performance.now();
+  for (let n = 0; n < 10; n += 1) await one.add(Array.from({ length: 50 }, () => 'a:1'));
+  await Promise.all(Array.from({ length: 500 }, async () => other.add(['a:1'])));
+  const { worked } = serve(one, () => 'done');
+  // Those that came later than 300 ms after the first, when that was worked on, are a second one.
+  const most = performance.now() - began < 300 ? 1 : 2;
+  await isEmpty(one);
+  expect(worked.length).toBeLessThanOrEqual(most);
+  expect(new Set(worked)).toEqual(new Set(['a:1']));
+});
+
+test('the job is due a moment after its first event, and no earlier', async () => {
+  const queue = open();
+  const times: number[] = [];
+  serve(queue, () => {
+    times.push(performance.now());
+    return 'done';
+  });
+  await until(async () => (await queue.counts()).active === 0);
+  const began = performance.now();
+  await queue.add(['a']);
+  await queue.add(['a']);
+  await isEmpty(queue);
+  expect(times).toHaveLength(1);
+  expect(times[0]! - began).toBeGreaterThan(290);
+});
+
+test('what comes during the work is one more job, after it', async () => {
+  const queue = open();
+  const { worked, let: end } = serve(queue);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  await Promise.all(Array.from({ length: 1000 }, async () => queue.add(['a'])));
+  expect(worked).toHaveLength(1);
+  end('done');
+  await until(() => worked.length === 2);
+  await queue.add(['a']);
+  end('done');
+  await until(() => worked.length === 3);
+  end('done');
+  await isEmpty(queue);
+  expect(worked).toEqual(['a', 'a', 'a']);
+});
+
+test('records are worked on side by side, whatever their ids look like', async () => {
+  const queue = open();
+  const ids = ['1', 'a:b:c', '*', ' ', 'é'.repeat(1000), '{x}', '1'];
+  await queue.add(ids);
+  const { worked, let: end } = serve(queue, undefined, { concurrency: 10 });
+  await until(() => worked.length === 6);
+  expect(worked.toSorted()).toEqual([...new Set(ids)].toSorted());
+  ids.forEach(() => end('done'));
+  await isEmpty(queue);
+});
+
+test('tens of thousands in one call', async () => {
+  const queue = open();
+  await queue.add(Array.from({ length: 20_000 }, (_, n) => String(n)));
+  expect(await queue.counts()).toEqual({ ...nothing, delayed: 20_000 });
+  expect(await queue.lagMs()).toBeGreaterThan(0);
+});
+
+test('nothing but the id is kept', async () => {
+  const queue = open();
+  await queue.add(['4711']);
+  await queue.remember('msg_1');
+  const client = new Redis(redis.url);
+  expect(await client.hget('crm-mirror:events-acme:1', 'data')).toBe('{"id":"4711"}');
+  const [key] = await client.keys('crm-mirror:acme:delivery:*');
+  expect(key).not.toContain('msg_1');
+  const leftMs = await client.pttl(key!);
+  client.disconnect();
+  expect([leftMs > 10 * 60_000, leftMs <= 11 * 60_000]).toEqual([true, true]);
+});
+
+test('a worker that dies loses nothing: another one has it, with what came meanwhile', async () => {
+  const child = fileURLToPath(new URL('taker.ts', import.meta.url));
+  const dying = spawn(process.execPath, [child, redis.url, 'acme'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const queue = open();
+  await queue.add(['never']);
+  await once(dying.stdout, 'data');
+  await queue.add(['never']);
+  dying.kill('SIGKILL');
+  const { worked } = serve(queue, () => 'done');
+  await isEmpty(queue);
+  expect(worked).toEqual(['never', 'never']);
+});
+
+test('what another process has to do is offered again a moment later', async () => {
+  const [one, other] = [open(), open()];
+  const stood = serve(one, () => 'elsewhere');
+  await one.add(['a']);
+  await until(() => stood.worked.length === 2);
+  const { worked } = serve(other, () => 'done');
+  await until(() => worked.length > 0);
+  await isEmpty(other);
+});
+
+test('what cannot be done now is tried again, less and less often, and folds what comes', async () => {
+  const queue = open();
+  const times: number[] = [];
+  let isBack = false;
+  const { worked, failures } = serve(queue, () => {
+    times.push(performance.now());
+    if (times.length === 2) throw new Error('ann@example.com');
+    return isBack ? 'done' : 'again';
+  });
+  await queue.add(['a']);
+  await until(() => times.length === 2);
+  await queue.add(['a', 'a']);
+  await until(() => times.length === 3);
+  isBack = true;
+  const client = new Redis(redis.url);
+  const told = JSON.stringify(await client.hgetall('crm-mirror:events-acme:1'));
+  client.disconnect();
+  expect(told).not.toContain('example.com');
+  await isEmpty(queue);
+  expect(worked).toEqual(['a', 'a', 'a', 'a']);
+  expect(failures).toEqual([new Error('ann@example.com')]);
+  const waits = times.slice(1).map((time, n) => Math.round((time - times[n]!) / 1000));
+  expect(waits).toEqual([1, 2, 4]);
+});
+
+test('how old the oldest is: of those that wait, are worked on, or are tried again', async () => {
+  const queue = open();
+  expect(await queue.lagMs()).toBeUndefined();
+  const began = Date.now();
+  await queue.add(['a']);
+  const { worked, let: end } = serve(queue);
+  await until(() => worked.length === 1);
+  await queue.add(['b']);
+  expect(await queue.counts()).toEqual({ waiting: 0, active: 1, delayed: 1 });
+  const lag = async () => (await queue.lagMs()) ?? 0;
+  expect(Math.abs((await lag()) - (Date.now() - began))).toBeLessThan(200);
+  end('again');
+  await until(async () => (await queue.counts()).delayed === 1);
+  expect(Math.abs((await lag()) - (Date.now() - began))).toBeLessThan(200);
+});
+
+test('a delivery is known once it is remembered, to everybody, in its own mirror', async () => {
+  const [one, other, elsewhere] = [open(), open(), open('globex')];
+  expect(await one.knows('msg_1')).toBe(false);
+  await one.remember('msg_1');
+  await one.remember('msg_1');
+  expect(await other.knows('msg_1')).toBe(true);
+  expect(await other.knows('msg_2')).toBe(false);
+  expect(await elsewhere.knows('msg_1')).toBe(false);
+});
+
+test('who ends waits for the work under way', async () => {
+  const queue = open();
+  const { worked, let: end } = serve(queue);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  let isClosed = false;
+  const closing = queue.close().then(() => (isClosed = true));
+  const other = open();
+  await other.add(['b']);
+  expect(isClosed).toBe(false);
+  end('done');
+  await closing;
+  expect(await other.counts()).toEqual({ ...nothing, delayed: 1 });
+});
+
+test('Redis away: refused at once, said, and all goes on when it is back', async () => {
+  await redis.kill();
+  const notices: (string | undefined)[] = [];
+  const queue = open('acme', notices);
+  const refused = async () => {
+    const began = performance.now();
+    const asked = [queue.add(['a']), queue.remember('m'), queue.knows('m'), queue.lagMs()];
+    for (const one of await Promise.allSettled([...asked, queue.counts()])) {
+      expect(one.status === 'rejected' && one.reason).toBeInstanceOf(Unavailable);
+    }
+    return performance.now() - began;
+  };
+  expect(await refused()).toBeLessThan(1000);
+  const { worked } = serve(queue, () => 'done');
+  await redis.start();
+  await until(() => notices.length === 2);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  // It hangs: nobody knows, and whoever asks is not kept waiting.
+  redis.pause();
+  expect(await refused()).toBeLessThan(4000);
+  redis.resume();
+  await until(async () =>
+    queue.add(['b']).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await until(() => worked.includes('b'));
+  await redis.kill();
+  expect(await refused()).toBeLessThan(1000);
+  const began = performance.now();
+  await queue.close();
+  expect(performance.now() - began).toBeLessThan(1000);
+  await redis.start();
+});

@@ -1,0 +1,39 @@
+/** A process that is to end ends, however Redis is, and what it worked on is finished first. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/http/time.ts';
+import { openEventQueue } from '../../src/queue/event-queue.ts';
+import { ownRedis, type TestRedis } from '../redis.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+
+test.each([
+  ['there', async () => undefined, async () => undefined],
+  ['lost before', async () => redis.kill(), async () => redis.start()],
+  ['lost meanwhile', async () => void pause(200).then(redis.kill), async () => redis.start()],
+  ['hanging', async () => redis.pause(), async () => redis.resume()],
+])('Redis %s', async (_, harm, mend) => {
+  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
+  const queue = openEventQueue(options);
+  const taker = fileURLToPath(new URL('taker.ts', import.meta.url));
+  const child = spawn(process.execPath, [taker, redis.url, 'acme'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  await queue.add(['a']);
+  await once(child.stdout, 'data');
+  await harm();
+  const began = performance.now();
+  child.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+  expect(performance.now() - began).toBeLessThan(10_000);
+  await mend();
+  await queue.close();
+});
