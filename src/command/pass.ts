@@ -12,6 +12,7 @@ import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
 import { codeOfStop, explain } from './fault.ts';
 import { createLog } from './log.ts';
+import { orHandOver } from './handover.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
 import { copiedAt, settleRestored } from './restored.ts';
@@ -73,7 +74,8 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   try {
     const config = loadConfig(flags.config, shell.env);
     mirror = config.mirror;
-    return await runOnce(config, { flags, shell, wanted });
+    const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
+    return await (wanted.writes ? orHandOver(config, shell, here) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });

@@ -14,9 +14,11 @@ import { statementsOf } from './statements.ts';
 export interface Fence {
   /**
    * Makes this connection, and those of the same process beside it, the only ones that may write
-   * from now on. Within a transaction.
+   * from now on; the token is at least `least` then. Within a transaction.
    */
-  raise(): void;
+  raise(least?: number): void;
+  /** The token as it stands in the snapshot: how often it was raised. */
+  generation(): number;
   /**
    * Throws Busy when another has raised it since, or the file was replaced; nothing before `raise`.
    * Within the transaction that writes: what it allows, nobody takes away before it has ended.
@@ -35,8 +37,9 @@ export function fenceIn(db: Database, path: string, shared: Token): Fence {
   const meta = metaIn(statementsOf(db));
   const fileNow = (): string => (db.memory ? '' : fileAt(path));
   return {
-    raise() {
-      const token = String(Number(meta.get(name) ?? 0) + 1);
+    generation: () => Number(meta.get(name) ?? 0),
+    raise(least = 0) {
+      const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
       shared.own = { token, file: fileNow() };
       meta.set(name, token);
     },

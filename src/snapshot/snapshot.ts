@@ -55,9 +55,11 @@ export interface Snapshot {
   twins: Twins;
   /**
    * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
-   * For who has taken the lease, and once.
+   * For who has taken the lease, and once; and where `least` is to be the least it stands at.
    */
-  fence(): void;
+  fence(least?: number): void;
+  /** How often it was opened to be written: what the fencing token stands at. */
+  generation(): number;
   absences: Absences;
   guarding: Guarding;
   held: HeldPlans;
@@ -224,7 +226,8 @@ function snapshotOf(
     absences: absencesIn(statements),
     guarding: guardingIn(statements),
     held: heldIn(statements),
-    fence: () => patiently(() => db.transaction(fence.raise).immediate()),
+    fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
+    generation: fence.generation,
     stage(work) {
       try {
         within(() => db.transaction(checked(work)).deferred(), work);
