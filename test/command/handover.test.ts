@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { withoutConfig } from '../../src/command/handover.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch } from '../sync/world.ts';
+import { start } from './workers.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -19,14 +20,9 @@ async function served() {
   const schedule = { full: '0 0 1 1 *' };
   const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
   world.people(['ann', 'bob'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
-  const worker = launch(['worker', '-c', file]);
-  let said = '';
-  worker.child.stderr?.on('data', (chunk: Buffer) => void (said += chunk.toString()));
-  await vi.waitFor(() => expect(said).toContain('worker serves'), { timeout: 20_000 });
-  const stop = async (): Promise<void> => {
-    worker.child.kill('SIGTERM');
-    expect((await worker.ended).code).toBe(143);
-  };
+  const worker = start(file);
+  await worker.said('worker serves');
+  const stop = async (): Promise<void> => expect(await worker.ends()).toBe(143);
   const call = async (...argv: string[]) => {
     const { code, stdout: out, stderr: err } = await launch(argv).ended;
     return { code, out, err };
