@@ -30,6 +30,18 @@ export interface Config {
   readonly schedule?: Schedule | undefined;
   /** Address of the Redis that processes share; it may hold a password. */
   readonly redis?: string | undefined;
+  /** What a worker serves over HTTP; undefined: nothing. */
+  readonly server?: ServerConfig | undefined;
+}
+
+interface ServerConfig {
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** None only where the host is this machine alone. */
+  readonly token?: string | undefined;
+  /** Without a trailing slash; undefined: what the requests themselves say. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** Cron patterns, with seconds where they have six fields; the time zone is an IANA name. */
@@ -71,6 +83,14 @@ interface ContactsConfig {
   readonly include?: Condition | undefined;
   /** At least one, each id once. */
   readonly channels: readonly ChannelConfig[];
+  readonly webhook?: WebhookConfig | undefined;
+}
+
+/** How the CRM signs its events, and the dotted path at which one names a CRM record. */
+interface WebhookConfig {
+  readonly format: 'standard' | 'hubspot';
+  readonly secret: string;
+  readonly id: string;
 }
 
 interface ChannelConfig {
@@ -125,6 +145,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     keepMs: milliseconds(valid.keep),
     schedule: valid.schedule && settleSchedule(valid.schedule, templates !== undefined),
     redis: valid.redis,
+    server: valid.server,
   });
 }
 
@@ -142,7 +163,8 @@ function settleContacts(
   contacts: NonNullable<File['contacts']>,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
-  const { source, id, email, deleted, unsubscribed, consentAt, include, channels } = contacts;
+  const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
+    contacts;
   return {
     source: placed(source, absolute),
     id,
@@ -157,6 +179,7 @@ function settleContacts(
       subscription: channel.subscription,
       replaces: channel.replaces,
     })),
+    webhook,
   };
 }
 

@@ -6,8 +6,9 @@ import { Invalid } from '../model/errors.ts';
 import { complain, valueAt } from './complaint.ts';
 import { settle, type Config } from './config.ts';
 import { readTree, spotOf, type Tree } from './document.ts';
+import { isHeaderText } from './field.ts';
 import { invalidFile, within, type Mistake } from './mistake.ts';
-import { fileSchema, isHeaderText } from './schema.ts';
+import { fileSchema } from './schema.ts';
 import { findUnsupported } from './unsupported.ts';
 
 /**

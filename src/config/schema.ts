@@ -6,7 +6,7 @@
  */
 import { z } from 'zod';
 import { isLoopback } from '../model/loopback.ts';
-import { numeric, truth } from '../model/scalar.ts';
+import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { httpOptions } from '../source/http/options.ts';
@@ -14,15 +14,10 @@ import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
+import { number, onMapping, secret, text, whole } from './field.ts';
+import { server } from './server.ts';
+import { readsOne, webhook } from './webhook.ts';
 
-/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
-export function isHeaderText(text: string): boolean {
-  return /^[\x21-\x7e]+$/.test(text);
-}
-
-const text = (what: string) => z.string().min(1).describe(what);
-const number = (of: z.ZodNumber, what: string) => z.preprocess(numeric, of).describe(what);
-const whole = (min: number, max: number) => z.number().int().min(min).max(max);
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 const duration = (what: string) =>
@@ -35,11 +30,6 @@ const duration = (what: string) =>
           : 'is not a duration → write a number and s, m, h or d: 90d',
     })
     .describe(what);
-const secret = (what: string) =>
-  z
-    .string()
-    .refine(isHeaderText, 'is empty or holds what a header cannot carry → write the key alone')
-    .describe(what);
 const condition = (nullable: boolean, what: string) =>
   text(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
     const found = compile(value, { nullable });
@@ -49,11 +39,6 @@ const condition = (nullable: boolean, what: string) =>
     return z.NEVER;
   });
 
-/** A check across fields runs even when one of them is wrong, so that all mistakes come at once. */
-const onMapping = {
-  when: ({ value }: { value: unknown }) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value),
-};
 const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
 
 const platform = z
@@ -146,15 +131,14 @@ const contacts = z
     consentAt: field('when this person last stated their will (ISO 8601)').optional(),
     include: condition(false, 'false takes it out of scope').optional(),
     channels,
-    webhook: z
-      .strictObject({
-        format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
-        secret: secret('The secret it signs with'),
-        id: text('Dotted path at which the event names the CRM record').optional(),
-      })
-      .describe('Events from the CRM')
-      .optional(),
+    webhook: webhook.optional(),
   })
+  .superRefine(({ source, webhook: events }, context) => {
+    if (events === undefined || source === undefined || readsOne(source)) return;
+    const message =
+      'needs a source that reads a single record → use one of type http with `one`, or remove it';
+    context.addIssue({ code: 'custom', path: ['webhook'], message });
+  }, onMapping)
   .describe('The people to keep equal');
 
 const templates = z
@@ -237,14 +221,6 @@ const schedule = z
       .default('UTC'),
   })
   .describe('When the worker runs');
-
-const server = z
-  .strictObject({
-    host: text('Address to listen on').default('127.0.0.1'),
-    port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
-    token: secret('Token that the status page asks for').optional(),
-  })
-  .describe("The worker's own server");
 
 const noRedis =
   'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';

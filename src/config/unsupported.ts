@@ -15,9 +15,7 @@ interface Unsupported {
 }
 
 export const unsupported: readonly Unsupported[] = [
-  row('contacts.webhook', { what: 'receiving events is' }),
   row('schedule.sentinel', { what: 'the sentinel is' }),
-  row('server', { what: 'a server is', mend: 'remove the block' }),
 ];
 
 function row(path: string, rest: Omit<Unsupported, 'path'>): Unsupported {

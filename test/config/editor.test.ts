@@ -32,7 +32,9 @@ it('names itself, describes every field, and marks what is not supported', () =>
     title: expect.any(String),
     additionalProperties: false,
     properties: {
-      server: { description: expect.stringMatching(/Not supported by this version/) },
+      schedule: {
+        properties: { sentinel: { description: expect.stringMatching(/Not supported by this/) } },
+      },
       platform: { properties: { timeoutMs: { default: 10_000, anyOf: [{ minimum: 1 }, {}] } } },
       contacts: { properties: { channels: { items: { description: expect.any(String) } } } },
     },

@@ -245,7 +245,7 @@ describe('all mistakes', () => {
     '  id: i',
     '  channels:',
     '    - { id: 1, subscription: s }',
-    '  webhook: { secret: ${SECRET} }',
+    '  webhook: { format: fax }',
     'policy: { deletes: all }',
   ];
 
@@ -265,8 +265,11 @@ describe('all mistakes', () => {
         ' (Path of the file, relative to the configuration)',
       'mirror.yaml:9:3  contacts.emial  is not known here  → did you mean email?',
       'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
-      'mirror.yaml:13:3  contacts.webhook  receiving events is not supported by this version' +
-        '  → remove it',
+      'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +
+        ' (The secret it signs with)',
+      'mirror.yaml:13:12  contacts.webhook  needs a source that reads a single record' +
+        '  → use one of type http with `one`, or remove it',
+      'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',
       'mirror.yaml:14:20  policy.deletes  is not known here  → use off or created or owned',
     ]);
   });
