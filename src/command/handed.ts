@@ -16,12 +16,12 @@ export interface Hand {
   config: Config;
   shell: Shell;
   seal: Seal;
-  /** About one person: beside whatever runs; else when no other run is under way. */
-  hold<T>(about: 'one' | 'all', work: (held: Assembled) => Promise<T>): Promise<T>;
+  /** Beside whatever runs, or when nothing else does. */
+  hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
 }
 
-const aboutOne: ReadonlySet<string> = new Set(['one', 'forget', 'allow']);
-const aboutAll: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
+const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
+const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
 
 /** Answers what came of it, sealed; never throws but for what was sealed with another key. */
 export async function doHanded(
@@ -36,15 +36,15 @@ export async function doHanded(
     told: (news) => tell(seal.close(JSON.stringify(news))),
   });
   const [name = ''] = wanted.argv;
-  const about = aboutOne.has(name) ? 'one' : 'all';
+  const how = besides.has(name) ? 'beside' : 'alone';
   const code = await attempt();
   return seal.close(JSON.stringify({ code, lines } satisfies Outcome));
 
   async function attempt(): Promise<number> {
     try {
-      if (!shell.call || !(aboutOne.has(name) || aboutAll.has(name))) return 2;
+      if (!shell.call || !(besides.has(name) || alone.has(name))) return 2;
       const { call: run } = shell;
-      return await hold(about, (held) =>
+      return await hold(how, (held) =>
         withPlan(wanted, (argv) =>
           run([...argv, '-c', config.file], { ...inner, held: () => held }),
         ),

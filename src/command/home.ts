@@ -39,8 +39,8 @@ export interface Home {
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /** Brings in line whoever stands under this id of the source. Never throws. */
   record(id: string): Promise<Done>;
-  /** About one person: beside whatever runs; else when no other run is under way. */
-  hold<T>(about: 'one' | 'all', work: (held: Assembled) => Promise<T>): Promise<T>;
+  /** Beside whatever runs, or when nothing else does. */
+  hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export function createHome(options: HomeOptions): Home {
     stay: async () => stay(state),
     run: async (tick) => state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
-    hold: async (about, work) => hold(state, about, work),
+    hold: async (how, work) => hold(state, how, work),
     close: async () => close(state),
   };
 }
@@ -203,10 +203,10 @@ async function record(state: State, id: string): Promise<Done> {
 
 async function hold<T>(
   state: State,
-  about: 'one' | 'all',
+  how: 'beside' | 'alone',
   work: (held: Assembled) => Promise<T>,
 ): Promise<T> {
-  if (about === 'all') {
+  if (how === 'alone') {
     return state.alone(async () => work({ ...(await come(state)), close: async () => undefined }));
   }
   return work((await come(state)).beside());
