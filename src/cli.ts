@@ -3,6 +3,7 @@
  * A command's file is loaded only when it is called, so that help is there at once.
  */
 import { readFileSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
 import { explain, type Fault } from './command/fault.ts';
 import type { CommandGroup, CommandModule, Shell } from './command/shell.ts';
@@ -144,7 +145,7 @@ const commands: readonly Entry[] = [
 
 /** Runs the command line of this process. */
 export async function start(): Promise<void> {
-  process.exitCode = await main(process.argv.slice(2), processShell());
+  process.exitCode = await main(process.argv.slice(2), { ...processShell(), call: main });
 }
 
 /** Runs one command line and answers its exit code. */
@@ -188,7 +189,7 @@ function documented(argv: readonly string[], real: Shell) {
     real.print(line);
   };
   return {
-    shell: { ...real, print },
+    shell: { ...real, print, argv },
     fail({ text, code }: Fault): number {
       const error = text.replace(/^error: /, '');
       if (argv.includes('--json') && !isPrinted) {
@@ -232,7 +233,7 @@ function processShell(): Shell {
       if (error.code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= 1));
     });
   }
-  const interactive = process.stderr.isTTY;
+  const interactive = isatty(process.stderr.fd);
   let drawn = false;
   const clear = (): void => {
     if (drawn) process.stderr.write('\r\u001b[K');
@@ -253,7 +254,7 @@ function processShell(): Shell {
       process.stderr.write(`\r\u001b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
       drawn = true;
     },
-    terminal: process.stdout.isTTY,
+    terminal: isatty(process.stdout.fd),
     interactive,
     stop,
     abort,

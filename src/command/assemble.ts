@@ -13,6 +13,7 @@ import { isDamage, setAside } from '../snapshot/damage.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import { lookIntoLedger, openLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { createBeside } from '../sync/beside.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
@@ -66,17 +67,23 @@ export interface Access {
   acceptLostLedger?: boolean;
 }
 
+export interface Assembled {
+  mirror: Mirror;
+  platform: Platform;
+  /** The same once more, for a run beside this one; to be closed by itself, and first. */
+  beside(): Assembled;
+  close(failure?: unknown): Promise<void>;
+}
+
 /**
  * Without `writes` nothing is made: the snapshot is only looked into, and where there is none, or
  * no ledger yet, an empty one in memory stands in. A snapshot that is damaged is set aside where it
  * `writes`, and said at once; else it is Invalid. Close it when done, and say what went wrong: what
  * turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
  */
-export function assemble(
-  config: Config,
-  shell: Shell,
-  access: Access,
-): { mirror: Mirror; platform: Platform; close(failure?: unknown): Promise<void> } {
+export function assemble(config: Config, shell: Shell, access: Access): Assembled {
+  const held = access.writes ? shell.held?.() : undefined;
+  if (held) return held;
   const { snapshot, ledger, lease, notes } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, ledger, shell);
@@ -87,6 +94,7 @@ export function assemble(
     snapshot,
     account: accountOf(config, platform),
     ledger,
+    beside: createBeside(),
     notes,
     clock: systemClock,
     random: Math.random,
@@ -101,6 +109,7 @@ export function assemble(
   return {
     mirror,
     platform,
+    beside: () => besideOf(config, mirror, platform),
     close: async (failure) => {
       ledger.close();
       snapshot.close();
@@ -111,6 +120,25 @@ export function assemble(
       lease?.release();
       await platform.close();
     },
+  };
+}
+
+/** For a run of this process beside others on the same mirror, and ahead of them. */
+function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
+  const platform = all.urgent();
+  const snapshot = mirror.snapshot.beside();
+  const own: Mirror = {
+    ...mirror,
+    snapshot,
+    parts: partsOf(config, platform),
+    account: accountOf(config, platform),
+    requests: platform.requests,
+  };
+  return {
+    mirror: own,
+    platform,
+    beside: () => besideOf(config, mirror, all),
+    close: async () => snapshot.close(),
   };
 }
 

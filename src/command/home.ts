@@ -3,112 +3,232 @@
  * the worker; what goes wrong later ends a run, is said, and the next tick tries again.
  *
  *   the lease is another's     stands by: said once, taken soon after it is free
+ *   so is the home             the same; one that was lost to another is left
  *   paused                     said once, and nothing is run
  *   the input cannot be used   said with every run
  *   a run failed               its summary says why; opened anew, the configuration read again
  *   a bug, or damage           said; everything is closed, and opened anew by the next tick
+ *
+ * Runs about everybody are one after the other; a record that the CRM says has changed, and a
+ * command about one person, stand beside them.
  */
+import pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
-import { Busy, isExpected } from '../model/errors.ts';
+import { Busy, Interrupted, isExpected, Unavailable } from '../model/errors.ts';
+import type { Summary } from '../plan/summary.ts';
 import type { Tick } from '../queue/run-queue.ts';
 import { systemClock } from '../http/time.ts';
-import { assemble } from './assemble.ts';
-import { explain } from './fault.ts';
+import { assemble, type Assembled } from './assemble.ts';
+import { complaintsOf } from './complaints.ts';
+import { createLanes, type Lanes } from './lanes.ts';
 import { createLog } from './log.ts';
 import { runNow } from './pass.ts';
 import { refusePaused } from './paused.ts';
+import type { Residence } from './residence.ts';
 import type { Shell } from './shell.ts';
+
+/** What became of an event. */
+type Done = 'done' | 'elsewhere' | 'again';
 
 export interface Home {
   /** Stands by until the mirror is this worker's, or it is to stop. Throws as assemble does. */
   taken(): Promise<void>;
+  /** Asks now and then whether it still is; where it is not, leaves it, and stands by again. */
+  stay(): Promise<void>;
   /** Never throws; `elsewhere`: the mirror is another's by now. */
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
+  /** Brings in line whoever stands under this id of the source. Never throws. */
+  record(id: string): Promise<Done>;
+  /** Beside whatever runs, or when nothing else does. */
+  hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
   close(): Promise<void>;
+}
+
+export interface HomeOptions {
+  config: Config;
+  shell: Shell;
+  residence: Residence;
+  /** Reads the configuration again: after a failure the key may be another one. */
+  load(): Config;
 }
 
 /** A dead holder's lease ends at once; this is how soon it is asked for again. */
 const standByMs = 2_000;
+const stayMs = 5_000;
 
-type Opened = ReturnType<typeof assemble>;
+interface Opened extends Assembled {
+  lanes: Lanes;
+}
 
-/** `load` reads the configuration again: after a failure the key may be another one. */
-export function createHome(first: Config, shell: Shell, load: () => Config): Home {
-  const log = createLog(shell, first.mirror);
-  const complain = complaints(first, shell);
-  let config = first;
-  let opened: Opened | undefined;
-  const open = (): Opened => (opened ??= assemble(config, shell, { writes: true }));
-  const close = async (failure?: unknown): Promise<void> => {
-    const before = opened;
-    opened = undefined;
-    await before?.close(failure);
+interface State extends HomeOptions {
+  opened: Opened | undefined;
+  /** Aborted where the mirror is lost to another worker. */
+  left: AbortController;
+  complain: ReturnType<typeof complaintsOf>;
+  log: ReturnType<typeof createLog>;
+  alone: ReturnType<typeof pLimit>;
+}
+
+export function createHome(options: HomeOptions): Home {
+  const { config, shell } = options;
+  const state: State = {
+    ...options,
+    opened: undefined,
+    left: new AbortController(),
+    complain: complaintsOf(config.mirror, shell),
+    log: createLog(shell, config.mirror),
+    alone: pLimit(1),
   };
-  const begin = async (): Promise<void> => {
-    await close();
-    config = load();
+  return {
+    taken: async () => taken(state),
+    stay: async () => stay(state),
+    run: async (tick) => state.alone(() => runTick(state, tick)),
+    record: async (id) => record(state, id),
+    hold: async (how, work) => hold(state, how, work),
+    close: async () => close(state),
   };
-  const runOnce = async (tick: Tick): Promise<void> => {
-    const { mirror } = open();
-    refusePaused(mirror.snapshot.meta, config);
-    const summary = await runNow(mirror, shell, optionsOf(tick));
-    log.ended(summary, 'run');
-    complain.no();
-    if (summary.status === 'failed') await begin();
-    // What was noticed when it was opened holds until a run has seen everything.
-    else if (opened && summary.mode === 'full' && summary.only === null) {
-      opened = { ...opened, mirror: { ...mirror, notes: [] } };
+}
+
+function open(state: State): Opened {
+  if (state.opened) return state.opened;
+  const assembled = assemble(state.config, state.shell, { writes: true });
+  return (state.opened = { ...assembled, lanes: createLanes(assembled) });
+}
+
+async function close(state: State, failure?: unknown): Promise<void> {
+  const { opened } = state;
+  state.opened = undefined;
+  await opened?.lanes.close();
+  await opened?.close(failure);
+}
+
+/** Throws Busy where the mirror is another's, Unavailable while Redis cannot say whose it is. */
+async function come(state: State): Promise<Opened> {
+  if (state.opened) return state.opened;
+  const opened = open(state);
+  try {
+    await state.residence.claim(opened.mirror.snapshot);
+    return opened;
+  } catch (error) {
+    await close(state);
+    throw error;
+  }
+}
+
+/** With the configuration as it is now. */
+async function comeAgain(state: State): Promise<void> {
+  try {
+    await close(state);
+    state.config = state.load();
+    await come(state);
+  } catch (error) {
+    state.complain.of(error);
+  }
+}
+
+async function taken(state: State): Promise<void> {
+  const { shell, complain } = state;
+  while (!shell.stop.aborted) {
+    try {
+      await come(state);
+      return;
+    } catch (error) {
+      if (!(error instanceof Busy) && !(error instanceof Unavailable)) throw error;
+      complain.of(error);
+      await systemClock.sleep(standByMs, shell.stop).catch(() => undefined);
     }
-  };
-  return {
-    async taken() {
-      for (;;) {
-        if (shell.stop.aborted) return;
-        try {
-          open();
-          return;
-        } catch (error) {
-          if (!(error instanceof Busy)) throw error;
-          complain.of(error);
-          await systemClock.sleep(standByMs, shell.stop).catch(() => undefined);
-        }
-      }
-    },
-    async run(tick) {
-      if (shell.stop.aborted) return 'elsewhere';
-      try {
-        await runOnce(tick);
-      } catch (error) {
-        complain.of(error);
-        if (error instanceof Busy) return opened ? 'over' : 'elsewhere';
-        if (isExpected(error)) await begin().catch(complain.of);
-        else await close(error);
-      }
-      return 'over';
-    },
-    close,
-  };
+  }
 }
 
-/** Who stands by, or is paused, is so at every tick: the same is said once. */
-function complaints({ mirror }: Config, shell: Shell) {
-  let said = '';
-  return {
-    of(error: unknown): void {
-      const { text } = explain(error);
-      if (error instanceof Busy && said === text) return;
-      said = text;
-      for (const line of text.split('\n')) shell.note(`crm-mirror: ${mirror}: ${line}`);
-    },
-    no: () => void (said = ''),
-  };
+async function stay(state: State): Promise<void> {
+  const { shell, residence, complain, alone } = state;
+  while (!shell.stop.aborted) {
+    await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
+    const { opened } = state;
+    if (!opened || shell.stop.aborted || (await residence.keep(opened.mirror.snapshot))) continue;
+    complain.of(new Busy('another worker has become the home of this mirror → this one leaves it'));
+    state.left.abort(new Interrupted('SIGTERM'));
+    await alone(() => close(state));
+    state.left = new AbortController();
+    await taken(state);
+  }
 }
+
+/** As the worker's, but that it stops too where the mirror is lost to another. */
+function shellOf({ shell, left }: State): Shell {
+  return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
+}
+
+async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> {
+  if (state.shell.stop.aborted) return 'elsewhere';
+  try {
+    await runOnce(state, tick);
+  } catch (error) {
+    state.complain.of(error);
+    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
+    if (isExpected(error)) await comeAgain(state);
+    else await close(state, error);
+  }
+  return 'over';
+}
+
+async function runOnce(state: State, tick: Tick): Promise<void> {
+  const { mirror } = await come(state);
+  refusePaused(mirror.snapshot.meta, state.config);
+  const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
+  state.log.ended(summary, 'run');
+  state.complain.no();
+  if (summary.status === 'failed') await comeAgain(state);
+  // What was noticed when it was opened holds until a run has seen everything.
+  else if (state.opened && summary.mode === 'full' && summary.only === null) {
+    state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
+  }
+}
+
+async function record(state: State, id: string): Promise<Done> {
+  const { opened, shell, config, complain, log } = state;
+  if (shell.stop.aborted || !opened) return 'elsewhere';
+  try {
+    refusePaused(opened.mirror.snapshot.meta, config);
+    const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
+    const inner = shellOf(state);
+    const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
+    if (isWorthTelling(summary)) log.ended(summary, 'event');
+    return isOver(summary) ? 'done' : 'again';
+  } catch (error) {
+    complain.of(error);
+    return 'again';
+  }
+}
+
+async function hold<T>(
+  state: State,
+  how: 'beside' | 'alone',
+  work: (held: Assembled) => Promise<T>,
+): Promise<T> {
+  if (how === 'alone') {
+    return state.alone(async () => work({ ...(await come(state)), close: async () => undefined }));
+  }
+  return work((await come(state)).beside());
+}
+
+const quietly = { writes: true, progress: () => undefined };
 
 function optionsOf(tick: Tick): Parameters<typeof runNow>[2] {
   return {
+    ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',
     only: tick === 'templates' ? 'templates' : undefined,
-    writes: true,
-    progress: () => undefined,
   };
+}
+
+/** Nobody wants a line for each event that changed nothing. */
+function isWorthTelling({ status, contacts }: Summary): boolean {
+  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
+}
+
+/** An opt-in that waits for a quarantine to end is for the next run about everybody. */
+function isOver({ status, reasons }: Summary): boolean {
+  if (status === 'interrupted') return false;
+  return status !== 'failed' || reasons.every((reason) => reason.startsWith('quarantined'));
 }

@@ -4,7 +4,7 @@ import type { Shell } from './shell.ts';
 
 /** What goes to stderr for machines: JSON lines without an address or a secret. */
 export interface Log {
-  ended(summary: Summary, what: 'run' | 'plan'): void;
+  ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
 }
 
 /** On a terminal the tables say it all, and the log keeps to what went wrong. */

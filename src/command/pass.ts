@@ -6,12 +6,13 @@ import { Invalid } from '../model/errors.ts';
 import { renderForecast, type Forecast } from '../plan/forecast.ts';
 import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
-import { modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
+import { isRecord, modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
 import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
 import { codeOfStop, explain } from './fault.ts';
 import { createLog } from './log.ts';
+import { orHandOver } from './handover.ts';
 import { namesOf, type Names } from './names.ts';
 import { createProgress } from './progress.ts';
 import { copiedAt, settleRestored } from './restored.ts';
@@ -73,7 +74,8 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   try {
     const config = loadConfig(flags.config, shell.env);
     mirror = config.mirror;
-    return await runOnce(config, { flags, shell, wanted });
+    const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
+    return await (wanted.writes ? orHandOver(config, shell, here) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
@@ -166,6 +168,7 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
  * the one person looked up.
  */
 async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
+  if (isRecord(mode)) return mode;
   if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
   if (mirror.notes.length > 0) return 'full';
   const at = copiedAt(mirror.snapshot.meta);

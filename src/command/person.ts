@@ -2,11 +2,14 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { email } from '../platform/request.ts';
 import type { Mirror, MirrorPart } from '../sync/mirror.ts';
+import type { Taken } from '../sync/beside.ts';
 import { shortHash } from '../sync/name.ts';
 import { assemble } from './assemble.ts';
+import { orHandOver } from './handover.ts';
 import { print, type LookFlags, type Told } from './look.ts';
 import { namesOf, type Names } from './names.ts';
 import { writingOptions } from './pass.ts';
@@ -37,15 +40,22 @@ export interface Named {
 }
 
 /** Works on one person of the mirror, holding the lease; answers the exit code. */
-export async function withPerson(
+export async function withPerson(command: Command, shell: Shell, act: Act): Promise<number> {
+  const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
+  return orHandOver(config, shell, async () => workOn(command, { config, shell }, act));
+}
+
+type Act = (named: Named) => Promise<Told & { code: number }>;
+
+async function workOn(
   command: Command,
-  shell: Shell,
-  act: (named: Named) => Promise<Told & { code: number }>,
+  { config, shell }: { config: Config; shell: Shell },
+  act: Act,
 ): Promise<number> {
   const flags = command.opts<PersonFlags>();
-  const config = loadConfig(flags.config, shell.env);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
+  let taken: Taken | undefined;
   try {
     const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
     if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
@@ -53,10 +63,12 @@ export async function withPerson(
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
+    taken = await mirror.beside.take([key]);
     const told = await act({ mirror, part, key, hash, names, path, flags });
     print(told, flags, shell);
     return told.code;
   } finally {
+    taken?.release();
     await close();
   }
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Assembled } from './assemble.ts';
 
 /** What a command may touch of the process it runs in; cli.ts makes the real one, tests another. */
 export interface Shell {
@@ -18,6 +19,12 @@ export interface Shell {
   stop: AbortSignal;
   /** Aborted when what is in flight must be given up: 8 s after that, or when asked once more. */
   abort: AbortSignal;
+  /** The command line that is being run. */
+  argv?: readonly string[];
+  /** Runs another one in this process, and answers its exit code. */
+  call?(argv: readonly string[], shell: Shell): Promise<number>;
+  /** The mirror, where this process holds it already. */
+  held?(): Assembled;
 }
 
 /**

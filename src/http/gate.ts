@@ -102,6 +102,33 @@ export function createGate(options: GateOptions): Gate {
   };
 }
 
+/** The same gate for what goes ahead of everything else; it counts that alone. */
+export function urgently(gate: Gate): Gate {
+  const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
+  const count = (route: string): void => {
+    counts.total += 1;
+    counts.byRoute[route] = (counts.byRoute[route] ?? 0) + 1;
+  };
+  return {
+    ...gate,
+    through(name, send, passage) {
+      const counting: typeof send = async (signal) => {
+        try {
+          const answer = await send(signal);
+          count(name);
+          if (answer.status === 429) counts.rateLimited += 1;
+          return answer;
+        } catch (error) {
+          if (error instanceof Unavailable && error.acted === 'maybe') count(name);
+          throw error;
+        }
+      };
+      return gate.through(name, counting, { ...passage, priority: 'event' });
+    },
+    counts: () => structuredClone(counts),
+  };
+}
+
 /** One signal for several, of which any may be missing. */
 export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const given = signals.filter((signal) => signal !== undefined);

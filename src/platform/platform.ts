@@ -7,7 +7,7 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, type BudgetOf, type Counts } from '../http/gate.ts';
+import { createGate, urgently, type BudgetOf, type Counts } from '../http/gate.ts';
 import type { RouteLimit } from '../model/limit.ts';
 import { createSend } from '../http/send.ts';
 import { systemClock } from '../http/time.ts';
@@ -66,6 +66,8 @@ export interface ConnectedPlatform extends Platform {
   requests(): Counts;
   /** By route, as the answers so far tell. */
   limits(): Record<string, RouteLimit>;
+  /** The same platform for what goes ahead of everything else; it counts its own requests. */
+  urgent(): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
   /** Ends the connections, and what is still under way on them. */
   close(): Promise<void>;
 }
@@ -81,6 +83,9 @@ export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { clock = systemClock, random = Math.random } = options;
   const { send, close } = createSend({ url, timeoutMs, userAgent });
   const gate = createGate({ clock, random, reserve, budgetOf, signal });
-  const client = createClient({ send, gate, clock, random, apiKey, maxAttempts });
-  return { ...client, requests: gate.counts, limits: gate.limits, close };
+  const clientOf = (through: typeof gate) => ({
+    ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts }),
+    requests: through.counts,
+  });
+  return { ...clientOf(gate), limits: gate.limits, urgent: () => clientOf(urgently(gate)), close };
 }

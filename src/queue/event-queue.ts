@@ -30,7 +30,7 @@ export interface EventQueueOptions {
   notice(lost: string | undefined): void;
 }
 
-/** Nothing is left to do, another process is to do it, or it is to be tried again. */
+/** What becomes of an event: nothing is left to do, another process does it, it is tried again. */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
 export interface ServeOptions {

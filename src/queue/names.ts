@@ -8,3 +8,7 @@ export function runsOf(mirror: string): string {
 export function eventsOf(mirror: string): string {
   return `events-${mirror}`;
 }
+
+export function commandsOf(mirror: string): string {
+  return `commands-${mirror}`;
+}

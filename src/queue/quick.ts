@@ -14,8 +14,8 @@ const MOST_RETRY_MS = 1000;
 
 export interface Quick {
   redis: Redis;
-  queue(name: string): Queue;
-  /** Throws Unavailable where Redis is away, slow or unwilling; while it connects it waits. */
+  queue<Data = unknown, Answer = unknown>(name: string): Queue<Data, Answer>;
+  /** Throws Unavailable where Redis is away, slow or unwilling; waits for the first answer. */
   ask<T>(command: () => Promise<T>): Promise<T>;
   close(): void;
 }
@@ -37,10 +37,14 @@ export function connectQuickly(url: string): Quick {
   });
   return {
     redis,
-    queue(name) {
+    queue<Data, Answer>(name: string) {
       // Without these two it never recovers from a Redis that was away when it was made.
       const waitsForNothing = { skipWaitingForReady: true, skipVersionCheck: true };
-      const queue = new Queue(name, { connection: redis, prefix, ...waitsForNothing });
+      const queue = new Queue<Data, Answer>(name, {
+        connection: redis,
+        prefix,
+        ...waitsForNothing,
+      });
       queue.on('error', () => undefined);
       return queue;
     },

@@ -12,8 +12,13 @@ import { metaIn } from './meta.ts';
 import { statementsOf } from './statements.ts';
 
 export interface Fence {
-  /** Makes this connection the only one that may write from now on. Within a transaction. */
-  raise(): void;
+  /**
+   * Makes this connection, and those of the same process beside it, the only ones that may write
+   * from now on; the token is at least `least` then. Within a transaction.
+   */
+  raise(least?: number): void;
+  /** The token as it stands in the snapshot: how often it was raised. */
+  generation(): number;
   /**
    * Throws Busy when another has raised it since, or the file was replaced; nothing before `raise`.
    * Within the transaction that writes: what it allows, nobody takes away before it has ended.
@@ -23,16 +28,23 @@ export interface Fence {
 
 const name = 'lease-token';
 
-export function fenceIn(db: Database, path: string): Fence {
+/** What a process knows of its own token; connections that stand side by side share it. */
+export interface Token {
+  own: { token: string; file: string } | undefined;
+}
+
+export function fenceIn(db: Database, path: string, shared: Token): Fence {
   const meta = metaIn(statementsOf(db));
-  let own: { token: string; file: string } | undefined;
   const fileNow = (): string => (db.memory ? '' : fileAt(path));
   return {
-    raise() {
-      own = { token: String(Number(meta.get(name) ?? 0) + 1), file: fileNow() };
-      meta.set(name, own.token);
+    generation: () => Number(meta.get(name) ?? 0),
+    raise(least = 0) {
+      const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
+      shared.own = { token, file: fileNow() };
+      meta.set(name, token);
     },
     check() {
+      const { own } = shared;
       if (!own || (meta.get(name) === own.token && fileNow() === own.file)) return;
       throw new Busy(
         `${path}: another process has taken this mirror over, or the snapshot was replaced ` +

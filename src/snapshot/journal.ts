@@ -20,10 +20,13 @@ export interface Journal {
   move(seq: number, to: ChangeState, how: Move): void;
   /** Everything sent whose outcome is not known, oldest first; of every run. */
   open(kind: KindName): JournaledChange[];
-  /** What a process that has ended left as sent: nobody waits for its answer any more. */
-  doubt(kind: KindName): void;
-  /** What is still planned will not be sent any more. */
-  abandon(kind: KindName, at: number): void;
+  /**
+   * What a process that has ended left as sent: nobody waits for its answer any more. Not of these
+   * runs, which are under way.
+   */
+  doubt(kind: KindName, but: readonly string[]): void;
+  /** What is still planned will not be sent any more; not of these runs either. */
+  abandon(kind: KindName, at: number, but: readonly string[]): void;
   /** How many changes of a run are in which state, by kind and operation. */
   tally(run: string): Tally[];
   /** Forgets the changes of runs that are no longer known. */
@@ -57,6 +60,8 @@ interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentA
 
 const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
 
+const isOther = 'run not in (select value from json_each(?))';
+
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare(
     `insert into change
@@ -85,11 +90,11 @@ export function changesIn(db: Statements): Journal {
   );
   const doubt = db.prepare(
     `update change indexed by change_open set state = 'unknown'
-     where ended_at is null and state = 'sent' and kind = ?`,
+     where ended_at is null and state = 'sent' and kind = ? and ${isOther}`,
   );
   const abandon = db.prepare(
     `update change indexed by change_open set state = 'stale', ended_at = ?
-     where ended_at is null and state = 'planned' and kind = ?`,
+     where ended_at is null and state = 'planned' and kind = ? and ${isOther}`,
   );
   const tally = db.prepare<[string], Tally>(
     `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,
@@ -106,8 +111,8 @@ export function changesIn(db: Statements): Journal {
       else move.run({ seq, to, at, reason, fix });
     },
     open: (kind) => open.all(kind).map(fromStored),
-    doubt: (kind) => void doubt.run(kind),
-    abandon: (kind, at) => void abandon.run(at, kind),
+    doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
+    abandon: (kind, at, but) => void abandon.run(at, kind, JSON.stringify(but)),
     tally: (run) => tally.all(run),
     prune: (before) => void prune.run(before),
   };

@@ -100,6 +100,9 @@ export const migrations: readonly string[] = [
    insert into standing
      select distinct h.guard, h.kind, h.key from held_plan s join held h on h.batch = s.batch
      where s.current;`,
+  `create table twin (
+     kind text not null, key text not null, id text not null, primary key (kind, key, id)
+   ) without rowid;`,
 ];
 
 /**

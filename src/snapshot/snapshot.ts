@@ -13,7 +13,7 @@ import { absencesIn, type Absences } from './absence.ts';
 import { copyOf, type Part } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
 import { onDisk } from './disk.ts';
-import { fenceIn } from './fence.ts';
+import { fenceIn, type Token } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { guardingIn, type Guarding } from './guarding.ts';
 import { heldIn, type HeldPlans } from './held.ts';
@@ -35,6 +35,7 @@ import { spansIn, type Spans } from './spans.ts';
 import { statementsOf } from './statements.ts';
 import { stagingIn, type Staging } from './staging.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
+import { twinsIn, type Twins } from './twins.ts';
 
 export interface Snapshot {
   meta: Meta;
@@ -51,11 +52,14 @@ export interface Snapshot {
   purge: Purge;
   narrowing: Narrowing;
   spans: Spans;
+  twins: Twins;
   /**
    * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
-   * For who has taken the lease, and once.
+   * For who has taken the lease, and once; and where `least` is to be the least it stands at.
    */
-  fence(): void;
+  fence(least?: number): void;
+  /** How often it was opened to be written: what the fencing token stands at. */
+  generation(): number;
   absences: Absences;
   guarding: Guarding;
   held: HeldPlans;
@@ -73,6 +77,11 @@ export interface Snapshot {
    * since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
    */
   copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<Part>;
+  /**
+   * The same snapshot once more, with a staging of its own, for a run of this process beside
+   * another; both write under one fencing token. To be closed by itself.
+   */
+  beside(): Snapshot;
   close(): void;
 }
 
@@ -175,14 +184,20 @@ function renewed(path: string): Snapshot {
   );
 }
 
+interface Standing {
+  path: string;
+  patiently: Wait;
+  token?: Token;
+}
+
 function snapshotOf(
   db: Database.Database,
-  { path, patiently }: { path: string; patiently: Wait },
+  { path, patiently, token = { own: undefined } }: Standing,
 ): Snapshot {
   db.exec(stagingTables);
   const statements = statementsOf(db);
   const staging = stagingIn(statements);
-  const fence = fenceIn(db, path);
+  const fence = fenceIn(db, path, token);
   // In the middle of another it is a part of that: what fails in it undoes the whole.
   const within = <T>(begin: () => T, work: () => T): T =>
     db.inTransaction ? work() : patiently(begin);
@@ -207,10 +222,12 @@ function snapshotOf(
     purge: purgeIn(statements),
     narrowing: narrowingIn(statements),
     spans: spansIn(statements),
+    twins: twinsIn(statements),
     absences: absencesIn(statements),
     guarding: guardingIn(statements),
     held: heldIn(statements),
-    fence: () => patiently(() => db.transaction(fence.raise).immediate()),
+    fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
+    generation: fence.generation,
     stage(work) {
       try {
         within(() => db.transaction(checked(work)).deferred(), work);
@@ -225,8 +242,22 @@ function snapshotOf(
         metaIn(statementsOf(copy)).set('copied-at', String(at));
       return copyOf(db, file, { signal, note });
     },
+    beside: () => standBeside(path, token),
     close: () => db.close(),
   };
+}
+
+function standBeside(path: string, token: Token): Snapshot {
+  const db = openFile(path);
+  try {
+    const patiently = waiterFor(db, path, 'snapshot');
+    db.pragma('synchronous = FULL');
+    db.pragma('foreign_keys = ON');
+    return snapshotOf(db, { path, patiently, token });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 function openFile(path: string): Database.Database {

@@ -42,6 +42,8 @@ export interface Staging extends Desired {
   /** Records noticed so far, by class. */
   countNoticed(kind: KindName, name: Problem['class']): number;
   addForgotten(kind: KindName, key: Key): void;
+  /** Drops all that was decided about these records and is not in the snapshot yet. */
+  undecide(kind: KindName, keys: readonly Key[]): void;
   /** Empties what one round of decisions produced, keeping what was read and noticed. */
   clearDecisions(): void;
 }
@@ -178,6 +180,11 @@ function decidedIn(db: Statements): DecidedPart {
     'select count(distinct key) n from temp.noticed where kind = ? and class = ?',
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
+  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld'].map((name) =>
+    db.prepare<[string, string]>(
+      `delete from temp.${name} where kind = ? and key in (select value from json_each(?))`,
+    ),
+  );
   return {
     addPlanned: (change) =>
       void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
@@ -194,6 +201,9 @@ function decidedIn(db: Statements): DecidedPart {
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
     addForgotten: (kind, key) => void forget.run(kind, key),
+    undecide: (kind, list) => {
+      for (const statement of undecide) statement.run(kind, JSON.stringify(list));
+    },
     clearDecisions: () => {
       for (const name of ['planned', 'noted', 'forgotten', 'remarked']) {
         db.exec(`delete from temp.${name}`);

@@ -6,7 +6,7 @@ import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
-import { isFresh, knownOf, waits, type Applying } from './applying.ts';
+import { enter, isFresh, knownOf, leave, waits, type Applying } from './applying.ts';
 import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
@@ -18,7 +18,9 @@ const pageOfKeys = 500;
 
 export async function apply(applying: Applying): Promise<void> {
   for (const phase of applying.kind.phases) {
-    await each(plannedKeys(applying, phase), peopleAtOnce, (key) => applyTo(applying, phase, key));
+    await each(plannedKeys(applying, phase), peopleAtOnce, async (key) => {
+      await applyTo(applying, phase, key).finally(() => leave(applying, key));
+    });
   }
 }
 
@@ -73,9 +75,9 @@ async function sendAll(
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
-    if (outcome === 'outdated') {
+    if (typeof outcome === 'string') {
       // What the source says now is read by the next run: this one cannot decide upon it again.
-      drop(run, [change], 'the source has changed since it was read');
+      drop(run, [change], reasonOf[outcome]);
       continue;
     }
     brake.note(kind, change, outcome);
@@ -89,10 +91,18 @@ async function sendAll(
       if (brought) decideAgain(applying, change.key);
     };
     await settle(applying, change, { outcome, follow });
+    leave(applying, change.key);
     if (ends) return Boolean(brought);
   }
   return false;
 }
+
+/** Why a change is left to another run. */
+type Late = 'outdated' | 'overtaken';
+const reasonOf: Readonly<Record<Late, string>> = {
+  outdated: 'the source has changed since it was read',
+  overtaken: 'another run brought this person in line meanwhile',
+};
 
 /** What will not be sent, since what it was planned on no longer holds. */
 function drop(
@@ -121,7 +131,7 @@ async function attempt(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome | 'outdated'> {
+): Promise<Outcome | Late> {
   const first = await tryOnce(applying, change, stop);
   if (first !== 'too old') return first;
   return applying.again(async () => {
@@ -140,7 +150,7 @@ async function tryOnce(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome | 'too old' | 'outdated'> {
+): Promise<Outcome | 'too old' | Late> {
   const { run, kind, brake } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
@@ -151,7 +161,7 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await kind.look(change, known);
   if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-  let late: 'too old' | 'outdated' | undefined;
+  let late: 'too old' | Late | undefined;
   let isBarred = false;
   const outcome = await kind.send(change, {
     signal: stop,
@@ -162,6 +172,7 @@ async function tryOnce(
         if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
         if (waits(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
+        if (!enter(applying, change.key)) late = 'overtaken';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         if (late) throw new Held(`what is known of it is ${late}`);
         if (change.op === 'delete') keepBefore(run, kind, change);

@@ -2,6 +2,7 @@
 import type { LimitFunction } from 'p-limit';
 import { isStatedOptOut, type Change, type JournaledChange } from '../model/change.ts';
 import type { Kind, Known } from '../kind/kind.ts';
+import type { Key } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import type { Run } from './mirror.ts';
 import type { Knowledge } from './states.ts';
@@ -41,6 +42,16 @@ export function knownOf(
   const partial = known.listing?.complete === false && alone === 0;
   const fresh = isFresh(run, at);
   return { recorded: before, fresh, listed: isFresh(run, listed), partial, at, signal: run.abort };
+}
+
+/** Before anything leaves for a person; false: another run took her, and nothing may. */
+export function enter({ run, kind }: Applying, key: Key): boolean {
+  return !kind.read || run.beside.enter(run.id, key);
+}
+
+/** Once what came of it is written. */
+export function leave({ run }: Applying, key: Key): void {
+  run.beside.leave(run.id, key);
 }
 
 /** Seen in this run, and not too long ago. */

@@ -5,6 +5,7 @@ import type { Forecast } from '../plan/forecast.ts';
 import type { Held } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
+import type { Taken } from './beside.ts';
 import type { Brake } from './brake.ts';
 import type { Knowledge } from './states.ts';
 import type { MirrorPart, Run } from './mirror.ts';
@@ -15,6 +16,8 @@ export interface Course {
   run: Run;
   /** Those that take part: one that cannot be read or listed leaves. */
   parts: readonly MirrorPart[];
+  /** Whom it is about, where that is one person. */
+  taken: Taken | undefined;
   tally: Tally;
   brake: Brake;
   known: Map<Kind, Knowledge>;

@@ -21,9 +21,12 @@ const pageOfKeys = 100;
 /** A refused opt-out is tried again at least daily. */
 export const longestDelayMs = 86_400_000;
 
+const nobody: ReadonlySet<Key> = new Set();
+
 export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
   const { narrowing, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
+  const overtaken = kind.read ? run.beside.overtaken(run.id) : nobody;
   let after = '';
   let done = 0;
   for (;;) {
@@ -31,6 +34,7 @@ export async function decide({ run, kind, known, tally }: Deciding): Promise<voi
     if (keys.length === 0) return;
     run.snapshot.stage(() => {
       for (const key of keys) {
+        if (overtaken.has(key)) continue;
         if (open.has(key)) decideUnknown(run, kind, { key, known });
         else decideOne(run, kind, { key, known, tally });
       }
@@ -56,6 +60,13 @@ export function commit({ snapshot, ledger, clock, id }: Run, more?: () => void):
     snapshot.journal.adopt(id, clock.now());
   });
   snapshot.staging.clearDecisions();
+}
+
+/** Of whom another run took since it was decided, nothing is recorded or sent any more. */
+export function leaveOvertaken({ snapshot, beside, id, parts }: Run): void {
+  const keys = [...beside.overtaken(id)];
+  if (keys.length === 0) return;
+  for (const { kind } of parts) if (kind.read) snapshot.staging.undecide(kind.name, keys);
 }
 
 /** Decides one record at once, by what is recorded of it now. */

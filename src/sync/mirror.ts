@@ -10,6 +10,7 @@ import type { RequestCounts } from '../plan/summary.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Source } from '../source/source.ts';
+import type { Beside } from './beside.ts';
 import type { Together } from './together.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
@@ -19,6 +20,8 @@ export interface Mirror {
   snapshot: Snapshot;
   account: Account;
   ledger: Ledger;
+  /** What it shares with other runs of this process on the same mirror. */
+  beside: Beside;
   /** What is to be said of how it was put together, one line each. */
   notes: readonly string[];
   clock: Clock;
@@ -54,9 +57,10 @@ export interface MirrorPart {
 
 /**
  * full: lists the platform. fast: takes what is recorded for it. single: reads one person there,
- * and decides upon nobody else; no absence is concluded from it.
+ * and decides upon nobody else; no absence is concluded from it. record: the same for whoever
+ * stands under this id of the source, which is asked for nothing else; it has to have `one`.
  */
-export type Mode = 'full' | 'fast' | { single: Key };
+export type Mode = 'full' | 'fast' | { single: Key } | { record: string };
 
 export interface RunOptions {
   mode: Mode;
@@ -107,7 +111,12 @@ export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
   return typeof mode === 'string' ? mode : 'single';
 }
 
-/** The only record that a run is about; undefined: it is about all. */
+export function isRecord(mode: Mode): mode is { record: string } {
+  return typeof mode === 'object' && 'record' in mode;
+}
+
+/** The only record that a run is about, '' until it is known; undefined: it is about all. */
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
-  return typeof mode === 'string' ? undefined : mode.single;
+  if (typeof mode === 'string') return undefined;
+  return isRecord(mode) ? '' : mode.single;
 }

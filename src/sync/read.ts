@@ -93,7 +93,7 @@ async function sizesOf(run: Run, kind: KindName): Promise<Sizes> {
   return sizes;
 }
 
-function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
+export function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
   if ('value' in record) return kind.desire(record.value, record.where);
   return {
     kind: kind.name,

@@ -38,19 +38,22 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   );
   snapshot.staging.clear();
   snapshot.narrowing.clear();
+  const others = mirror.beside.others(id);
   if (options.writes) {
     bindLedger(run);
     snapshot.transaction(() => {
       for (const { kind } of parts) {
-        snapshot.journal.doubt(kind.name);
-        snapshot.journal.abandon(kind.name, at);
+        snapshot.journal.doubt(kind.name, others);
+        snapshot.journal.abandon(kind.name, at, others);
       }
       snapshot.runs.start({ id, mode: modeName(options.mode), at });
     });
   }
+  mirror.beside.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
   return {
     run,
     parts,
+    taken: undefined,
     tally: createTally(snapshot),
     brake: createBrake(),
     known: new Map(),

@@ -8,7 +8,7 @@ import type { KindName } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import { aimed } from './apply.ts';
-import { isFresh, knownOf, type Applying } from './applying.ts';
+import { enter, isFresh, knownOf, leave, type Applying } from './applying.ts';
 import { settle } from './settle.ts';
 import { onlyKey, type Run } from './mirror.ts';
 
@@ -16,22 +16,35 @@ export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
   for (const open of openIn(run, kind.name)) {
     if (run.stop.aborted || brake.stopped()) return;
-    const change = aimed(applying, open);
-    await passTimeout(applying, change);
-    const outcome = await find(applying, change);
-    if (outcome) await settle(applying, change, { outcome });
-    const news = outcome?.is === 'acked' && (change.op === 'create' || outcome.undone);
-    if (!news) continue;
-    run.snapshot.staging.assume(kind.name, change.key);
-    run.snapshot.narrowing.add(kind.name, change.key);
+    // Whoever took her finds it out.
+    if (!enter(applying, open.key)) continue;
+    try {
+      await recoverOne(applying, open);
+    } finally {
+      leave(applying, open.key);
+    }
   }
 }
 
-/** What the run has to find out about. */
+async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
+  const { run, kind } = applying;
+  const change = aimed(applying, open);
+  await passTimeout(applying, change);
+  const outcome = await find(applying, change);
+  if (outcome) await settle(applying, change, { outcome });
+  const news = outcome?.is === 'acked' && (change.op === 'create' || outcome.undone);
+  if (!news) return;
+  run.snapshot.staging.assume(kind.name, change.key);
+  run.snapshot.narrowing.add(kind.name, change.key);
+}
+
+/** What the run has to find out about: not what others are at. */
 export function openIn(run: Run, kind: KindName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
-  return only === undefined ? open : open.filter(({ key }) => key === only);
+  if (only !== undefined) return open.filter(({ key }) => key === only);
+  const others = run.beside.others(run.id);
+  return open.filter((change) => !others.includes(change.run));
 }
 
 async function find(applying: Applying, change: JournaledChange): Promise<Outcome | undefined> {

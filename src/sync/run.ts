@@ -14,9 +14,16 @@ import { apply } from './apply.ts';
 import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import type { Course } from './course.ts';
-import { commit, decide } from './decide.ts';
+import { commit, decide, leaveOvertaken } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
-import { onlyKey, type Mirror, type MirrorPart, type Run, type RunOptions } from './mirror.ts';
+import {
+  isRecord,
+  onlyKey,
+  type Mirror,
+  type MirrorPart,
+  type Run,
+  type RunOptions,
+} from './mirror.ts';
 import { keepHeld, leaveToDelete } from './approval.ts';
 import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
@@ -27,7 +34,8 @@ import { observe } from './observe.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
-import { keysOf, lookUp } from './single.ts';
+import { atHer, keepTwins, takeOne } from './one.ts';
+import { formerKeys, keysOf, lookUp } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
 import { throughout } from './throughout.ts';
 import { sayWaiting } from '../plan/guard.ts';
@@ -43,28 +51,50 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   const course = begin(mirror, options);
   try {
     await belong(course);
+    await take(course);
     if (options.writes) await eachPart(course, recover);
-    await readAll(course);
+    if (!isRecord(options.mode)) await readAll(course);
     await listAll(course);
     if (options.writes) claim(course);
     await countAbsences(course);
     for (const { kind } of course.parts) await narrow(course, kind);
+    if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course);
     for (let round = 1; ; round += 1) {
       await plan(course);
       guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      commit(course.run, () => keepHeld(course, round));
+      commit(course.run, () => {
+        leaveOvertaken(course.run);
+        keepHeld(course, round);
+      });
       course.run.snapshot.narrowing.clear();
       await applyAll(course);
       if (!again(course)) break;
     }
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    if (!isExpected(error)) {
+      leave(course);
+      throw error;
+    }
     course.failure = error;
   }
-  const summary = await conclude(course);
+  const summary = await conclude(course).finally(() => leave(course));
   if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
   return summary;
+}
+
+/** A run about one person has her to itself. */
+async function take(course: Course): Promise<void> {
+  const { mode, beside } = course.run;
+  if (typeof mode === 'string') return;
+  course.taken = isRecord(mode)
+    ? await takeOne(course, mode.record)
+    : await beside.take([mode.single]);
+}
+
+function leave({ run, taken }: Course): void {
+  taken?.release();
+  run.beside.end(run.id);
 }
 
 /**
@@ -96,7 +126,9 @@ async function listAll(course: Course): Promise<void> {
     try {
       const key = onlyKey(run);
       if (key !== undefined) {
-        await lookUp(run, kind, { key, known: knowledgeOf(course, kind) });
+        const single = { key, known: knowledgeOf(course, kind) };
+        if (course.taken?.also(formerKeys(run, kind, single)) === false) throw new Busy(atHer);
+        await lookUp(run, kind, single);
         return;
       }
       const listing = await observe(run, kind, brake);
@@ -223,7 +255,7 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   noticeInvalid(run, kind, tally);
   guard(course);
-  commit(run);
+  commit(run, () => leaveOvertaken(run));
   run.snapshot.narrowing.clear(kind.name);
 }
 

@@ -23,7 +23,8 @@ export function keysOf(run: Run, kind: Kind, single: Single): Key[] {
   return [single.key, ...former.filter((key) => staging.desired(kind.name, key).length === 0)];
 }
 
-function formerKeys(run: Run, kind: Kind, single: Single): Key[] {
+/** Other keys under which the person is recorded, by what the source says of her now. */
+export function formerKeys(run: Run, kind: Kind, single: Single): Key[] {
   return [...new Set(statesOf(run, kind, single).former.map(({ row }) => row.key))];
 }
 

@@ -4,6 +4,7 @@ import { Queue } from 'bullmq';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch, type World } from '../sync/world.ts';
 import { mirrored } from './mirrored.ts';
+import { start, until } from './workers.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -15,31 +16,16 @@ afterAll(async () => redis.close());
 const everySecond = '* * * * * *';
 const never = '0 0 1 1 *';
 
-/** Until it holds; the time limit of the test is what ends it else. */
-const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
-  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 50_000, interval: 20 });
-
 async function worldWith(schedule: Record<string, unknown>) {
   const world = await createWorld({ kinds: ['contact'] });
   const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
   return { ...world, file };
 }
 
-function start({ file }: { file: string }) {
-  const { child, ended } = launch(['worker', '-c', file]);
-  let err = '';
-  child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
-  return {
-    ended,
-    kill: (signal: NodeJS.Signals) => void child.kill(signal),
-    said: async (text: string) => until(() => err.includes(text)),
-  };
-}
-
 /** Asked to end, it does, and has met no bug; answers what it said. */
-async function ends({ kill, ended }: ReturnType<typeof start>): Promise<string> {
-  kill('SIGTERM');
-  const { code, stderr } = await ended;
+async function ends(worker: ReturnType<typeof start>): Promise<string> {
+  const code = await worker.ends();
+  const { stderr } = await worker.ended;
   expect({ code, bug: stderr.includes('bug') }).toEqual({ code: 143, bug: false });
   return stderr;
 }
@@ -65,7 +51,7 @@ const scheduled = async (): Promise<string[]> =>
 test('keeps a mirror as its schedule says, and leaves when it is asked to', async () => {
   const world = await worldWith({ full: everySecond });
   wanting(world, 'ann');
-  const worker = start(world);
+  const worker = start(world.file);
   await isIn(world, 'ann');
   wanting(world, 'ann', 'bob');
   await isIn(world, 'bob');
@@ -81,12 +67,12 @@ test('keeps a mirror as its schedule says, and leaves when it is asked to', asyn
 
 test('what the configuration no longer says is due no longer', async () => {
   const first = await worldWith({ full: never, fast: '30 4 * * *' });
-  const before = start(first);
+  const before = start(first.file);
   await until(async () => (await scheduled()).length === 2);
   expect(await scheduled()).toEqual(['fast 30 4 * * *', `full ${never}`]);
   await ends(before);
   first.config({ redis: redis.url, schedule: { full: '15 3 * * *', fast: null } });
-  const after = start(first);
+  const after = start(first.file);
   await until(async () => (await scheduled()).join() === 'full 15 3 * * *');
   await ends(after);
 });
@@ -94,9 +80,9 @@ test('what the configuration no longer says is due no longer', async () => {
 test('of two workers one stands by, and takes over when the other dies', async () => {
   const world = await worldWith({ full: everySecond });
   wanting(world, 'ann');
-  const first = start(world);
+  const first = start(world.file);
   await isIn(world, 'ann');
-  const second = start(world);
+  const second = start(world.file);
   await second.said('another run holds this mirror');
   // What is due is done by the one that holds it.
   wanting(world, 'ann', 'cid');
@@ -113,7 +99,7 @@ test('Redis away at the start, and lost later: said, waited for, picked up', asy
   await redis.kill();
   const world = await worldWith({ full: everySecond });
   wanting(world, 'ann');
-  const worker = start(world);
+  const worker = start(world.file);
   await worker.said('Redis is away');
   await redis.start();
   await isIn(world, 'ann');
@@ -128,7 +114,7 @@ test('Redis away at the start, and lost later: said, waited for, picked up', asy
 
 test('what goes wrong ends a run, and the next tick tries again', async () => {
   const world = await worldWith({ full: everySecond });
-  const worker = start(world);
+  const worker = start(world.file);
   await worker.said('people.csv');
   wanting(world, 'ann');
   await isIn(world, 'ann');

@@ -10,6 +10,7 @@ import { createPlatform } from '../../src/platform/client.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Source } from '../../src/source/source.ts';
+import { createBeside, type Beside } from '../../src/sync/beside.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 
 export const channels = ['ch_news', 'ch_product'];
@@ -45,6 +46,7 @@ export interface Parts {
   contacts: Source;
   templates: Source;
   pageSizes?: readonly number[];
+  beside?: Beside;
 }
 
 export function mirrorOf(parts: Parts): Mirror {
@@ -81,6 +83,7 @@ export function mirrorOf(parts: Parts): Mirror {
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
     ledger,
+    beside: parts.beside ?? createBeside(),
     notes: [],
     clock,
     random,

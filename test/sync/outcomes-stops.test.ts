@@ -1,6 +1,7 @@
 /** Outcomes that stop more than one record, or slow everything down. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { createBeside } from '../../src/sync/beside.ts';
 import { run } from '../../src/sync/run.ts';
 import { limits } from './mirror.ts';
 import type { Arrival } from './server.ts';
@@ -255,6 +256,7 @@ describe('a run that failed', () => {
     const failed = run(
       {
         ...mirror,
+        beside: createBeside(),
         timeoutMs: 150,
         pageSizes: [100, 83],
         reserve: 0,

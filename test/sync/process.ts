@@ -13,6 +13,7 @@ import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
+import { createBeside } from '../../src/sync/beside.ts';
 import { run } from '../../src/sync/run.ts';
 import { virtualClock, type VirtualClock } from '../clock.ts';
 import { toSend } from '../emulator/wire.ts';
@@ -28,6 +29,8 @@ export interface Stage {
   templates: Record<string, unknown>[];
   certificate: Certificate;
   sync(options?: Partial<RunOptions>): Promise<Summary>;
+  /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
+  one(id: string): Promise<Summary>;
   /** Requests since the last call that were to change something. */
   writes(): ReturnType<Emulator['world']['requests']>;
   /** What was recorded is gone; the ledger is not. */
@@ -42,6 +45,8 @@ export interface StageOptions {
   platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
   policy?: Policy;
   guards?: Partial<Guards>;
+  /** The file of the snapshot; without it, in memory. */
+  path?: string;
   /** Stands between the client and the emulator. */
   wire?: (send: Send) => Send;
 }
@@ -57,7 +62,10 @@ export function createStage(options: StageOptions = {}): Stage {
     limits: options.limits ?? ['*=1000000/1'],
     ...options.platform,
   });
-  const kept = { snapshot: openSnapshot('', { inMemory: true }), ledger: ledgerInMemory() };
+  const { path } = options;
+  const snapshot = path === undefined ? openSnapshot('', { inMemory: true }) : openSnapshot(path);
+  const kept = { snapshot, ledger: ledgerInMemory() };
+  const beside = createBeside();
   const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
   const stage: Pick<Stage, 'people' | 'templates' | 'certificate'> = {
@@ -67,10 +75,11 @@ export function createStage(options: StageOptions = {}): Stage {
   };
   let asked = 0;
 
-  const mirror = (): Mirror =>
+  const mirror = (on: Snapshot = whole.snapshot): Mirror =>
     mirrorOf({
       send,
-      snapshot: whole.snapshot,
+      snapshot: on,
+      beside,
       ledger: whole.ledger,
       clock,
       random,
@@ -80,22 +89,24 @@ export function createStage(options: StageOptions = {}): Stage {
       templates: sourceOf(stage, 'templates'),
     });
 
+  const how = {
+    writes: true,
+    only: undefined,
+    stop: new AbortController().signal,
+    abort: new AbortController().signal,
+    progress: () => undefined,
+  };
   const whole: Stage = Object.assign(stage, kept, {
     clock,
     emulator,
     sync: async (overrides: Partial<RunOptions> = {}) => {
       await clock.advance(1_000);
-      return clock.run(
-        run(mirror(), {
-          mode: 'full',
-          writes: true,
-          only: undefined,
-          stop: new AbortController().signal,
-          abort: new AbortController().signal,
-          progress: () => undefined,
-          ...overrides,
-        }),
-      );
+      return clock.run(run(mirror(), { mode: 'full', ...how, ...overrides }));
+    },
+    one: async (id: string) => {
+      const own = whole.snapshot.beside();
+      const mode = { record: id };
+      return run(mirror(own), { ...how, mode, only: 'contacts' }).finally(() => own.close());
     },
     writes: () => {
       const requests = emulator.world.requests();
@@ -118,12 +129,16 @@ export function createStage(options: StageOptions = {}): Stage {
 function sourceOf(
   stage: Pick<Stage, 'people' | 'templates' | 'certificate'>,
   which: 'people' | 'templates',
-): Source {
+): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
       yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
       return { ...stage.certificate };
     },
     still: (reading) => stage.certificate.reading === reading,
+    one: async (id: string) => {
+      const value = stage[which].find((record) => record['id'] === id);
+      return value && { where: `record ${id}`, value };
+    },
   };
 }

@@ -29,6 +29,7 @@ import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { csvSource } from '../../src/source/csv/csv.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
 import type { MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
+import { createBeside } from '../../src/sync/beside.ts';
 import { run } from '../../src/sync/run.ts';
 import { limits, patience } from './mirror.ts';
 import { servePlatform, type Arrival, type Server } from './server.ts';
@@ -215,6 +216,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           {
             ...mirror,
             account,
+            beside: createBeside(),
             notes: [],
             pageSizes,
             reserve: 0,

@@ -1,0 +1,104 @@
+/**
+ * A command that writes, called beside a worker that holds the mirror: the worker does it, and what
+ * it prints is printed here. Without Redis, or a worker, the command is done here.
+ *
+ *   caller   argv and what it reads, sealed   →   worker   the same command line, in its own mirror
+ *   stderr   notes and progress, as they come ←
+ *   stdout   all lines at the end, exit code  ←
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { Config } from '../config/config.ts';
+import { Invalid, isExpected } from '../model/errors.ts';
+import { systemClock } from '../http/time.ts';
+import { homeRecord } from '../queue/claim.ts';
+import { handOver } from '../queue/command-queue.ts';
+import { connectQuickly } from '../queue/quick.ts';
+import { sealOf } from '../queue/seal.ts';
+import { readKey } from '../snapshot/ledger-key.ts';
+import type { Shell } from './shell.ts';
+
+export const call = z.object({
+  /** Without the configuration: the worker has its own. */
+  argv: z.array(z.string()),
+  /** Of the file that `apply` is given. */
+  plan: z.string().optional(),
+  terminal: z.boolean(),
+  interactive: z.boolean(),
+});
+export type Call = z.infer<typeof call>;
+
+export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
+export type News = z.infer<typeof news>;
+
+export const outcome = z.object({ code: z.number(), lines: z.array(z.string()) });
+export type Outcome = z.infer<typeof outcome>;
+
+/** Has the worker do it, where one holds the mirror; else does it here. Answers the exit code. */
+export async function orHandOver(
+  config: Config,
+  shell: Shell,
+  here: () => Promise<number>,
+): Promise<number> {
+  const { redis, mirror, ledger } = config;
+  if (redis === undefined || shell.held || !shell.argv) return here();
+  const quick = connectQuickly(redis);
+  const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
+  try {
+    // Where Redis is away this process stands alone, as it does for the limits.
+    const served = await isServed().catch((error: unknown) => {
+      if (!isExpected(error)) throw error;
+      return false;
+    });
+    if (!served) return await here();
+    const key = readKey(ledger.keyFile);
+    if (key === undefined) {
+      throw new Invalid(
+        `${ledger.keyFile}: the key of the ledger is not there, and without it nothing is handed to ` +
+          'the worker that holds this mirror → give it here as ledgerKeyFile, or call it there',
+      );
+    }
+    const seal = sealOf(key, randomBytes);
+    shell.note(`crm-mirror: the worker that holds ${mirror} does it`);
+    const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
+    const queue = { url: redis, mirror, clock: systemClock };
+    const answer = await handOver(queue, {
+      sealed,
+      urgent: shell.argv[0] === 'forget',
+      tell: (text) => hear(shell, news.parse(JSON.parse(seal.open(text)))),
+      signal: shell.stop,
+      isServed,
+    });
+    const { code, lines } = outcome.parse(JSON.parse(seal.open(answer)));
+    for (const line of lines) shell.print(line);
+    return code;
+  } finally {
+    quick.close();
+  }
+}
+
+function hear(shell: Shell, told: News): void {
+  if ('note' in told) shell.note(told.note);
+  else shell.progress(told.progress);
+}
+
+function callOf({ terminal, interactive }: Shell, argv: readonly string[]): Call {
+  const own = withoutConfig(argv);
+  const [name, file] = own;
+  const plan = name === 'apply' && file !== undefined ? readFileSync(file, 'utf8') : undefined;
+  return { argv: own, plan, terminal, interactive };
+}
+
+/** -c FILE, -cFILE, --config FILE and --config=FILE. */
+export function withoutConfig(argv: readonly string[]): string[] {
+  const left: string[] = [];
+  let isValue = false;
+  for (const [at, token] of argv.entries()) {
+    if (isValue) isValue = false;
+    else if (token === '--') return [...left, ...argv.slice(at)];
+    else if (token === '-c' || token === '--config') isValue = true;
+    else if (!token.startsWith('-c') && !token.startsWith('--config=')) left.push(token);
+  }
+  return left;
+}

@@ -1,0 +1,49 @@
+/**
+ * Runs about one person, a few at a time, each on a connection of its own to the snapshot. They are
+ * kept for the next one: opening one takes longer than most of the runs.
+ */
+import pLimit from 'p-limit';
+import type { Mirror } from '../sync/mirror.ts';
+import type { Assembled } from './assemble.ts';
+
+const lanesAtOnce = 4;
+
+export interface Lanes {
+  /** Does it on a connection of its own, when one is free. */
+  run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
+  /** Waits for what is under way, and takes nothing more. */
+  close(): Promise<void>;
+}
+
+export function createLanes({ beside }: Pick<Assembled, 'beside'>): Lanes {
+  const limit = pLimit(lanesAtOnce);
+  const free: Assembled[] = [];
+  const underWay = new Set<Promise<unknown>>();
+  const through = async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> => {
+    const lane = free.pop() ?? beside();
+    try {
+      const done = await work(lane.mirror);
+      free.push(lane);
+      return done;
+    } catch (error) {
+      // What it had open may be what failed.
+      await lane.close();
+      throw error;
+    }
+  };
+  return {
+    async run(work) {
+      const running = limit(through, work);
+      underWay.add(running);
+      try {
+        return await running;
+      } finally {
+        underWay.delete(running);
+      }
+    },
+    async close() {
+      await Promise.allSettled(underWay);
+      await Promise.all(free.splice(0).map(async (lane) => lane.close()));
+    },
+  };
+}

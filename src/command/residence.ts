@@ -1,0 +1,61 @@
+/** Which worker of all is the home of a mirror, as Redis knows it (queue/claim.ts). */
+import { randomBytes } from 'node:crypto';
+import { Busy, isExpected } from '../model/errors.ts';
+import type { HomeRecord } from '../queue/claim.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { copiedAt } from './restored.ts';
+
+export interface Residence {
+  /** Throws Busy where another worker is the home, and Unavailable while Redis is away. */
+  claim(snapshot: Snapshot): Promise<void>;
+  /** Whether it still is; a Redis that is away says nothing to the contrary. */
+  keep(snapshot: Snapshot): Promise<boolean>;
+}
+
+const name = 'snapshot-id';
+
+export function residenceIn(
+  record: HomeRecord,
+  { mirror, acceptLost }: { mirror: string; acceptLost: boolean },
+): Residence {
+  return {
+    async claim(snapshot) {
+      const generation = snapshot.generation();
+      const restored = copiedAt(snapshot.meta) !== undefined;
+      const claim = await record.claim({
+        snapshot: idOf(snapshot),
+        generation,
+        restored,
+        acceptLost,
+      });
+      if (claim.is === 'home') {
+        if (claim.generation > generation) snapshot.fence(claim.generation);
+        return;
+      }
+      throw new Busy(
+        claim.is === 'taken'
+          ? `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`
+          : `this is not the newest snapshot of ${mirror}: another one was written since → start the ` +
+              'worker where that one is, put a backup of it back, or give it up aloud with ' +
+              '`worker --accept-lost-snapshot`',
+      );
+    },
+    async keep(snapshot) {
+      try {
+        return await record.keep({ snapshot: idOf(snapshot), generation: snapshot.generation() });
+      } catch (error) {
+        if (!isExpected(error)) throw error;
+        return true;
+      }
+    },
+  };
+}
+
+/** Names the snapshot, and every copy of it. */
+function idOf({ meta, transaction }: Snapshot): string {
+  const known = meta.get(name);
+  if (known !== undefined) return known;
+  const id = randomBytes(8).toString('hex');
+  transaction(() => meta.set(name, id));
+  return id;
+}

@@ -1,0 +1,121 @@
+/**
+ * Commands for the worker that holds a mirror, in Redis (BullMQ): what somebody called beside it,
+ * and what came of it. Both are sealed: they may hold addresses, and Redis keeps them in clear.
+ * They are gone when the answer is read, and after an hour in any case.
+ */
+import { QueueEvents, type Job } from 'bullmq';
+import type { Clock } from '../model/clock.ts';
+import { Unavailable } from '../model/errors.ts';
+import { takeJobs } from './jobs.ts';
+import { commandsOf, prefix } from './names.ts';
+import { connectPatiently } from './patient.ts';
+import { connectQuickly } from './quick.ts';
+
+const kept = { age: 3_600 };
+
+export interface CommandQueueOptions {
+  /** redis:// or rediss://. */
+  url: string;
+  mirror: string;
+  clock: Clock;
+}
+
+export interface HandedOver {
+  sealed: string;
+  /** Before everything else that waits. */
+  urgent: boolean;
+  /** Sealed too, as it comes. */
+  tell(sealed: string): void;
+  /** The caller waits no more: what has not begun is taken back. */
+  signal: AbortSignal;
+  /** Asked every few seconds; when it is false, nobody is there to do it. */
+  isServed(): Promise<boolean>;
+}
+
+const lookMs = 5_000;
+/** A worker that takes over has so long to appear. */
+const goneAfter = 6;
+
+/** Hands it over, and answers what came of it. Throws Unavailable, and the signal's reason. */
+export async function handOver(
+  { url, mirror, clock }: CommandQueueOptions,
+  handed: HandedOver,
+): Promise<string> {
+  const name = commandsOf(mirror);
+  const quick = connectQuickly(url);
+  const queue = quick.queue<string, string>(name);
+  const patient = connectPatiently(url);
+  const events = new QueueEvents(name, { connection: patient.redis, prefix });
+  events.on('error', () => undefined);
+  try {
+    const opts = { priority: handed.urgent ? 1 : 2, removeOnComplete: kept, removeOnFail: kept };
+    const job = await quick.ask(async () => {
+      await events.waitUntilReady();
+      return queue.add('command', handed.sealed, opts);
+    });
+    return await answerOf(job, events, { ...handed, clock });
+  } finally {
+    await events.close().catch(() => undefined);
+    patient.close();
+    quick.close();
+  }
+}
+
+async function answerOf(
+  job: Job<string, string>,
+  events: QueueEvents,
+  { tell, ...watching }: HandedOver & { clock: Clock },
+): Promise<string> {
+  events.on('progress', ({ jobId, data }) => {
+    if (jobId === job.id && typeof data === 'string') tell(data);
+  });
+  const ended = job.waitUntilFinished(events);
+  ended.catch(() => undefined);
+  const watched = watch(watching);
+  try {
+    return await Promise.race([ended, watched.gone]);
+  } finally {
+    watched.end();
+    // Of one that is being worked on this is refused: it goes on.
+    await job.remove().catch(() => undefined);
+  }
+}
+
+/** Rejects when the caller waits no more, or nobody is there to do it. */
+function watch({
+  clock,
+  signal,
+  isServed,
+}: { clock: Clock } & Pick<HandedOver, 'signal' | 'isServed'>) {
+  const over = new AbortController();
+  const stop = AbortSignal.any([signal, over.signal]);
+  const look = async (): Promise<never> => {
+    for (let missed = 0; missed < goneAfter;) {
+      await clock.sleep(lookMs, stop);
+      missed = (await isServed().catch(() => true)) ? 0 : missed + 1;
+    }
+    throw new Unavailable('the worker that holds this mirror is gone, and no other took it over', {
+      acted: 'maybe',
+    });
+  };
+  const gone = look();
+  gone.catch(() => undefined);
+  return { gone, end: () => over.abort() };
+}
+
+/**
+ * Calls `work` with what was handed over, a few at a time, until it is closed. What it tells goes
+ * to who called.
+ */
+export function serveCommands(
+  { url, mirror, clock }: CommandQueueOptions,
+  work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
+): { close(): Promise<void> } {
+  return takeJobs<string>(commandsOf(mirror), {
+    connection: connectPatiently(url),
+    clock,
+    concurrency: 4,
+    work: async (job) =>
+      work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
+  });
+}

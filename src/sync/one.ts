@@ -1,0 +1,139 @@
+/**
+ * One record of a source, asked for by its id, and whoever else stands under the same name: several
+ * records of one address are one person, and the strictest of them counts. Which those are is known
+ * from earlier readings. Of no other record anything is concluded.
+ */
+import type { Kind } from '../kind/kind.ts';
+import { Busy } from '../model/errors.ts';
+import type { DesiredRow, Key } from '../model/record.ts';
+import type { SourceRecord } from '../source/source.ts';
+import type { Taken } from './beside.ts';
+import type { Course } from './course.ts';
+import type { MirrorPart, Run } from './mirror.ts';
+import { desiredOf, type Sizes } from './read.ts';
+import { unknown } from './states.ts';
+import { throughout } from './throughout.ts';
+
+/** So many records of one person are asked for; of more, only opt-outs are believed. */
+const most = 50;
+/** Somebody whose address changes again and again is left to a later event. */
+const mostTries = 5;
+
+export const atHer = 'another run is at this person → run again when it has ended';
+
+/** What the source says of the record now, and who that is. */
+interface Asked {
+  rows: DesiredRow[];
+  /** Every key it stands under, or stood; the one it stands under now is the first. */
+  keys: Key[];
+  complete: boolean;
+}
+
+/**
+ * Takes the person who stands under this id, and stages what the source says of her; undefined:
+ * nobody stands under it, nor ever did. Throws what the source throws, and Busy while another run
+ * is at her again and again.
+ */
+export async function takeOne(course: Course, id: string): Promise<Taken | undefined> {
+  const { run } = course;
+  const part = course.parts.find(({ source }) => source.one);
+  course.parts = part ? [part] : [];
+  if (!part) return undefined;
+  let keys = keysOf(run, part, id);
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const taken = await run.beside.take(keys);
+    try {
+      const asked = await ask(run, part, id);
+      // Whoever stands under another address by now has to be taken under that as well.
+      if (taken.also(asked.keys)) {
+        stage(course, part, asked);
+        return taken;
+      }
+      keys = asked.keys;
+    } catch (error) {
+      taken.release();
+      throw error;
+    }
+    taken.release();
+  }
+  throw new Busy(atHer);
+}
+
+/** Remembers who has several records, for those that are read one by one later. */
+export async function keepTwins({ run, parts, known }: Course): Promise<void> {
+  const { spans, twins, transaction } = run.snapshot;
+  for (const { kind, source } of parts) {
+    if (!source.one || !kind.read) continue;
+    await throughout(run, spans.ofKeys(kind.name), (span) => {
+      transaction(() => twins.note(kind.name, span));
+    });
+    if (known.get(kind)?.certified) transaction(() => twins.dropOld(kind.name));
+  }
+}
+
+/** Under which keys the record was last seen. */
+function keysOf({ snapshot }: Run, { kind }: MirrorPart, id: string): Key[] {
+  return snapshot.recorded.ofOrigins(kind.name, [id], '').map(({ key }) => key);
+}
+
+async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
+  const { kind, source } = part;
+  const { recorded, twins } = run.snapshot;
+  const ids = [first];
+  const now = new Set<Key>();
+  const before = new Set<Key>();
+  const rows: DesiredRow[] = [];
+  for (const [at, id] of ids.entries()) {
+    if (at >= most) break;
+    const record = await source.one?.(id, { fields: kind.fields, signal: run.stop });
+    const row = record && rowOf(kind, id, record);
+    if (row) rows.push(row);
+    if (row?.key !== undefined) now.add(row.key);
+    for (const old of keysOf(run, part, id)) before.add(old);
+    const others = [...now, ...before].flatMap((key) => [
+      ...recorded.originsOf(kind.name, key),
+      ...twins.of(kind.name, key),
+    ]);
+    ids.push(...new Set(others.filter((other) => !ids.includes(other))));
+  }
+  return { rows, keys: [...new Set([...now, ...before])], complete: ids.length <= most };
+}
+
+/** One that cannot be read is still the record of this id. */
+function rowOf(kind: Kind, id: string, record: SourceRecord): DesiredRow {
+  const row = desiredOf(kind, record);
+  return row.id === '' ? { ...row, id } : row;
+}
+
+/** Of all people, as far as is known; counted only where a guard has to know it. */
+function sizesOf({ snapshot }: Run, { kind }: MirrorPart): Sizes {
+  return {
+    ...unknown.sizes,
+    get wanted() {
+      return snapshot.recorded.count(kind.name);
+    },
+  };
+}
+
+function stage(course: Course, part: MirrorPart, { rows, keys, complete }: Asked): void {
+  const { run, known } = course;
+  const { kind } = part;
+  const { staging, stage: staged } = run.snapshot;
+  staged(() => {
+    for (const [at, row] of rows.entries()) staging.addDesired(row, at + 1);
+    staging.sortIn(kind.name, 'keyless');
+    staging.sortIn(kind.name, everything);
+  });
+  staging.endSorting();
+  staged(() => {
+    staging.noteStrange(kind.name, 'keyless');
+    staging.noteStrange(kind.name, everything);
+    staging.nameByOrigin(kind.name, rows.length);
+  });
+  const [key] = keys;
+  if (key === undefined) course.parts = [];
+  else run.mode = { single: key };
+  known.set(kind, { ...unknown, certified: complete, sizes: sizesOf(run, part) });
+}
+
+const everything = { after: '', upTo: new Uint8Array() };

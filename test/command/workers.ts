@@ -1,0 +1,23 @@
+/** A worker, as a process of its own. */
+import { expect, vi } from 'vitest';
+import { launch } from '../sync/world.ts';
+
+/** Until it holds; the time limit of the test is what ends it else. */
+export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
+  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 50_000, interval: 20 });
+
+export function start(file: string, ...flags: string[]) {
+  const { child, ended } = launch(['worker', '-c', file, ...flags]);
+  let err = '';
+  child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
+  return {
+    ended,
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    said: async (text: string) => until(() => err.includes(text)),
+    /** Asked to end, it does; its exit code. */
+    async ends(): Promise<number | null> {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+  };
+}

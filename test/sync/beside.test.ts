@@ -1,0 +1,190 @@
+/** Runs about one person, beside the run that is about everybody, in one process. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Summary } from '../../src/plan/summary.ts';
+import type { Request, Send } from '../../src/model/exchange.ts';
+import { createStage, type Stage, type StageOptions } from './process.ts';
+
+const ann = 'ann@example.com';
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'beside-'))));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const record = (id: string, email: string, wish = 'yes') => ({ id, email, ch_news: wish });
+
+function stageOf(options: StageOptions = {}): Stage {
+  const stage = createStage({ path: join(folder, 'snapshot.sqlite'), ...options });
+  stage.people.push(record('1', ann), record('2', 'bob@example.com'));
+  return stage;
+}
+
+const alone = async (stage: Stage, id: string): Promise<Summary> => stage.clock.run(stage.one(id));
+const sent = (stage: Stage): string[] =>
+  stage.writes().map((write) => `${write.subscription} ${write.email}`);
+const shown = (stage: Stage, email: string) =>
+  stage.emulator.world
+    .contact(email)
+    ?.channels.filter(({ id }) => id === 'ch_news')
+    .map(({ subscription }) => subscription)[0];
+const wish = (stage: Stage, id: string, value: string): void => {
+  for (const person of stage.people) if (person['id'] === id) person['ch_news'] = value;
+};
+
+describe('one record', () => {
+  test('brings in line who stands under it, and asks for nobody else', async () => {
+    const stage = stageOf();
+    expect(await alone(stage, '1')).toMatchObject({
+      status: 'done',
+      mode: 'single',
+      contacts: { desired: 1, applied: { create: 1 } },
+    });
+    expect(sent(stage)).toEqual([`opt_in ${ann}`]);
+    wish(stage, '1', 'no');
+    expect(await alone(stage, '1')).toMatchObject({ contacts: { applied: { opt_out: 1 } } });
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+
+  test('of an id that the CRM does not have, and never had, asks nothing of the platform', async () => {
+    const stage = stageOf();
+    expect(await alone(stage, '9')).toMatchObject({ status: 'done', requests: { total: 0 } });
+    stage.close();
+  });
+
+  test('of several records of one address the strictest counts', async () => {
+    const stage = stageOf();
+    stage.people.push(record('3', ann, 'no'));
+    await stage.sync();
+    expect(shown(stage, ann)).toBeUndefined();
+    // The twin still wants her out.
+    expect((await alone(stage, '1')).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
+    wish(stage, '3', 'yes');
+    await alone(stage, '3');
+    expect(shown(stage, ann)).toBe('opt_in');
+    stage.close();
+  });
+
+  test('one that was taken out of the CRM opts nobody out, and lets its twin speak', async () => {
+    const stage = stageOf({ policy: { absent: 'opt_out', deletes: 'owned' } });
+    await stage.sync();
+    stage.people = stage.people.filter(({ id }) => id !== '1');
+    sent(stage);
+    expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+
+  test('that cannot be used leaves the person as she is', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    wish(stage, '1', 'perhaps');
+    sent(stage);
+    expect(await alone(stage, '1')).toMatchObject({ contacts: { invalid: 1 } });
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+
+  test('with another address: the new one is made, the old one is left to the next full run', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    for (const person of stage.people)
+      if (person['id'] === '1') person['email'] = 'new@example.com';
+    sent(stage);
+    await alone(stage, '1');
+    expect(sent(stage)).toEqual(['opt_in new@example.com']);
+    await stage.sync();
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    stage.close();
+  });
+});
+
+/** Holds back the answer of the first request that `stops`, until it is `open`. */
+function dammed(stops: (request: Request) => boolean) {
+  const gate = Promise.withResolvers<void>();
+  const met = Promise.withResolvers<void>();
+  let isFirst = true;
+  const wire = (send: Send): Send => {
+    return async (request, signal) => {
+      if (!isFirst || !stops(request)) return send(request, signal);
+      isFirst = false;
+      const answer = await send(request, signal);
+      met.resolve();
+      await gate.promise;
+      return answer;
+    };
+  };
+  return { wire, open: () => gate.resolve(), met: met.promise };
+}
+
+const listing = ({ method, path }: Request): boolean =>
+  method === 'GET' && !path.includes('search=');
+const enrolment = ({ method, body }: Request): boolean =>
+  method === 'POST' && (body ?? '').includes(ann);
+
+describe('beside a run about everybody', () => {
+  test('what that had read of her before is not sent any more', async () => {
+    const dam = dammed(listing);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    // The CRM was read, the platform is being listed: now she takes it back.
+    wish(stage, '1', 'no');
+    expect(await stage.one('1')).toMatchObject({ status: 'done' });
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
+    expect(sent(stage)).toEqual(['opt_in bob@example.com']);
+    stage.close();
+  });
+
+  test('nor is she taken for one who left, as its listing shows her', async () => {
+    const dam = dammed((request) => isOpen && listing(request));
+    let isOpen = false;
+    const stage = stageOf({ wire: dam.wire });
+    wish(stage, '1', 'no');
+    await stage.sync();
+    isOpen = true;
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'yes');
+    expect((await stage.one('1')).contacts.applied).toMatchObject({ create: 1 });
+    dam.open();
+    // It saw nobody on the platform, and nobody who wants in in the CRM.
+    expect(await all).toMatchObject({ status: 'done', contacts: { conflicts: 0 } });
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { conflicts: 0, applied: { create: 0, opt_in: 0 } },
+    });
+    expect(shown(stage, ann)).toBe('opt_in');
+    stage.close();
+  });
+
+  test('what has left for her is waited for', async () => {
+    const dam = dammed(enrolment);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'no');
+    const one = stage.clock.run(stage.one('1'));
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done' });
+    expect((await one).contacts.applied).toMatchObject({ opt_out: 1 });
+    expect(sent(stage)).toEqual([`opt_in ${ann}`, 'opt_in bob@example.com', `opt_out ${ann}`]);
+    expect(shown(stage, ann)).toBe('opt_out');
+    stage.close();
+  });
+
+  test('two events of one person are one after the other', async () => {
+    const stage = stageOf();
+    stage.people.push(record('3', ann));
+    const both = Promise.all([stage.one('1'), stage.one('3')]);
+    const [first, second] = await stage.clock.run(both);
+    const made = [first, second].map(({ contacts }) => contacts.applied['create']);
+    expect(new Set(made)).toEqual(new Set([0, 1]));
+    expect(sent(stage)).toEqual([`opt_in ${ann}`]);
+    stage.close();
+  });
+});
