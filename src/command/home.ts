@@ -15,6 +15,7 @@
 import pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../model/errors.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import type { Summary } from '../plan/summary.ts';
 import type { Tick } from '../queue/run-queue.ts';
 import { systemClock } from '../http/time.ts';
@@ -41,6 +42,8 @@ export interface Home {
   record(id: string): Promise<Done>;
   /** Beside whatever runs, or when nothing else does. */
   hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
+  /** By route, as the platform's answers tell. */
+  limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
 }
 
@@ -48,6 +51,8 @@ export interface HomeOptions {
   config: Config;
   shell: Shell;
   residence: Residence;
+  /** Told of every run, and of what events brought about. */
+  ended(summary: Summary): void;
   /** Reads the configuration again: after a failure the key may be another one. */
   load(): Config;
 }
@@ -85,6 +90,7 @@ export function createHome(options: HomeOptions): Home {
     run: async (tick) => state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
+    limits: () => state.opened?.mirror.limits() ?? {},
     close: async () => close(state),
   };
 }
@@ -177,6 +183,7 @@ async function runOnce(state: State, tick: Tick): Promise<void> {
   refusePaused(mirror.snapshot.meta, state.config);
   const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
   state.log.ended(summary, 'run');
+  state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
   // What was noticed when it was opened holds until a run has seen everything.
@@ -193,7 +200,10 @@ async function record(state: State, id: string): Promise<Done> {
     const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
     const inner = shellOf(state);
     const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
-    if (isWorthTelling(summary)) log.ended(summary, 'event');
+    if (isWorthTelling(summary)) {
+      log.ended(summary, 'event');
+      state.ended(summary);
+    }
     return isOver(summary) ? 'done' : 'again';
   } catch (error) {
     complain.of(error);

@@ -86,15 +86,15 @@ export function changesIn(db: Statements): Journal {
   );
   const open = db.prepare<[string], StoredChange>(
     `select ${columns} from change indexed by change_open
-     where ended_at is null and state in ('sent', 'unknown') and kind = ? order by seq`,
+     where state in ('sent', 'unknown') and kind = ? order by seq`,
   );
   const doubt = db.prepare(
     `update change indexed by change_open set state = 'unknown'
-     where ended_at is null and state = 'sent' and kind = ? and ${isOther}`,
+     where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
   );
   const abandon = db.prepare(
-    `update change indexed by change_open set state = 'stale', ended_at = ?
-     where ended_at is null and state = 'planned' and kind = ? and ${isOther}`,
+    `update change indexed by change_planned set state = 'stale', ended_at = ?
+     where state = 'planned' and kind = ? and ${isOther}`,
   );
   const tally = db.prepare<[string], Tally>(
     `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,

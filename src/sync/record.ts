@@ -39,17 +39,18 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.staging.clear();
   snapshot.narrowing.clear();
   const others = mirror.beside.others(id);
+  const isAlone = onlyKey(options) !== undefined;
   if (options.writes) {
     bindLedger(run);
     snapshot.transaction(() => {
       for (const { kind } of parts) {
         snapshot.journal.doubt(kind.name, others);
-        snapshot.journal.abandon(kind.name, at, others);
+        if (!isAlone) snapshot.journal.abandon(kind.name, at, others);
       }
       snapshot.runs.start({ id, mode: modeName(options.mode), at });
     });
   }
-  mirror.beside.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
+  mirror.beside.begin(id, isAlone ? 'one' : 'all');
   return {
     run,
     parts,
@@ -110,6 +111,8 @@ export async function conclude(course: Course): Promise<Summary> {
       });
       settleGuards(course);
       keepLimits(run.snapshot.meta, run.limits(), at);
+      // All that is old is looked through: not for every single person.
+      if (onlyKey(run) !== undefined) return;
       runs.prune(at - run.keepMs);
       journal.prune(before);
       plans.prune(before);

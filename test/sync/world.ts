@@ -295,6 +295,7 @@ interface Lines {
   guards?: Record<string, unknown>;
   schedule?: Record<string, unknown>;
   redis?: string;
+  server?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -331,6 +332,7 @@ function writeConfig({
     ...(lines.guards && { guards: lines.guards }),
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
+    ...(lines.server && { server: lines.server }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));
