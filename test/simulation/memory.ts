@@ -3,7 +3,7 @@
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../sync/mirror.ts';
-import { addressesOf, forbids, isUnsound, keyIn, textOf, type Reading } from './crm.ts';
+import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
@@ -339,12 +339,6 @@ function isNamed(reading: Reading, key: string): boolean {
     (record) =>
       record['deleted'] !== 'true' || channels.some((channel) => forbids(record, channel)),
   );
-}
-
-/** Whether a record of this address is, or may be, of somebody who is there. */
-function isLiving(reading: Reading, key: string): boolean {
-  const records = reading.records.filter((record) => keyIn(record) === key);
-  return records.some((record) => record['deleted'] !== 'true' || isUnsound(record, reading));
 }
 
 /** There since before the run, and not changed while it went on. */
