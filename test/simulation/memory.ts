@@ -47,6 +47,8 @@ export interface Memories {
   everOf(id: string): ReadonlySet<string>;
   /** The ids under which the snapshot knows this address. */
   idsOf(key: string): string[];
+  /** Every id to which the CRM ever gave it. */
+  everIdsOf(key: string): string[];
   /** The snapshot has nothing of this address any more; what the ledger had of it stands. */
   forget(key: string): void;
   /** Nothing that happened before stands against this address any more, nor against its ids. */
@@ -216,6 +218,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     everOf: (id) => ever.get(id) ?? new Set(),
     idsOf: (key) =>
       of(key)?.owned ? [...met].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])) : [],
+    everIdsOf: (key) => [...ever].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])),
     forget(key) {
       for (const [id, keys] of met) if (keys.delete(key)) kept.push({ ...standing(key), id, key });
       const memory = memories.get(key);
