@@ -30,7 +30,7 @@ export async function configure(
   return { file, url: `http://127.0.0.1:${port}` };
 }
 
-const program = join(import.meta.dirname, '../../bin/crm-mirror.mjs');
+export const program = join(import.meta.dirname, '../../bin/crm-mirror.mjs');
 
 /** Begins it, and waits until it serves. */
 export async function work({ file, url }: { file: string; url: string }): Promise<Working> {
