@@ -26,6 +26,8 @@ export interface Ledger {
   write(remarks: Iterable<Remark>, at: number): void;
   /** How often it was written by now. */
   reached(): number;
+  /** The number of its newest entry: what it learns from now on has a greater one. */
+  newest(): number;
   /**
    * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
    */
@@ -79,6 +81,9 @@ export function ledgerIn(
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
   const erased = erasuresIn(statements);
+  const newest = statements.prepare<[], { seq: number }>(
+    'select coalesce(max(seq), 0) seq from entry',
+  );
   return {
     id,
     concerning: (who) => patiently(() => concerning(hashes(who))),
@@ -95,6 +100,7 @@ export function ledgerIn(
       tell(patiently(() => take.immediate()));
     },
     reached: () => patiently(reached),
+    newest: () => patiently(() => newest.get()?.seq ?? 0),
     follow: (told) => void (tell = told),
     copy: async (file, signal) => copyOf(db, file, { signal }),
     erased: () => {
