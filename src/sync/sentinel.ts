@@ -204,7 +204,7 @@ const changeName = (seq: number): string => `change ${seq}`;
 function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
   return runs
     .newest(runsAtOnce)
-    .filter(({ endedAt }) => endedAt === null)
+    .filter(({ endedAt, mode }) => endedAt === null && mode !== 'single')
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
 }
 

@@ -1,8 +1,6 @@
-/** A sentinel beside the runs of one mirror: connections to the snapshot and ledger of its own. */
+/** A sentinel beside the runs of one mirror, by a connection of its own to the snapshot. */
 import { onTestFinished } from 'vitest';
-import { openLedger } from '../../src/snapshot/ledger-file.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
-import { knownLedger } from '../../src/sync/ledger.ts';
 import { watch, type Sighting, type Watching } from '../../src/sync/sentinel.ts';
 import { run } from '../../src/sync/run.ts';
 import type { Summary } from '../../src/plan/summary.ts';
@@ -33,18 +31,12 @@ export async function watched(options: WorldOptions = {}): Promise<Watched> {
     ...world,
     async look(watching = {}, key) {
       const before = world.server.arrived.length;
-      const snapshot = openSnapshot(world.snapshotPath);
-      const path = `${world.snapshotPath}-ledger`;
-      const ledger = openLedger(
-        { path, keyFile: `${path}-key` },
-        { known: knownLedger(snapshot.meta), acceptLost: false, randomHex: () => '' },
-      );
-      const mirror = { ...world.mirror(connected, key), snapshot, ledger };
+      const snapshot = world.snapshot.beside();
+      const mirror = { ...world.mirror(connected, key), snapshot };
       try {
         const sighting = await watch(mirror, { stop: never, abort: never, ...watching });
         return { ...sighting, asked: world.server.arrived.slice(before).map(asked) };
       } finally {
-        ledger.close();
         snapshot.close();
       }
     },
