@@ -32,7 +32,8 @@ export async function watched(options: WorldOptions = {}): Promise<Watched> {
     async look(watching = {}, key) {
       const before = world.server.arrived.length;
       const snapshot = world.snapshot.beside();
-      const mirror = { ...world.mirror(connected, key), snapshot };
+      const ledger = world.ledger.beside();
+      const mirror = { ...world.mirror(connected, key), snapshot, ledger };
       try {
         const sighting = await watch(mirror, { stop: never, abort: never, ...watching });
         return { ...sighting, asked: world.server.arrived.slice(before).map(asked) };
