@@ -19,6 +19,7 @@ import type { RouteLimit } from '../model/limit.ts';
 import type { Summary } from '../plan/summary.ts';
 import type { Tick } from '../queue/run-queue.ts';
 import { systemClock } from '../http/time.ts';
+import { watch } from '../sync/sentinel.ts';
 import { assemble, type Assembled } from './assemble.ts';
 import { complaintsOf } from './complaints.ts';
 import { createLanes, type Lanes } from './lanes.ts';
@@ -26,6 +27,7 @@ import { createLog } from './log.ts';
 import { runNow } from './pass.ts';
 import { refusePaused } from './paused.ts';
 import type { Residence } from './residence.ts';
+import { copiedAt } from './restored.ts';
 import type { Shell } from './shell.ts';
 
 /** What became of an event. */
@@ -168,8 +170,10 @@ function shellOf({ shell, left }: State): Shell {
 async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> {
   if (state.shell.stop.aborted) return 'elsewhere';
   try {
-    await runOnce(state, tick);
+    await (tick === 'sentinel' ? lookOnce(state) : runOnce(state, tick));
   } catch (error) {
+    // A run says by its summary that it was; a look has learnt what it could.
+    if (error instanceof Interrupted) return 'over';
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
     if (isExpected(error)) await comeAgain(state);
@@ -178,7 +182,7 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
   return 'over';
 }
 
-async function runOnce(state: State, tick: Tick): Promise<void> {
+async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<void> {
   const { mirror } = await come(state);
   refusePaused(mirror.snapshot.meta, state.config);
   const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
@@ -190,6 +194,16 @@ async function runOnce(state: State, tick: Tick): Promise<void> {
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
+}
+
+async function lookOnce(state: State): Promise<void> {
+  const { mirror } = await come(state);
+  const { meta } = mirror.snapshot;
+  refusePaused(meta, state.config);
+  const { stop, abort } = shellOf(state);
+  const sighting = await watch(mirror, { stop, abort, restored: copiedAt(meta) !== undefined });
+  state.log.saw(sighting);
+  state.complain.no();
 }
 
 async function record(state: State, id: string): Promise<Done> {
@@ -224,7 +238,7 @@ async function hold<T>(
 
 const quietly = { writes: true, progress: () => undefined };
 
-function optionsOf(tick: Tick): Parameters<typeof runNow>[2] {
+function optionsOf(tick: Exclude<Tick, 'sentinel'>): Parameters<typeof runNow>[2] {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',

@@ -51,7 +51,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 const nothingDue: Schedule = {
-  patterns: { full: undefined, fast: undefined, templates: undefined },
+  patterns: { full: undefined, fast: undefined, templates: undefined, sentinel: undefined },
   timezone: 'UTC',
 };
 

@@ -13,7 +13,7 @@ import { prefix, runsOf } from './names.ts';
 import { connectPatiently } from './patient.ts';
 
 /** What a schedule may have due. */
-const ticks = ['full', 'fast', 'templates'] as const;
+const ticks = ['full', 'fast', 'templates', 'sentinel'] as const;
 export type Tick = (typeof ticks)[number];
 
 export interface Schedule {

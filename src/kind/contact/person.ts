@@ -282,8 +282,9 @@ function idOf({ states, shown }: Facts): string | undefined {
 
 /** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
 function ownershipOf(facts: Facts): RecordedRow['ownership'] {
-  const before = facts.states.recorded;
-  if (!before || before.ownership === 'noted') return hasLeft(facts.states) ? 'noted' : 'adopted';
+  const { recorded: before, desired } = facts.states;
+  const isNamed = desired.length > 0 && !hasLeft(facts.states);
+  if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
   const id = idOf(facts);
   return id === undefined || id === before.id ? before.ownership : 'adopted';
 }
