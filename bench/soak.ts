@@ -5,7 +5,7 @@
  * sides are equal, nobody who left was brought back, and memory and open handles stayed flat.
  * Whose opt-out got no answer stays out, as it may have been her own, and is told as a conflict.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,10 @@ import { ownRedis, type TestRedis } from '../test/redis.ts';
 import { openCrm, secret, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 
-const quiet = { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] } as const;
+const quiet: ExecFileSyncOptionsWithStringEncoding = {
+  encoding: 'utf8',
+  stdio: ['ignore', 'pipe', 'ignore'],
+};
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
 const random = seeded(7);

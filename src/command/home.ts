@@ -9,8 +9,8 @@
  *   a run failed               its summary says why; opened anew, the configuration read again
  *   a bug, or damage           said; everything is closed, and opened anew by the next tick
  *
- * Runs about everybody are one after the other; a record that the CRM says has changed, and a
- * command about one person, stand beside them.
+ * Runs about everybody are one after the other; a record that the CRM says has changed, a command
+ * about one person and the sentinel stand beside them.
  */
 import pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
@@ -89,7 +89,8 @@ export function createHome(options: HomeOptions): Home {
   return {
     taken: async () => taken(state),
     stay: async () => stay(state),
-    run: async (tick) => state.alone(() => runTick(state, tick)),
+    run: async (tick) =>
+      tick === 'sentinel' ? runTick(state, tick) : state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
     limits: () => state.opened?.mirror.limits() ?? {},
@@ -197,12 +198,12 @@ async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<v
 }
 
 async function lookOnce(state: State): Promise<void> {
-  const { mirror } = await come(state);
+  const { mirror, lanes } = await come(state);
   const { meta } = mirror.snapshot;
   refusePaused(meta, state.config);
   const { stop, abort } = shellOf(state);
-  const sighting = await watch(mirror, { stop, abort, restored: copiedAt(meta) !== undefined });
-  state.log.saw(sighting);
+  const restored = copiedAt(meta) !== undefined;
+  state.log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
   state.complain.no();
 }
 

@@ -12,3 +12,7 @@ export function eventsOf(mirror: string): string {
 export function commandsOf(mirror: string): string {
   return `commands-${mirror}`;
 }
+
+export function looksOf(mirror: string): string {
+  return `sentinel-${mirror}`;
+}
