@@ -22,6 +22,7 @@ import { systemClock } from '../http/time.ts';
 import { watch } from '../sync/sentinel.ts';
 import { assemble, type Assembled } from './assemble.ts';
 import { complaintsOf } from './complaints.ts';
+import { sayForecast } from './foreseen.ts';
 import { createLanes, type Lanes } from './lanes.ts';
 import { createLog } from './log.ts';
 import { runNow } from './pass.ts';
@@ -186,7 +187,13 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
 async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<void> {
   const { mirror } = await come(state);
   refusePaused(mirror.snapshot.meta, state.config);
-  const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
+  const { config, shell } = state;
+  const options = optionsOf(tick);
+  const summary = await runNow(mirror, shellOf(state), {
+    ...options,
+    foresees: (forecast) =>
+      sayForecast(forecast, shell, { config, mode: options.mode, now: mirror.clock.now() }),
+  });
   state.log.ended(summary, 'run');
   state.ended(summary);
   state.complain.no();
@@ -239,12 +246,12 @@ async function hold<T>(
 
 const quietly = { writes: true, progress: () => undefined };
 
-function optionsOf(tick: Exclude<Tick, 'sentinel'>): Parameters<typeof runNow>[2] {
+function optionsOf(tick: Exclude<Tick, 'sentinel'>) {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',
     only: tick === 'templates' ? 'templates' : undefined,
-  };
+  } as const;
 }
 
 /** Nobody wants a line for each event that changed nothing. */
