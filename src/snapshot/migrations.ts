@@ -103,6 +103,10 @@ export const migrations: readonly string[] = [
   `create table twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;`,
+  // What a first load sent is most of a week, and nothing that guards count.
+  `drop index change_by_guard;
+   create index change_by_guard on change (guard, sent_at)
+     where guard is not null and approved is null;`,
 ];
 
 /**
