@@ -132,6 +132,24 @@ test('what the ledger was to learn of them is undone with the decision', () => {
   close();
 });
 
+test('who is erased beside it is not remembered by what it had read', async () => {
+  const dam = dammed(listing);
+  const stage = stageOf({ wire: dam.wire });
+  stage.people.push(record('3', ann));
+  const { met, open } = dam.close();
+  const all = stage.sync();
+  await met;
+  const erasure = { part: '*', cause: 'erasure', contact: null, after: null, by: 0 } as const;
+  stage.ledger.write([{ key: ann, ids: ['1', '3'], adds: [erasure], ends: [] }], 0);
+  const one = stage.one('1');
+  // Until she is taken.
+  await new Promise((resolve) => setImmediate(resolve));
+  open();
+  await Promise.all([all, stage.clock.run(one)]);
+  expect(stage.snapshot.twins.of('contact', ann)).toEqual([]);
+  stage.close();
+});
+
 test('a quarantine that began beside it goes on', async () => {
   const stage = stageOf({ heard: async () => begin() });
   const begin = (): void => {
@@ -168,4 +186,40 @@ test('what is old is dropped by runs about everybody', async () => {
   await stage.sync();
   expect(runs.get('old')).toBeUndefined();
   stage.close();
+});
+
+describe('one record', () => {
+  test('is asked for again once the person is known, and nobody else is at her', async () => {
+    const heard = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    let isFirst = true;
+    const stage = stageOf({
+      heard: async () => {
+        if (!isFirst) return;
+        isFirst = false;
+        asked.resolve();
+        await heard.promise;
+      },
+    });
+    const one = stage.one('1');
+    await asked.promise;
+    wish(stage, '1', 'no');
+    await stage.sync();
+    sent(stage);
+    heard.resolve();
+    await stage.clock.run(one);
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+
+  test('does not bring in whom another record of the address wants out', async () => {
+    const stage = stageOf();
+    wish(stage, '1', 'no');
+    await stage.sync();
+    sent(stage);
+    stage.people.push(record('3', ann));
+    await alone(stage, '3');
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
 });
