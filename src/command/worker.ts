@@ -96,7 +96,7 @@ function serve(config: Scheduled, shell: Shell, acceptLost: boolean): Served {
   };
   const quick = connectQuickly(redis);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const residence = residenceIn(own, { mirror, acceptLost });
+  const residence = residenceIn(own, { mirror, acceptLost, clock: systemClock });
   const load = () => loadConfig(config.file, shell.env);
   const home = createHome({ config, shell, residence, load });
   const queue: RunQueue = openRunQueue({
