@@ -39,8 +39,14 @@ export interface Home {
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /** Brings in line whoever stands under this id of the source. Never throws. */
   record(id: string): Promise<Done>;
-  /** About one person: beside whatever runs; else when no other run is under way. */
-  hold<T>(about: 'one' | 'all', work: (held: Assembled) => Promise<T>): Promise<T>;
+  /**
+   * About one person: beside whatever runs; else when no other run is under way. `stop` is aborted
+   * where the mirror is lost as well. Throws Busy where it is another's.
+   */
+  hold<T>(
+    about: 'one' | 'all',
+    work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+  ): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -62,6 +68,8 @@ interface Opened extends Assembled {
 
 interface State extends HomeOptions {
   opened: Opened | undefined;
+  /** While it is asked whose the mirror is: until then nothing is done with it. */
+  coming: Promise<Opened> | undefined;
   /** Aborted where the mirror is lost to another worker. */
   left: AbortController;
   complain: ReturnType<typeof complaintsOf>;
@@ -74,6 +82,7 @@ export function createHome(options: HomeOptions): Home {
   const state: State = {
     ...options,
     opened: undefined,
+    coming: undefined,
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
     log: createLog(shell, config.mirror),
@@ -89,13 +98,8 @@ export function createHome(options: HomeOptions): Home {
   };
 }
 
-function open(state: State): Opened {
-  if (state.opened) return state.opened;
-  const assembled = assemble(state.config, state.shell, { writes: true });
-  return (state.opened = { ...assembled, lanes: createLanes(assembled) });
-}
-
 async function close(state: State, failure?: unknown): Promise<void> {
+  await state.coming?.catch(() => undefined);
   const { opened } = state;
   state.opened = undefined;
   await opened?.lanes.close();
@@ -105,12 +109,17 @@ async function close(state: State, failure?: unknown): Promise<void> {
 /** Throws Busy where the mirror is another's, Unavailable while Redis cannot say whose it is. */
 async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;
-  const opened = open(state);
+  state.coming ??= claim(state).finally(() => (state.coming = undefined));
+  return state.coming;
+}
+
+async function claim(state: State): Promise<Opened> {
+  const opened = assemble(state.config, state.shell, { writes: true });
   try {
     await state.residence.claim(opened.mirror.snapshot);
-    return opened;
+    return (state.opened = { ...opened, lanes: createLanes(opened) });
   } catch (error) {
-    await close(state);
+    await opened.close();
     throw error;
   }
 }
@@ -204,12 +213,16 @@ async function record(state: State, id: string): Promise<Done> {
 async function hold<T>(
   state: State,
   about: 'one' | 'all',
-  work: (held: Assembled) => Promise<T>,
+  work: (held: Assembled, stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (about === 'all') {
-    return state.alone(async () => work({ ...(await come(state)), close: async () => undefined }));
+    return state.alone(async () => {
+      const held = { ...(await come(state)), close: async () => undefined };
+      return work(held, shellOf(state).stop);
+    });
   }
-  return work((await come(state)).beside());
+  const { lanes } = await come(state);
+  return lanes.beside((held) => work(held, shellOf(state).stop));
 }
 
 const quietly = { writes: true, progress: () => undefined };

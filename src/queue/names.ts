@@ -9,6 +9,7 @@ export function eventsOf(mirror: string): string {
   return `events-${mirror}`;
 }
 
-export function commandsOf(mirror: string): string {
-  return `commands-${mirror}`;
+/** One about all may take hours: those about one person do not wait behind it. */
+export function commandsOf(mirror: string, about: 'one' | 'all'): string {
+  return about === 'all' ? `commands-${mirror}` : `errands-${mirror}`;
 }
