@@ -130,6 +130,7 @@ function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assem
   const own: Mirror = {
     ...mirror,
     snapshot,
+    ledger: mirror.ledger.beside(),
     parts: partsOf(config, platform),
     account: accountOf(config, platform),
     requests: platform.requests,

@@ -14,7 +14,7 @@ export const call = z.object({
 export type Call = z.infer<typeof call>;
 
 /** These stand beside whatever runs. */
-export const aboutOne: ReadonlySet<string> = new Set(['one', 'forget', 'allow']);
+export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
 
 export function callOf(
   { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,

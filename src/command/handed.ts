@@ -8,7 +8,7 @@ import type { Seal } from '../queue/seal.ts';
 import type { Assembled } from './assemble.ts';
 import type { Home } from './home.ts';
 import { explain } from './fault.ts';
-import { aboutOne, call, type Call } from './call.ts';
+import { besides, call, type Call } from './call.ts';
 import type { News, Outcome } from './handover.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
@@ -23,7 +23,9 @@ export interface Hand {
   hold: Home['hold'];
 }
 
-const aboutAll: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
+const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
+/** These touch nobody, and a mirror that is paused minds them not. */
+const steers: ReadonlySet<string> = new Set(['approve', 'retry']);
 
 /**
  * Answers what came of it, sealed, or `elsewhere` where the mirror is another's by now; throws only
@@ -41,18 +43,18 @@ export async function doHanded(
     told: (news) => tell(seal.close(JSON.stringify(news))),
   });
   const [name = ''] = wanted.argv;
-  const about = aboutOne.has(name) ? 'one' : 'all';
+  const how = besides.has(name) ? 'beside' : 'alone';
   let isHeld = false;
   const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
     isHeld = true;
-    refusePaused(held.mirror.snapshot.meta, config);
+    if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
     const own = { ...inner, stop, held: () => held };
     return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
   const ended = (code: number) => seal.close(JSON.stringify({ code, lines } satisfies Outcome));
-  if (!aboutOne.has(name) && !aboutAll.has(name)) return ended(2);
+  if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
-    return ended(await hold(about, attempt));
+    return ended(await hold(how, attempt));
   } catch (error) {
     if (!isHeld && error instanceof Busy) return 'elsewhere';
     const fault = explain(error);

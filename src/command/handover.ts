@@ -16,7 +16,7 @@ import { handOver } from '../queue/command-queue.ts';
 import { connectQuickly } from '../queue/quick.ts';
 import { sealOf } from '../queue/seal.ts';
 import { readKey } from '../snapshot/ledger-key.ts';
-import { aboutOne, callOf } from './call.ts';
+import { besides, callOf } from './call.ts';
 import type { Shell } from './shell.ts';
 
 export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
@@ -55,7 +55,7 @@ export async function orHandOver(
     const queue = { url: redis, mirror, clock: systemClock };
     const answer = await handOver(queue, {
       sealed,
-      about: aboutOne.has(shell.argv[0] ?? '') ? 'one' : 'all',
+      how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
       urgent: shell.argv[0] === 'forget',
       tell: (text) => hear(shell, news.parse(JSON.parse(seal.open(text)))),
       signal: shell.stop,

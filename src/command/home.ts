@@ -9,15 +9,17 @@
  *   a run failed               its summary says why; opened anew, the configuration read again
  *   a bug, or damage           said; everything is closed, and opened anew by the next tick
  *
- * Runs about everybody are one after the other; a record that the CRM says has changed, and a
- * command about one person, stand beside them.
+ * Runs about everybody are one after the other; a record that the CRM says has changed, a command
+ * about one person and the sentinel stand beside them.
  */
 import pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../model/errors.ts';
+import type { RouteLimit } from '../model/limit.ts';
 import type { Summary } from '../plan/summary.ts';
 import type { Tick } from '../queue/run-queue.ts';
 import { systemClock } from '../http/time.ts';
+import { watch } from '../sync/sentinel.ts';
 import { assemble, type Assembled } from './assemble.ts';
 import { complaintsOf } from './complaints.ts';
 import { createLanes, type Lanes } from './lanes.ts';
@@ -25,6 +27,7 @@ import { createLog } from './log.ts';
 import { runNow } from './pass.ts';
 import { refusePaused } from './paused.ts';
 import type { Residence } from './residence.ts';
+import { copiedAt } from './restored.ts';
 import type { Shell } from './shell.ts';
 
 /** What became of an event. */
@@ -40,13 +43,15 @@ export interface Home {
   /** Brings in line whoever stands under this id of the source. Never throws. */
   record(id: string): Promise<Done>;
   /**
-   * About one person: beside whatever runs; else when no other run is under way. `stop` is aborted
-   * where the mirror is lost as well. Throws Busy where it is another's.
+   * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
+   * well. Throws Busy where it is another's.
    */
   hold<T>(
-    about: 'one' | 'all',
+    how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
+  /** By route, as the platform's answers tell. */
+  limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
 }
 
@@ -54,6 +59,8 @@ export interface HomeOptions {
   config: Config;
   shell: Shell;
   residence: Residence;
+  /** Told of every run, and of what events brought about. */
+  ended(summary: Summary): void;
   /** Reads the configuration again: after a failure the key may be another one. */
   load(): Config;
 }
@@ -91,9 +98,11 @@ export function createHome(options: HomeOptions): Home {
   return {
     taken: async () => taken(state),
     stay: async () => stay(state),
-    run: async (tick) => state.alone(() => runTick(state, tick)),
+    run: async (tick) =>
+      tick === 'sentinel' ? runTick(state, tick) : state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
-    hold: async (about, work) => hold(state, about, work),
+    hold: async (how, work) => hold(state, how, work),
+    limits: () => state.opened?.mirror.limits() ?? {},
     close: async () => close(state),
   };
 }
@@ -171,8 +180,10 @@ function shellOf({ shell, left }: State): Shell {
 async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> {
   if (state.shell.stop.aborted) return 'elsewhere';
   try {
-    await runOnce(state, tick);
+    await (tick === 'sentinel' ? lookOnce(state) : runOnce(state, tick));
   } catch (error) {
+    // A run says by its summary that it was; a look has learnt what it could.
+    if (error instanceof Interrupted) return 'over';
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
     if (isExpected(error)) await comeAgain(state);
@@ -181,17 +192,28 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
   return 'over';
 }
 
-async function runOnce(state: State, tick: Tick): Promise<void> {
+async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<void> {
   const { mirror } = await come(state);
   refusePaused(mirror.snapshot.meta, state.config);
   const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
   state.log.ended(summary, 'run');
+  state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
   // What was noticed when it was opened holds until a run has seen everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
+}
+
+async function lookOnce(state: State): Promise<void> {
+  const { mirror, lanes } = await come(state);
+  const { meta } = mirror.snapshot;
+  refusePaused(meta, state.config);
+  const { stop, abort } = shellOf(state);
+  const restored = copiedAt(meta) !== undefined;
+  state.log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
+  state.complain.no();
 }
 
 async function record(state: State, id: string): Promise<Done> {
@@ -202,7 +224,10 @@ async function record(state: State, id: string): Promise<Done> {
     const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
     const inner = shellOf(state);
     const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
-    if (isWorthTelling(summary)) log.ended(summary, 'event');
+    if (isWorthTelling(summary)) {
+      log.ended(summary, 'event');
+      state.ended(summary);
+    }
     return isOver(summary) ? 'done' : 'again';
   } catch (error) {
     complain.of(error);
@@ -212,10 +237,10 @@ async function record(state: State, id: string): Promise<Done> {
 
 async function hold<T>(
   state: State,
-  about: 'one' | 'all',
+  how: 'beside' | 'alone',
   work: (held: Assembled, stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (about === 'all') {
+  if (how === 'alone') {
     return state.alone(async () => {
       const held = { ...(await come(state)), close: async () => undefined };
       return work(held, shellOf(state).stop);
@@ -227,7 +252,7 @@ async function hold<T>(
 
 const quietly = { writes: true, progress: () => undefined };
 
-function optionsOf(tick: Tick): Parameters<typeof runNow>[2] {
+function optionsOf(tick: Exclude<Tick, 'sentinel'>): Parameters<typeof runNow>[2] {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',

@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import type { Mirror } from '../sync/mirror.ts';
 import type { Assembled } from './assemble.ts';
 
-const lanesAtOnce = 4;
+export const lanesAtOnce = 4;
 
 export interface Lanes {
   /** Does it on a connection of its own, when one is free. */

@@ -1,17 +1,33 @@
 import { pino } from 'pino';
 import type { Summary } from '../plan/summary.ts';
+import type { Sighting } from '../sync/sentinel.ts';
 import type { Shell } from './shell.ts';
 
 /** What goes to stderr for machines: JSON lines without an address or a secret. */
 export interface Log {
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
+  /** Told when the sentinel has listed something; and once while it cannot do what it is for. */
+  saw(sighting: Sighting): void;
 }
+
+const blind: Partial<Record<Sighting['is'], string>> = {
+  unproven: 'platform.apiKey is not the one before → the next run proves whose it is',
+  uncounted: 'the platform does not tell how many have left → full runs alone find out who did',
+};
 
 /** On a terminal the tables say it all, and the log keeps to what went wrong. */
 export function createLog(shell: Shell, mirror: string): Log {
   const level = shell.interactive ? 'silent' : 'info';
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
+  let before: Sighting['is'] = 'still';
   return {
+    saw(sighting) {
+      const { is, pages } = sighting;
+      const isNews = is !== before;
+      before = is;
+      if (pages > 0) log.info(sighting, `sentinel ${is}`);
+      else if (isNews && blind[is] !== undefined) log.warn(sighting, `sentinel: ${blind[is]}`);
+    },
     ended({ problems, mirror: _, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';
       log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);

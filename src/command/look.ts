@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { isLeased, takeLease } from '../snapshot/lease.ts';
 import { lookInto, openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { orHandOver } from './handover.ts';
 import { namesOf, type Names } from './names.ts';
 import type { Shell } from './shell.ts';
 
@@ -63,19 +64,36 @@ export async function look(
   }
 }
 
-/** Changes the snapshot, holding the lease; throws Busy while another process does. */
-export async function change(
-  flags: LookFlags,
-  shell: Shell,
-  act: (seen: Omit<Seen, 'leased' | 'now'>) => Told,
-): Promise<number> {
+type Act = (seen: Omit<Seen, 'leased' | 'now'>) => Told;
+
+/**
+ * Changes the snapshot, holding the lease, or has the worker do it that holds the mirror; throws
+ * Busy while another process does.
+ */
+export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
+  const tell = (snapshot: Snapshot | undefined): void =>
+    print(act({ config, snapshot, names: namesIn(snapshot, flags, shell) }), flags, shell);
+  const held = shell.held?.();
+  if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
+  try {
+    tell(held.mirror.snapshot);
+    return 0;
+  } finally {
+    await held.close();
+  }
+}
+
+async function changeHere(
+  config: Config,
+  tell: (snapshot: Snapshot | undefined) => void,
+): Promise<number> {
   const lease = existsSync(config.snapshot) ? takeLease(config.snapshot) : undefined;
   try {
     const snapshot = lease && openSnapshot(config.snapshot);
     try {
       snapshot?.fence();
-      print(act({ config, snapshot, names: namesIn(snapshot, flags, shell) }), flags, shell);
+      tell(snapshot);
       return 0;
     } finally {
       snapshot?.close();

@@ -1,9 +1,14 @@
 import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
 import { limitWords } from '../plan/forecast.ts';
 import { table } from '../plan/render.ts';
+import { isLeased } from '../snapshot/lease.ts';
+import { lookInto } from '../snapshot/snapshot.ts';
+import type { MirrorStatus } from '../server/page.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
 import { look, namingOptions, type LookFlags } from './look.ts';
+import { namesOf, type Names } from './names.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
 import { counted, size, span } from './words.ts';
@@ -28,6 +33,25 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       lines: [...headOf(standing, attention), '', ...table(rowsOf(standing))],
     };
   });
+}
+
+/** How a mirror stands now; nobody is named by an address. */
+export function standingNow(config: Config): Standing {
+  const snapshot = lookInto(config.snapshot);
+  try {
+    const names: Names = snapshot ? namesOf(snapshot, false) : ({ key }) => key;
+    const leased = isLeased(config.snapshot);
+    return standingOf({ config, snapshot, names, leased, now: Date.now() });
+  } finally {
+    snapshot?.close();
+  }
+}
+
+/** The same in words: what needs a look, and all the rest. */
+export function statusNow(config: Config): MirrorStatus {
+  const standing = standingNow(config);
+  const { mirror, at } = standing;
+  return { mirror, at, attention: attentionOf(standing), rows: rowsOf(standing) };
 }
 
 function headOf(standing: Standing, attention: readonly Attention[]): string[] {

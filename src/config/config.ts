@@ -46,7 +46,9 @@ interface ServerConfig {
 
 /** Cron patterns, with seconds where they have six fields; the time zone is an IANA name. */
 interface Schedule {
-  readonly patterns: Readonly<Record<'full' | 'fast' | 'templates', string | undefined>>;
+  readonly patterns: Readonly<
+    Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>
+  >;
   readonly timezone: string;
 }
 
@@ -150,11 +152,12 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
 }
 
 function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: boolean): Schedule {
-  const { full, fast, templates, timezone } = valid;
+  const { full, fast, templates, sentinel, timezone } = valid;
   const patterns = {
     full: full ?? undefined,
     fast: fast ?? undefined,
     templates: hasTemplates ? (templates ?? undefined) : undefined,
+    sentinel: sentinel ?? undefined,
   };
   return { patterns, timezone };
 }

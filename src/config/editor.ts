@@ -2,24 +2,16 @@
 import { z } from 'zod';
 import { fileSchema } from './schema.ts';
 import type { Path } from './mistake.ts';
-import { mendOf, unsupported } from './unsupported.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** JSON Schema draft 7, the one that editors of YAML know best. */
 export function editorSchema(): JsonSchema {
-  const schema: JsonSchema = z.toJSONSchema(fileSchema, {
+  return z.toJSONSchema(fileSchema, {
     target: 'draft-07',
     io: 'input',
     override: ({ jsonSchema }) => allowVariable(jsonSchema),
   });
-  for (const feature of unsupported) {
-    for (const field of fieldsAt(schema, feature.path)) {
-      const note = `Not supported by this version: ${mendOf(feature)}.`;
-      field.description = field.description ? `${field.description}. ${note}` : note;
-    }
-  }
-  return schema;
 }
 
 /** Any value may come from the environment, but only a text without constraints says so itself. */
@@ -37,7 +29,7 @@ function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
 export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
   const [step, ...rest] = path;
   if (step === undefined) return [schema];
-  const isIndex = typeof step === 'number' || step === '*';
+  const isIndex = typeof step === 'number';
   return choicesOf(schema)
     .map(({ items, properties }) => (isIndex ? items : properties?.[step]))
     .filter(isSchema)

@@ -9,7 +9,6 @@ import { readTree, spotOf, type Tree } from './document.ts';
 import { isHeaderText } from './field.ts';
 import { invalidFile, within, type Mistake } from './mistake.ts';
 import { fileSchema } from './schema.ts';
-import { findUnsupported } from './unsupported.ts';
 
 /**
  * Reads the file at `path`, with its ${NAME}s taken from `env`. Throws Invalid with every mistake
@@ -23,7 +22,7 @@ export function loadConfig(path: string, env: Record<string, string | undefined>
   const checked = fileSchema.safeParse(tree.value);
   const key = readKey(tree, absolute);
   const found = checked.success ? [] : complain(checked.error.issues, tree);
-  const mistakes = worst(tree, [...found, ...key.mistakes]);
+  const mistakes = [...tree.mistakes, ...outside(tree.mistakes, [...found, ...key.mistakes])];
   if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
   return settle(checked.data, { file, apiKey: checked.data.platform.apiKey ?? key.text, absolute });
 }
@@ -38,13 +37,7 @@ function bytesOf(path: string): Uint8Array {
   }
 }
 
-/** Under what is refused or already wrong nothing more is said. */
-function worst(tree: Tree, found: readonly Mistake[]): Mistake[] {
-  const refused = findUnsupported(tree);
-  const said = [...refused, ...outside(refused, tree.mistakes)];
-  return [...said, ...outside(said, found)];
-}
-
+/** Under what is already wrong nothing more is said. */
 function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistake[] {
   return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
 }

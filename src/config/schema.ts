@@ -1,8 +1,6 @@
 /**
  * The configuration file as a schema: what may stand where, in words an editor shows (README,
  * configuration). Own messages read "what is wrong → how to mend it".
- *
- * It knows more than this version does: unsupported.ts refuses the rest.
  */
 import { z } from 'zod';
 import { isLoopback } from '../model/loopback.ts';
@@ -213,7 +211,7 @@ const schedule = z
     full: cron('Full runs'),
     fast: cron('Fast runs'),
     templates: cron('Templates'),
-    sentinel: cron('The sentinel'),
+    sentinel: cron('A look whether anybody left all mail, by one request'),
     timezone: z
       .string()
       .refine(isTimeZone, noZone)
@@ -255,6 +253,11 @@ export const fileSchema = z
     if (value.contacts !== undefined || value.templates !== undefined) return;
     const message = 'is missing, and so is templates → add at least one of the two';
     context.addIssue({ code: 'custom', path: ['contacts'], message });
+  }, onMapping)
+  .superRefine(({ schedule: due, contacts: people }, context) => {
+    if (!due?.sentinel || people !== undefined) return;
+    const message = 'watches contacts, and there are none → remove it, or add contacts';
+    context.addIssue({ code: 'custom', path: ['schedule', 'sentinel'], message });
   }, onMapping)
   .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {
     if (resubscribe === 'never' || people === undefined || people.consentAt !== undefined) return;

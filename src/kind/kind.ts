@@ -20,6 +20,7 @@
 import type { Change, Op } from '../model/change.ts';
 import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
+import type { Leaving } from './leaving.ts';
 import type {
   Absence,
   DesiredRow,
@@ -50,6 +51,8 @@ export interface Kind {
   readonly countsAbsence: boolean;
   /** Undefined where records are in no parts. */
   readonly parts?: Parts;
+  /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
+  readonly leaving?: Leaving;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;

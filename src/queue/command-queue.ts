@@ -22,8 +22,8 @@ export interface CommandQueueOptions {
 
 export interface HandedOver {
   sealed: string;
-  /** What it is about: one person, or all. */
-  about: 'one' | 'all';
+  /** Beside whatever runs, or when nothing else does. */
+  how: 'beside' | 'alone';
   /** Before everything else that waits. */
   urgent: boolean;
   /** Sealed too, as it comes. */
@@ -34,7 +34,7 @@ export interface HandedOver {
   isServed(): Promise<boolean>;
 }
 
-/** Of those about one person. */
+/** Of those that stand beside others. */
 const atOnce = 4;
 const lookMs = 5_000;
 /** A worker that takes over has so long to appear. */
@@ -45,7 +45,7 @@ export async function handOver(
   { url, mirror, clock }: CommandQueueOptions,
   handed: HandedOver,
 ): Promise<string> {
-  const name = commandsOf(mirror, handed.about);
+  const name = commandsOf(mirror, handed.how);
   const quick = connectQuickly(url);
   const queue = quick.queue<string, string>(name);
   const patient = connectPatiently(url);
@@ -113,22 +113,22 @@ function watch({
 }
 
 /**
- * Calls `work` with what was handed over, until it is closed: those about all one after the other,
- * of those about one person a few at a time. What it tells goes to who called; `elsewhere`: another
+ * Calls `work` with what was handed over, until it is closed: what is to be alone one after the
+ * other, of what stands beside it a few at a time. What it tells goes to who called; `elsewhere`: another
  * process is the one to do it.
  */
 export function serveCommands(
   { url, mirror, clock }: CommandQueueOptions,
   work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
 ): { close(): Promise<void> } {
-  const serve = (about: 'one' | 'all', concurrency: number) =>
-    takeJobs<string>(commandsOf(mirror, about), {
+  const serve = (how: 'beside' | 'alone', concurrency: number) =>
+    takeJobs<string>(commandsOf(mirror, how), {
       connection: connectPatiently(url),
       clock,
       concurrency,
       work: async (job) =>
         work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
     });
-  const served = [serve('all', 1), serve('one', atOnce)];
+  const served = [serve('alone', 1), serve('beside', atOnce)];
   return { close: async () => void (await Promise.all(served.map(async (one) => one.close()))) };
 }

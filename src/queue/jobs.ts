@@ -24,6 +24,13 @@ export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | '
   work(job: Job<Data>): Promise<string>;
 }
 
+/** Where Redis is lost meanwhile its farewell has no end, and its locks keep the process up. */
+class Taker<Data> extends Worker<Data> {
+  abandon(): void {
+    void this.lockManager.close();
+  }
+}
+
 /**
  * Works on what is due, until it is closed: that takes nothing more, waits for the work under way,
  * and ends the connection.
@@ -41,7 +48,7 @@ export function takeJobs<Data>(
     await job.moveToDelayed(clock.now() + elsewhereMs, token);
     throw new DelayedError();
   };
-  const worker = new Worker<Data>(name, take, { connection: redis, prefix, ...dead, ...options });
+  const worker = new Taker<Data>(name, take, { connection: redis, prefix, ...dead, ...options });
   worker.on('error', () => undefined);
   return {
     async close() {
@@ -53,6 +60,7 @@ export function takeJobs<Data>(
       const late = clock.sleep(farewellMs, heard.signal).catch(() => undefined);
       await Promise.race([closing, late]);
       heard.abort();
+      worker.abandon();
       close();
     },
   };

@@ -9,7 +9,11 @@ export function eventsOf(mirror: string): string {
   return `events-${mirror}`;
 }
 
-/** One about all may take hours: those about one person do not wait behind it. */
-export function commandsOf(mirror: string, about: 'one' | 'all'): string {
-  return about === 'all' ? `commands-${mirror}` : `errands-${mirror}`;
+/** One that has to be alone may take hours: what stands beside others does not wait behind it. */
+export function commandsOf(mirror: string, how: 'beside' | 'alone'): string {
+  return how === 'alone' ? `commands-${mirror}` : `errands-${mirror}`;
+}
+
+export function looksOf(mirror: string): string {
+  return `sentinel-${mirror}`;
 }

@@ -1,6 +1,7 @@
 /**
  * The runs of one mirror in Redis (BullMQ): due by cron patterns, one at a time on however many
- * machines. A tick that comes while its run waits is that run: what was missed is done once.
+ * machines; the sentinel stands beside them, in a queue of its own. A tick that comes while its run
+ * waits is that run: what was missed is done once.
  *
  * A job holds the name of its tick and nothing else. While Redis is away nothing is due; BullMQ
  * tries it again and again, and goes on when it is there.
@@ -9,11 +10,13 @@ import { Queue, type Job } from 'bullmq';
 import type { Clock } from '../model/clock.ts';
 import { hearOf } from './hear.ts';
 import { takeJobs } from './jobs.ts';
-import { prefix, runsOf } from './names.ts';
+import { looksOf, prefix, runsOf } from './names.ts';
 import { connectPatiently } from './patient.ts';
 
-/** What a schedule may have due. */
-const ticks = ['full', 'fast', 'templates'] as const;
+/** What a schedule may have due: runs, and what stands beside them. */
+const runs = ['full', 'fast', 'templates'] as const;
+const looks = ['sentinel'] as const;
+const ticks = [...runs, ...looks];
 export type Tick = (typeof ticks)[number];
 
 export interface Schedule {
@@ -56,28 +59,27 @@ export interface RunQueue {
 const kept = { count: 100 };
 
 export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): RunQueue {
-  const name = runsOf(mirror);
-  const connection = connectPatiently(url);
-  const { redis } = connection;
+  const asking = connectPatiently(url);
+  const { redis } = asking;
   const heard = hearOf(redis, notice);
-  const queue = new Queue(name, { connection: redis, prefix });
-  queue.on('error', () => undefined);
-  let taken: ReturnType<typeof takeJobs> | undefined;
+  const rows = [
+    { name: runsOf(mirror), due: runs },
+    { name: looksOf(mirror), due: looks },
+  ].map(({ name, due }) => {
+    const queue = new Queue(name, { connection: redis, prefix });
+    queue.on('error', () => undefined);
+    return { name, queue, due: new Set<Tick>(due) };
+  });
+  let taken: { close(): Promise<void> }[] = [];
   return {
     async follow(schedule) {
-      await queue.setGlobalConcurrency(1);
-      const opts = { removeOnComplete: kept, removeOnFail: kept };
       const wanted = dueIn(schedule);
-      for (const { tick, pattern } of wanted) {
-        await queue.upsertJobScheduler(
-          tick,
-          { pattern, tz: schedule.timezone },
-          { name: tick, opts },
+      for (const { queue, due } of rows) {
+        await followIn(
+          queue,
+          wanted.filter(({ tick }) => due.has(tick)),
+          schedule.timezone,
         );
-      }
-      const names = new Set<string>(wanted.map(({ tick }) => tick));
-      for (const { key } of await queue.getJobSchedulers()) {
-        if (!names.has(key)) await queue.removeJobScheduler(key);
       }
     },
     serve(run) {
@@ -85,12 +87,30 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
         const tick = ticks.find((known) => known === job.name);
         return tick === undefined ? 'over' : run(tick);
       };
-      taken = takeJobs(name, { connection, clock, work });
+      taken = rows.map(({ name }) =>
+        takeJobs(name, { connection: connectPatiently(url), clock, work }),
+      );
     },
     async close() {
       heard.ignore();
-      await taken?.close();
-      connection.close();
+      await Promise.all(taken.map(async (one) => one.close()));
+      asking.close();
     },
   };
+}
+
+async function followIn(
+  queue: Queue,
+  wanted: readonly { tick: Tick; pattern: string }[],
+  tz: string,
+): Promise<void> {
+  await queue.setGlobalConcurrency(1);
+  const opts = { removeOnComplete: kept, removeOnFail: kept };
+  for (const { tick, pattern } of wanted) {
+    await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
+  }
+  const names = new Set<string>(wanted.map(({ tick }) => tick));
+  for (const { key } of await queue.getJobSchedulers()) {
+    if (!names.has(key)) await queue.removeJobScheduler(key);
+  }
 }

@@ -17,6 +17,10 @@ export interface Journal {
   /** The next keys of a phase that still have planned changes, after `after`. */
   plannedKeys(part: PlanPart, after: Key, count: number): Key[];
   planned(part: PlanPart, key: Key): JournaledChange[];
+  /** Whether anything about this key is still planned, in whatever run. */
+  isPlanned(kind: KindName, key: Key): boolean;
+  /** Whether a run has written anything down. */
+  holds(run: string): boolean;
   move(seq: number, to: ChangeState, how: Move): void;
   /** Everything sent whose outcome is not known, oldest first; of every run. */
   open(kind: KindName): JournaledChange[];
@@ -86,15 +90,15 @@ export function changesIn(db: Statements): Journal {
   );
   const open = db.prepare<[string], StoredChange>(
     `select ${columns} from change indexed by change_open
-     where ended_at is null and state in ('sent', 'unknown') and kind = ? order by seq`,
+     where state in ('sent', 'unknown') and kind = ? order by seq`,
   );
   const doubt = db.prepare(
     `update change indexed by change_open set state = 'unknown'
-     where ended_at is null and state = 'sent' and kind = ? and ${isOther}`,
+     where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
   );
   const abandon = db.prepare(
-    `update change indexed by change_open set state = 'stale', ended_at = ?
-     where ended_at is null and state = 'planned' and kind = ? and ${isOther}`,
+    `update change indexed by change_planned set state = 'stale', ended_at = ?
+     where state = 'planned' and kind = ? and ${isOther}`,
   );
   const tally = db.prepare<[string], Tally>(
     `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,
@@ -103,6 +107,7 @@ export function changesIn(db: Statements): Journal {
     `delete from change where planned_at < ? and state not in ('sent', 'unknown')`,
   );
   return {
+    ...askingIn(db),
     adopt: (run, at) => void adopt.run({ run, at }),
     plannedKeys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
     planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
@@ -115,6 +120,20 @@ export function changesIn(db: Statements): Journal {
     abandon: (kind, at, but) => void abandon.run(at, kind, JSON.stringify(but)),
     tally: (run) => tally.all(run),
     prune: (before) => void prune.run(before),
+  };
+}
+
+function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'holds'> {
+  const planned = db.prepare<[string, string], { one: 1 }>(
+    `select 1 one from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'planned' limit 1`,
+  );
+  const ofRun = db.prepare<[string], { one: 1 }>(
+    'select 1 one from change indexed by change_by_run where run = ? limit 1',
+  );
+  return {
+    isPlanned: (kind, key) => planned.get(kind, key) !== undefined,
+    holds: (run) => ofRun.get(run) !== undefined,
   };
 }
 

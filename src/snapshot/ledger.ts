@@ -26,10 +26,17 @@ export interface Ledger {
   write(remarks: Iterable<Remark>, at: number): void;
   /** How often it was written by now. */
   reached(): number;
+  /** The number of its newest entry: what it learns from now on has a greater one. */
+  newest(): number;
   /**
    * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
    */
   follow(told: (reached: number) => void): void;
+  /**
+   * The same for a run of this process beside another: it has a follower of its own, since what
+   * that does belongs to the transaction of whoever writes. Closed with this one.
+   */
+  beside(): Ledger;
   /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
   copy(file: string, signal: AbortSignal): Promise<Part>;
   /** Tells whether an address was forgotten on demand; undefined: none was. */
@@ -72,37 +79,52 @@ export function ledgerIn(
   const concerning = asking(statements);
   const write = writing(statements);
   const { reached, raise } = counting(statements);
-  let tell = (_reached: number): void => undefined;
   const hash = hasher(key);
   const hashes = ({ key: address, ids }: Who) => ({
     address: hash('address', address),
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
   const erased = erasuresIn(statements);
-  return {
+  const newest = statements.prepare<[], { seq: number }>(
+    'select coalesce(max(seq), 0) seq from entry',
+  );
+  const shared = {
     id,
-    concerning: (who) => patiently(() => concerning(hashes(who))),
-    write(remarks, at) {
-      const rest = remarks[Symbol.iterator]();
-      let step = rest.next();
-      if (step.done) return;
-      const take = db.transaction(() => {
-        for (; !step.done; step = rest.next()) {
-          write({ ...step.value, ...hashes(step.value) }, at);
-        }
-        return raise();
-      });
-      tell(patiently(() => take.immediate()));
-    },
+    concerning: (who: Who) => patiently(() => concerning(hashes(who))),
     reached: () => patiently(reached),
-    follow: (told) => void (tell = told),
-    copy: async (file, signal) => copyOf(db, file, { signal }),
+    newest: () => patiently(() => newest.get()?.seq ?? 0),
+    copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),
     erased: () => {
       const isErased = patiently(erased);
-      return isErased && ((address) => isErased(hash('address', address)));
+      return isErased && ((address: Key) => isErased(hash('address', address)));
     },
-    close: () => db.close(),
+    close: () => void db.close(),
   };
+  const take = (remarks: Iterable<Remark>, at: number): number | undefined => {
+    const rest = remarks[Symbol.iterator]();
+    let step = rest.next();
+    if (step.done) return undefined;
+    const all = db.transaction(() => {
+      for (; !step.done; step = rest.next()) {
+        write({ ...step.value, ...hashes(step.value) }, at);
+      }
+      return raise();
+    });
+    return patiently(() => all.immediate());
+  };
+  const open = (): Ledger => {
+    let tell = (_reached: number): void => undefined;
+    return {
+      ...shared,
+      write(remarks, at) {
+        const now = take(remarks, at);
+        if (now !== undefined) tell(now);
+      },
+      follow: (told) => void (tell = told),
+      beside: open,
+    };
+  };
+  return open();
 }
 
 interface Hashes {

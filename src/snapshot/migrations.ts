@@ -103,6 +103,10 @@ export const migrations: readonly string[] = [
   `create table twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;`,
+  // What is open is a handful, beside all that a long run has planned.
+  `drop index change_open;
+   create index change_open on change (kind, seq) where state in ('sent', 'unknown');
+   create index change_planned on change (kind) where state = 'planned';`,
   // What a first load sent is most of a week, and nothing that guards count.
   `drop index change_by_guard;
    create index change_by_guard on change (guard, sent_at)

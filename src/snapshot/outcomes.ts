@@ -39,7 +39,7 @@ export function outcomesIn(db: Statements): Outcomes {
   );
   const countOpen = db.prepare<[], OpenCount>(
     `select state, count(*) n, min(sent_at) since from change indexed by change_open
-     where ended_at is null and state in ('sent', 'unknown') group by state`,
+     where state in ('sent', 'unknown') group by state`,
   );
   return {
     gravest: (run, count) => gravest.all(run, count),

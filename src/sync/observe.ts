@@ -24,6 +24,8 @@ export interface Listing {
   at: number;
   /** When it had ended, likewise. */
   by: number;
+  /** How far the ledger had got when it began. */
+  knew: number;
   /** Of whom the platform says that these records are; undefined when it does not. */
   organization: string | undefined;
 }
@@ -42,6 +44,7 @@ const stagedAtOnce = 1_000;
 
 export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listing> {
   const at = run.clock.now();
+  const knew = run.ledger.newest();
   const { staging } = run.snapshot;
   let claim: Claim | undefined;
   // Of all passes together the first claim is proven or not: all that it counted was there then.
@@ -53,7 +56,7 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
   }
   if (!claim || !isProven(claim)) await findMissing(run, kind, brake);
   const complete = claim !== undefined && isProven(claim);
-  return { complete, at, by: run.clock.now(), organization: claim?.organization };
+  return { complete, at, knew, by: run.clock.now(), organization: claim?.organization };
 }
 
 /**

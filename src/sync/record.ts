@@ -37,19 +37,20 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.staging.clear();
   snapshot.narrowing.clear();
   const others = mirror.beside.others(id);
+  const isAlone = onlyKey(options) !== undefined;
   if (options.writes) {
     bindLedger(run);
     snapshot.transaction(() => {
       for (const { kind } of parts) {
         snapshot.journal.doubt(kind.name, others);
-        snapshot.journal.abandon(kind.name, at, others);
+        if (!isAlone) snapshot.journal.abandon(kind.name, at, others);
       }
       snapshot.runs.start({ id, mode: modeName(options.mode), at });
     });
   }
   const approvals = approvalsOf(run);
   // Last: what is begun has to end.
-  mirror.beside.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
+  mirror.beside.begin(id, isAlone ? 'one' : 'all');
   return {
     run,
     parts,

@@ -1,5 +1,6 @@
 /** What is known of one kind, and of one record of it, when it is decided upon. */
-import type { DesiredRow, Key, KindName, ObservedRow } from '../model/record.ts';
+import type { Entry } from '../model/ledger.ts';
+import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Source } from '../source/source.ts';
 import type { Run } from './mirror.ts';
@@ -55,8 +56,10 @@ export function statesOf(
   { key, known }: { key: Key; known: Knowledge },
 ): States {
   const { staging, recorded, absences, problems } = run.snapshot;
-  const observed = staging.observed(kind.name, key);
-  const looked = staging.lookedAt(kind.name, key);
+  const row = recorded.get(kind.name, key);
+  const entries = kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [];
+  const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
+  const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
   const desired = staging.desired(kind.name, key);
   const isShown = observed.length > 0 || looked !== undefined;
@@ -64,12 +67,12 @@ export function statesOf(
   return {
     key,
     desired,
-    recorded: recorded.get(kind.name, key),
+    recorded: row,
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
     strays: successors.length > 0 && recorded.hasStrays(kind.name, key),
     parked: problems.parked(kind.name, key).map(({ part }) => part),
-    entries: kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [],
+    entries,
     observed,
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
@@ -80,6 +83,19 @@ export function statesOf(
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,
   };
+}
+
+/**
+ * Of whom the ledger has learnt something since the listing began, what is recorded is newer than
+ * what was listed: somebody saw her leave beside this run.
+ */
+function outrun(
+  { listing }: Knowledge,
+  { row, entries }: { row: RecordedRow | undefined; entries: readonly Entry[] },
+): 'assumed' | undefined {
+  if (!listing || row?.id === undefined) return undefined;
+  const isNew = ({ seq, through }: Entry) => through === 'address' && seq > listing.knew;
+  return entries.some(isNew) ? 'assumed' : undefined;
 }
 
 interface Seen {

@@ -56,6 +56,8 @@ test('the worker does what is called beside it, and the caller reads what came o
   expect(await call('one', 'ann@example.com', `--config=${file}`)).toMatchObject({ code: 0 });
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await call('allow', 'ann@example.com', '-c', file)).toMatchObject({ code: 2 });
+  expect(await call('retry', '-c', file)).toMatchObject({ code: 0 });
+  expect((await call('approve', 'beef', '-c', file)).err).toContain('the worker that holds');
   const plan = `${file}.plan.json`;
   expect(await call('plan', '-c', file, '--out', plan)).toMatchObject({ code: 0 });
   expect(await call('apply', plan, '-c', file)).toMatchObject({ code: 0 });

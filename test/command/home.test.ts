@@ -21,7 +21,10 @@ async function homeOf(claim: () => Promise<void>, keep: () => Promise<boolean>) 
   const stop = new AbortController();
   const shell = { ...silent, stop: stop.signal, abort: new AbortController().signal };
   const residence: Residence = { claim, keep };
-  return { stop, home: createHome({ config: load(), load, shell, residence }) };
+  return {
+    stop,
+    home: createHome({ config: load(), load, shell, residence, ended: () => undefined }),
+  };
 }
 
 test('is not closed under a command about one person', async () => {
@@ -31,7 +34,7 @@ test('is not closed under a command about one person', async () => {
   );
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
-  const held = home.hold('one', async ({ mirror }) => {
+  const held = home.hold('beside', async ({ mirror }) => {
     begun.resolve();
     await go.promise;
     mirror.snapshot.transaction(() => mirror.snapshot.meta.set('mine', 'yes'));
@@ -55,7 +58,7 @@ test('does nothing before it is known whose the mirror is', async () => {
   const taken = home.taken();
   expect(await home.record('1')).toBe('elsewhere');
   let isDone = false;
-  const held = home.hold('one', async () => (isDone = true));
+  const held = home.hold('beside', async () => (isDone = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(isDone).toBe(false);
   asked.resolve();
@@ -71,7 +74,7 @@ test('what was handed to it stops where the mirror is lost', { timeout: 20_000 }
   );
   await home.taken();
   const staying = home.stay();
-  const held = home.hold('all', async (_, stopped) => {
+  const held = home.hold('alone', async (_, stopped) => {
     await new Promise((resolve) => stopped.addEventListener('abort', resolve));
     return stop.signal.aborted;
   });

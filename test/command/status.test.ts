@@ -268,8 +268,9 @@ const olderTables = `drop index origin_by_key;
     primary key (kind, key, class, part)
   ) without rowid;
   drop table absence; drop table held; drop table held_plan; drop table approval;
-  drop table standing;
-  drop index change_by_guard;
+  drop table standing; drop table twin;
+  drop index change_by_guard; drop index change_open; drop index change_planned;
+  create index change_open on change (kind) where ended_at is null;
   alter table change drop column guard; alter table change drop column approved;
   delete from meta where name = 'loaded';`;
 

@@ -13,6 +13,7 @@ export function start(file: string, ...flags: string[]) {
   return {
     ended,
     kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    heard: () => err,
     said: async (text: string) => until(() => err.includes(text)),
     /** Asked to end, it does; its exit code. */
     async ends(): Promise<number | null> {

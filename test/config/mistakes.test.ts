@@ -100,6 +100,11 @@ describe('one mistake', () => {
     ],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
     ['schedule: { full: "0 3 * * *", fast: "*/5 * * * * *", templates: ~ }', undefined],
+    ['schedule: { sentinel: ~ }', undefined],
+    [
+      'schedule: { sentinel: "* * * * *" }',
+      '6:23  schedule.sentinel  watches contacts, and there are none  → remove it, or add contacts',
+    ],
     ['schedule: { full: "0 3 * *" }', `6:19  schedule.full  ${noPattern}`],
     ['schedule: { fast: "61 * * * *" }', `6:19  schedule.fast  ${noPattern}`],
     [

@@ -82,6 +82,8 @@ describe('policy.absent: opt_out', () => {
       });
       expect(steps(kind.decide(next))).toEqual([]);
     }
+    const silent = optsOut.decide(states({ recorded: note, observed, certified: false }));
+    expect(silent.note?.ownership).toBe('noted');
     const named = optsOut.decide(states({ recorded: note, observed, desired: [wish()] }));
     expect(named.note?.ownership).toBe('adopted');
   });

@@ -4,7 +4,7 @@ import type { Cause, Entry } from '../../src/model/ledger.ts';
 import { memoriesOf } from '../../src/kind/contact/remember.ts';
 import type { States } from '../../src/kind/kind.ts';
 import { ANN, bothIn, change, conflicts, remembered, shown, steps, wish } from './person.ts';
-import { LATER, NEWS, NOON, open, PRODUCT, states } from './stage.ts';
+import { LATER, NEWS, NOON, open, PRODUCT, signal, states } from './stage.ts';
 
 function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
   const part = cause === 'opt_out' ? NEWS : '*';
@@ -12,6 +12,7 @@ function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
   return { ...found, part, cause, contact: 'con_1', after: null, by: NOON, ...more };
 }
 
+const DELETE = 'delete  → con_1';
 const wantsNews = () => wish({ newsletter: 'yes' });
 const decide = (known: Partial<States>, missing: 'respect' | 'recreate' = 'respect') =>
   open({ contacts: { missing } }).contacts.decide(states(known));
@@ -82,6 +83,22 @@ test('who was erased, and is opted out as the CRM wants, is not recorded by that
   expect(decision).toMatchObject({ changes: [{ op: 'opt_out' }], note: undefined });
   const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
   expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), ack)).toBeUndefined();
+});
+
+test('who was erased in part is deleted as she is seen, whatever is recorded of her', async () => {
+  const { contacts, emulator, run } = open({ absence: { deletes: 'created' } });
+  emulator.seed.contact({ id: 'con_1', email: ANN });
+  const recorded = remembered({ news: 'in' });
+  const known = { recorded, desired: [wish({ archived: 'yes' })], entries: [entry('erasure')] };
+  const lookAfter = (seen: Parameters<typeof shown>[0]) => {
+    const { note, changes } = contacts.decide(states({ ...known, observed: [shown(seen)] }));
+    expect({ note, steps: steps({ changes }) }).toEqual({ note: undefined, steps: [DELETE] });
+    const [remove = change('delete')] = changes;
+    const how = { recorded, fresh: true, listed: true, partial: false, signal };
+    return run(contacts.look(remove, how));
+  };
+  expect(await lookAfter({})).toBeUndefined();
+  expect(await lookAfter({ news: 'opt_in' })).toMatchObject({ is: 'stale' });
 });
 
 describe('what it forbids', () => {

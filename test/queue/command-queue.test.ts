@@ -10,16 +10,16 @@ beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
 const options = () => ({ url: redis.url, mirror: 'acme', clock: systemClock });
-const handed = (sealed: string, about: HandedOver['about']): HandedOver => ({
+const handed = (sealed: string, how: HandedOver['how']): HandedOver => ({
   sealed,
-  about,
+  how,
   urgent: false,
   tell: () => undefined,
   signal: new AbortController().signal,
   isServed: async () => true,
 });
 
-test('what is about one person waits for nothing that is about all', async () => {
+test('what stands beside others waits for nothing that has to be alone', async () => {
   const go = Promise.withResolvers<void>();
   let most = 0;
   let atOnce = 0;
@@ -31,9 +31,9 @@ test('what is about one person waits for nothing that is about all', async () =>
     atOnce -= 1;
     return 'synced';
   });
-  const all = Array.from({ length: 6 }, async () => handOver(options(), handed('all', 'all')));
+  const all = Array.from({ length: 6 }, async () => handOver(options(), handed('all', 'alone')));
   await expect.poll(() => atOnce, { timeout: 10_000 }).toBeGreaterThan(0);
-  expect(await handOver(options(), handed('ann', 'one'))).toBe('forgotten');
+  expect(await handOver(options(), handed('ann', 'beside'))).toBe('forgotten');
   go.resolve();
   expect(await Promise.all(all)).toEqual(all.map(() => 'synced'));
   expect(most).toBe(1);
@@ -46,7 +46,7 @@ test('what another process is to do is offered again', async () => {
     times += 1;
     return times > 1 ? 'done' : 'elsewhere';
   });
-  expect(await handOver(options(), handed('ann', 'one'))).toBe('done');
+  expect(await handOver(options(), handed('ann', 'beside'))).toBe('done');
   await served.close();
 });
 
@@ -54,7 +54,7 @@ test('why it was refused is what the caller reads', async () => {
   const served = serveCommands(options(), async () => {
     throw new Error('sealed with another key');
   });
-  await expect(handOver(options(), handed('ann', 'one'))).rejects.toThrow(
+  await expect(handOver(options(), handed('ann', 'beside'))).rejects.toThrow(
     /^sealed with another key$/,
   );
   await served.close();

@@ -27,13 +27,17 @@ test.each([
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  await queue.add(['a']);
-  await once(child.stdout, 'data');
-  await harm();
-  const began = performance.now();
-  child.kill('SIGTERM');
-  expect(await ended).toEqual([0, null]);
-  expect(performance.now() - began).toBeLessThan(10_000);
-  await mend();
-  await queue.close();
+  try {
+    await queue.add(['a']);
+    await once(child.stdout, 'data');
+    await harm();
+    const began = performance.now();
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    expect(performance.now() - began).toBeLessThan(10_000);
+  } finally {
+    child.kill('SIGKILL');
+    await mend();
+    await queue.close();
+  }
 });

@@ -13,7 +13,7 @@ import type { Former } from './memory.ts';
 import { isReplaced, mayBeOptedOut } from './moved.ts';
 import { fallbackOf } from './story.ts';
 import { checkCreation, checkUpdate } from './template-checkers.ts';
-import type { Person } from './witness.ts';
+import { keyOf, type Person } from './witness.ts';
 
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;
@@ -49,10 +49,11 @@ function checkForgetting({ entry, outing }: Arrival, { witness, judge }: Known):
 }
 
 function checkEnrolment(arrival: Arrival, known: Known): void {
-  const { entry, outing } = arrival;
+  const { entry, asks, outing } = arrival;
   const since = horizon(arrival);
   const person = known.witness.people().find(({ id }) => id === entry.contactId && !entry.created);
-  const key = (person && keyThen(person, arrival)) ?? entry.email ?? '';
+  const named = person && asks.email === undefined ? keyThen(person, arrival) : entry.email;
+  const key = keyOf(named ?? '');
   const channel = entry.channelId ?? '';
   const about = { key, channel, since };
   const isOut = entry.subscription === 'opt_out';
@@ -71,9 +72,9 @@ function checkOptIn(
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
   const { outing, asks } = arrival;
-  const { judge, witness, memories } = known;
+  const { judge, memories } = known;
   const { key, channel, since } = about;
-  const there = witness.present(key).filter(({ made }) => made.at < since);
+  const there = thereAt(since, key, { arrival, known });
   const wish = wishFor(outing.people, key, channel);
   const unwanted = `${what}, and the CRM wants ${wish ?? 'nothing of the kind'}`;
   judge('who is opted in is wanted in by the CRM', wish !== 'opt_in' && unwanted);
@@ -81,7 +82,7 @@ function checkOptIn(
     const wrong = there.length > 0 && `${what} by email, and was on the platform`;
     judge('who is on the platform is not opted in by email', wrong);
   }
-  const listed = there.filter(({ made }) => made.at < outing.startedAt).length;
+  const listed = thereAt(outing.startedAt, key, { arrival, known }).length;
   if (outing.mode === 'full' && listed > 0) {
     const wrong = listed > 1 && `${what}, and ${listed} contacts share the address`;
     judge('where contacts share an address nobody is opted in', wrong);
@@ -101,6 +102,18 @@ function checkOptIn(
   for (const former of memories.former(key, outing.people)) {
     checkFormer(what, former, { about, known });
   }
+}
+
+/** Those of an address who had come there by then, or whom the run was shown there. */
+function thereAt(
+  at: number,
+  key: string,
+  { arrival: { outing }, known }: { arrival: Arrival; known: Known },
+): Person[] {
+  return known.witness.present(key).filter(({ id, made, former }) => {
+    const isKnown = !former || former.until < at || outing.shown.get(id) === key;
+    return made.at < at && isKnown;
+  });
 }
 
 /** What was under way before may still arrive, unless it is certain that all is done. */

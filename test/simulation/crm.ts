@@ -35,6 +35,12 @@ export function isUnsound(record: CrmRecord, { records }: Reading): boolean {
   return keyIn(record) === undefined || isBroken(record) || records.some(shares);
 }
 
+/** Whether a record of this address is, or may be, of somebody who is there. */
+export function isLiving(reading: Reading, key: string): boolean {
+  const records = reading.records.filter((record) => keyIn(record) === key);
+  return records.some((record) => record['deleted'] !== 'true' || isUnsound(record, reading));
+}
+
 /** What the records of one address want of a channel: any no wins, and no unsound one opts in. */
 export function wishFor(reading: Reading, key: string, channel: string): Wish {
   const records = reading.records.filter((record) => keyIn(record) === key);

@@ -55,7 +55,10 @@ export async function forgetOne(
   const { faults, killed, stopped, latency } = step;
   await world.clock.advance(1000);
   const isThere = known.witness.present(key).length > 0;
-  known.erasures.begin(key, idsOf(known, key, { records: world.people, certified: true }));
+  const ids = idsOf(known, key, { records: world.people, certified: true });
+  // Since an erasure that nobody lived to tell of, nobody can tell what was recorded of her.
+  const isOpen = known.erasures.unsettled().has(key);
+  known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
   known.standing.drop(key);
   const lived = await lead(
     ground,
@@ -74,8 +77,8 @@ export async function forgetOne(
   ground.log(`         ${done ? (done.failure ?? 'forgotten') : 'not to its end'}`);
   if (!done) return lived;
   const certified = done.failure === undefined;
-  const ids = idsOf(known, key, done.crm.read ? lived.outing.people : undefined);
-  known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids });
+  const named = idsOf(known, key, done.crm.read ? lived.outing.people : undefined);
+  known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids: named });
   if (certified) conclude(ground, key);
   else reached.note('run', 'somebody is not wholly forgotten');
   if (certified && isThere) reached.note('run', 'somebody is forgotten who is on the platform');

@@ -3,7 +3,7 @@
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../sync/mirror.ts';
-import { addressesOf, forbids, isUnsound, keyIn, textOf, type Reading } from './crm.ts';
+import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
@@ -47,6 +47,8 @@ export interface Memories {
   everOf(id: string): ReadonlySet<string>;
   /** The ids under which the snapshot knows this address. */
   idsOf(key: string): string[];
+  /** Every id to which the CRM ever gave it. */
+  everIdsOf(key: string): string[];
   /** The snapshot has nothing of this address any more; what the ledger had of it stands. */
   forget(key: string): void;
   /** Nothing that happened before stands against this address any more, nor against its ids. */
@@ -216,6 +218,7 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
     everOf: (id) => ever.get(id) ?? new Set(),
     idsOf: (key) =>
       of(key)?.owned ? [...met].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])) : [],
+    everIdsOf: (key) => [...ever].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])),
     forget(key) {
       for (const [id, keys] of met) if (keys.delete(key)) kept.push({ ...standing(key), id, key });
       const memory = memories.get(key);
@@ -339,12 +342,6 @@ function isNamed(reading: Reading, key: string): boolean {
     (record) =>
       record['deleted'] !== 'true' || channels.some((channel) => forbids(record, channel)),
   );
-}
-
-/** Whether a record of this address is, or may be, of somebody who is there. */
-function isLiving(reading: Reading, key: string): boolean {
-  const records = reading.records.filter((record) => keyIn(record) === key);
-  return records.some((record) => record['deleted'] !== 'true' || isUnsound(record, reading));
 }
 
 /** There since before the run, and not changed while it went on. */

@@ -1,5 +1,5 @@
 /** People whose address changed in the CRM: what may, and what must become of the old one. */
-import { addressesOf, forbids, isUnsound, keyIn, wishFor, type Reading } from './crm.ts';
+import { addressesOf, forbids, isLiving, isUnsound, keyIn, wishFor, type Reading } from './crm.ts';
 import type { Memories } from './memory.ts';
 import { fallbackOf, type Story } from './story.ts';
 import type { Witness } from './witness.ts';
@@ -34,8 +34,8 @@ export function mayBeOptedOut(
 }
 
 /**
- * Whether whoever had this address has another one by now, and whether that is on the platform.
- * Undefined: nobody who is there has one, as far as is known.
+ * Whether whoever had this address has another one by now, and whether that is on the platform, and
+ * can be read. Undefined: nobody who is there has one, as far as is known.
  */
 export function isReplaced(
   reading: Reading,
@@ -43,12 +43,15 @@ export function isReplaced(
   { witness, memories }: Known,
 ): boolean | undefined {
   if (!reading.certified || addressesOf(reading).has(key)) return undefined;
+  // Of an address that she shares one record that is there is enough.
   const moved = reading.records
     .filter((record) => memories.everOf(String(record['id'])).has(key))
-    .filter((record) => record['deleted'] !== 'true')
-    .flatMap((record) => keyIn(record) ?? []);
+    .flatMap((record) => keyIn(record) ?? [])
+    .filter((next) => isLiving(reading, next));
   if (moved.length === 0) return undefined;
-  const absent = moved.filter((next) => !wasThere(next, since, witness));
+  const isSound = (next: string): boolean =>
+    reading.records.every((record) => keyIn(record) !== next || !isUnsound(record, reading));
+  const absent = moved.filter((next) => !isSound(next) || !wasThere(next, since, witness));
   if (absent.length === 0) return true;
   // What the CRM gave that id before anything of the address was recorded nobody remembers.
   const isMet = (next: string): boolean =>

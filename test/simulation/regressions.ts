@@ -2,8 +2,7 @@
  * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
  * draws changes whenever something new may happen.
  */
-import { forgetting } from './steps.ts';
-import type { Story } from './story.ts';
+import { leaving } from './leaving-regressions.ts';
 import {
   byDefault,
   everywhere,
@@ -17,13 +16,8 @@ import {
   run,
   told,
   wanted,
+  type Regression,
 } from './told.ts';
-
-interface Regression {
-  found: string;
-  /** Where a kill or a stop has to hit one moment, one story for each moment. */
-  stories: Story[];
-}
 
 const slow = { limit: 'contacts.enrol=1/400' as const, algorithm: 'sliding-counter' };
 
@@ -115,22 +109,6 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'who was erased, and opted out as the CRM wanted, was recorded as made by us',
-    stories: [
-      told(
-        [member],
-        [
-          forgetting(0),
-          happens(onPlatform(0, 'signs up for the newsletter')),
-          inCrm(0, 'forbids the newsletter'),
-          run(),
-          inCrm(0, 'wants the newsletter'),
-          happens(onPlatform(0, 'signs up for the newsletter')),
-        ],
-      ),
-    ],
-  },
-  {
     found: 'an opt-out that nobody answered kept those of other channels from leaving',
     stories: (['half', 'garbage', 'timeout-after'] as const).map((fault) =>
       told(
@@ -196,21 +174,6 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out on a new contact of the address passed for ours, and was taken back',
-    stories: [
-      told(
-        [{ ...wanted, wishes: ['no', '1'], platform: 'subscribed', shown: ['in', 'in'] }],
-        [
-          run(),
-          happens(onPlatform(0, 'is given another address')),
-          happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
-          inCrm(0, 'wants the newsletter'),
-          run(),
-        ],
-      ),
-    ],
-  },
-  {
     found:
       'an edit by hand that had been left alone was lost to a fast run, when the source changed',
     stories: [
@@ -256,33 +219,6 @@ export const regressions: readonly Regression[] = [
           }),
         ],
         { limit: 'contacts.enrol=1/400', algorithm: 'sliding-counter' },
-      ),
-    ],
-  },
-  {
-    found: 'who was found under a new address was not looked for under the old one, which she left',
-    stories: [
-      told(
-        [
-          { ...wanted, wishes: ['yes', ''] },
-          { ...nobody, platform: 'subscribed' },
-        ],
-        [
-          run(),
-          happens(onPlatform(0, 'leaves the newsletter')),
-          inCrm(0, 'moves to the address of the next one'),
-          run({ mode: 'fast' }),
-        ],
-      ),
-    ],
-  },
-  {
-    found: 'an opt-out that a creation left by default kept her out under her next address',
-    stories: [
-      byDefault(
-        inCrm(0, 'wants the newsletter'),
-        inCrm(0, 'forbids the product mail'),
-        inCrm(0, 'moves to a new address'),
       ),
     ],
   },
@@ -338,60 +274,11 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
-    found:
-      'who moved to an address whose contact was given another was opted out under her old one',
-    stories: [
-      told(
-        [member, member],
-        [
-          run(),
-          inCrm(0, 'moves to a new address'),
-          happens(onPlatform(0, 'is given another address')),
-          inCrm(1, 'moves to the address of the next one'),
-        ],
-      ),
-    ],
-  },
-  {
-    found: 'what another program made while our creation was lost was deleted as made by us',
-    stories: [
-      told(
-        [wanted, member],
-        [
-          run({
-            only: 'contacts',
-            faults: [{ nth: 2, fault: 'timeout-before' }],
-            meanwhile: [
-              { nth: 3, act: { in: 'program', who: 0, does: 'opts in to the newsletter' } },
-            ],
-          }),
-          inCrm(0, 'is flagged as deleted'),
-        ],
-        { deletes: 'created' },
-      ),
-    ],
-  },
-  {
     found: 'a key that changed where nothing recorded is left never came to an end',
     stories: [
       told([member], [run(), happens(onPlatform(0, 'is deleted')), run({ key: 'read' })]),
       ...everywhere((killed) => told([member], [run({ key: 'read' }), run({ killed })])),
     ],
   },
-  {
-    found: 'whom a guard held was deleted when her new address was made in the same run',
-    stories: [
-      told(
-        [wanted, wanted],
-        [
-          run(),
-          ...[0, 1].map((who) => inCrm(who, 'is flagged as deleted')),
-          run(),
-          ...[0, 1].map((who) => inCrm(who, 'is flagged no longer')),
-          inCrm(1, 'moves to a new address'),
-        ],
-        { deletes: 'owned', floor: 1 },
-      ),
-    ],
-  },
+  ...leaving,
 ];

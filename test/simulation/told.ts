@@ -19,6 +19,12 @@ export const nobody: Person = {
 export const wanted: Person = { ...nobody, crm: 'once', wishes: ['yes', '1'] };
 export const member: Person = { ...wanted, platform: 'subscribed', shown: ['in', 'in'] };
 
+export interface Regression {
+  found: string;
+  /** Where a kill or a stop has to hit one moment, one story for each moment. */
+  stories: Story[];
+}
+
 export function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
   return {
     chance: 0,

@@ -162,6 +162,26 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
+  test('what that learns afterwards of others goes to the ledger, and its snapshot knows', async () => {
+    const dam = dammed((request) => isOpen && listing(request));
+    let isOpen = false;
+    const stage = stageOf({ wire: dam.wire });
+    await stage.sync();
+    isOpen = true;
+    wish(stage, '2', 'no');
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'no');
+    await stage.one('1');
+    stage.emulator.dashboard.leave('bob@example.com', 'ch_news');
+    dam.open();
+    const summary = await all;
+    expect(summary).toMatchObject({ status: 'done' });
+    expect(stage.ledger.concerning({ key: 'bob@example.com', ids: [] })).toHaveLength(1);
+    expect(stage.snapshot.meta.get('ledger-reached')).toBe(String(stage.ledger.reached()));
+    stage.close();
+  });
+
   test('what has left for her is waited for', async () => {
     const dam = dammed(enrolment);
     const stage = stageOf({ wire: dam.wire });

@@ -82,7 +82,7 @@ export function createStage(options: StageOptions = {}): Stage {
       send,
       snapshot: on,
       beside,
-      ledger: whole.ledger,
+      ledger: on === whole.snapshot ? whole.ledger : whole.ledger.beside(),
       clock,
       random,
       policy: options.policy ?? {},

@@ -28,8 +28,8 @@ import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { csvSource } from '../../src/source/csv/csv.ts';
 import { directorySource } from '../../src/source/directory/directory.ts';
-import type { MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
 import { createBeside } from '../../src/sync/beside.ts';
+import type { Mirror, MirrorPart, RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { limits, patience } from './mirror.ts';
 import { servePlatform, type Arrival, type Server } from './server.ts';
@@ -80,12 +80,12 @@ export interface WorldOptions {
   guards?: Partial<Guards>;
   timeoutMs?: number;
   /** Who else is on the platform. */
-  platform?: Pick<EmulatorOptions, 'seedFile'>;
+  platform?: Pick<EmulatorOptions, 'seedFile' | 'quirks'>;
   /** Of the platform: `route=requests/seconds`; none that anybody would notice. */
   limits?: string[];
 }
 
-interface Connected {
+export interface Connected {
   platform: Platform;
   parts: MirrorPart[];
   gate: Gate;
@@ -108,6 +108,8 @@ export interface World {
   sync(options?: Partial<RunOptions>, key?: string): Promise<Summary>;
   /** The client of the mirror, and its kinds, as a run has them. */
   connect(key?: string): Connected;
+  /** The mirror that a run is of, by that client. */
+  mirror(connected: Connected, key?: string): Mirror;
   /** Arrivals since the last call, or the beginning, that were to change something. */
   writes(): Arrival[];
   /** The journal: how many changes are in which state. */
@@ -151,6 +153,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const templatesPath = join(folder, 'templates');
   mkdirSync(templatesPath);
   let read = 0;
+  const beside = createBeside();
 
   function csv(text: string): void {
     writeFileSync(csvPath, text);
@@ -203,38 +206,29 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     template(key, fields) {
       writeFileSync(join(templatesPath, `${key}.json`), JSON.stringify(fields));
     },
-    async sync(overrides = {}, apiKey = KEY) {
-      const { platform, parts, gate, close } = connect(apiKey);
+    mirror({ platform, parts, gate }, apiKey = KEY) {
       const account = { url: server.url, apiKey, platform };
-      const never = new AbortController().signal;
       const guards = { ...limits, ...options.guards };
-      const base = { name: 'world', parts, snapshot, ledger, clock, random, guards };
-      const mirror = { ...base, timeoutMs, keepMs: 1e10 };
-      const pageSizes = [100, 83];
+      const base = { name: 'world', parts, snapshot, ledger, clock, random, guards, account };
+      const { counts: requests, limits: allowed } = gate;
+      const rest = { beside, notes: [], pageSizes: [100, 83], reserve: 0, timeoutMs, keepMs: 1e10 };
+      return { ...base, ...rest, requests, limits: allowed };
+    },
+    async sync(overrides = {}, apiKey = KEY) {
+      const connected = connect(apiKey);
+      const never = new AbortController().signal;
       try {
-        return await run(
-          {
-            ...mirror,
-            account,
-            beside: createBeside(),
-            notes: [],
-            pageSizes,
-            reserve: 0,
-            requests: gate.counts,
-            limits: gate.limits,
-          },
-          {
-            mode: 'full',
-            writes: true,
-            only: undefined,
-            stop: never,
-            abort: never,
-            progress: () => undefined,
-            ...overrides,
-          },
-        );
+        return await run(world.mirror(connected, apiKey), {
+          mode: 'full',
+          writes: true,
+          only: undefined,
+          stop: never,
+          abort: never,
+          progress: () => undefined,
+          ...overrides,
+        });
       } finally {
-        await close();
+        await connected.close();
       }
     },
     writes() {
@@ -295,6 +289,7 @@ interface Lines {
   guards?: Record<string, unknown>;
   schedule?: Record<string, unknown>;
   redis?: string;
+  server?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -331,6 +326,7 @@ function writeConfig({
     ...(lines.guards && { guards: lines.guards }),
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
+    ...(lines.server && { server: lines.server }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

@@ -35,6 +35,8 @@ const owners: Record<string, readonly string[]> = {
   fastify: ['server/', 'emulator/'],
   '@fastify/': ['server/', 'emulator/'],
   '@bull-board/': ['server/'],
+  'prom-client': ['server/'],
+  standardwebhooks: ['server/'],
   '@marcbachmann/cel-js': ['config/condition.ts'],
 };
 

@@ -18,6 +18,7 @@ const named = [
   'setErrorHandler',
   'setNotFoundHandler',
   'clientErrorHandler',
+  'lockManager',
   'Terms of service',
   'Service Unavailable',
 ];

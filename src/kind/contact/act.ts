@@ -5,6 +5,7 @@ import { canonicalJson, type Fault, type Key } from '../../model/record.ts';
 import type { Decision } from '../kind.ts';
 import { beyond, conflictOf, severalContacts } from './conflict.ts';
 import type { Verdict } from './decide.ts';
+import { fingerprintOf } from './observe.ts';
 import type { ObservedContact } from './record.ts';
 
 /** Phases of a person's changes: opt-outs first, deletes last. */
@@ -16,7 +17,7 @@ export function act(
   { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
 ): void {
   const isMoved = verdict.row === beyond.movedAway;
-  const body = bodyOf(isMoved);
+  const body = bodyOf({ isMoved });
   const change = (op: Change['op'], at: number, target?: string): Change => {
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
@@ -38,21 +39,26 @@ export function act(
   }
 }
 
+interface Leaving {
+  key: Key;
+  contacts: readonly ObservedContact[];
+  isMoved: boolean;
+  /** Whether what was seen of her now is recorded. */
+  isKept: boolean;
+}
+
 /** Row 2 concerns the person; opt-outs that the CRM states go first, for a delete may be held. */
-export function remove(
-  decision: Decision,
-  { key, contacts, moved }: { key: Key; contacts: readonly { id: string }[]; moved: boolean },
-): void {
-  for (const { id } of contacts) {
+export function remove(decision: Decision, { key, contacts, isMoved, isKept }: Leaving): void {
+  for (const contact of contacts) {
     const change = changeOf(key, 'delete', 'delete');
-    const body = bodyOf(moved);
-    decision.changes.push({ ...change, target: id, body, phase: phase.delete });
+    const body = bodyOf({ isMoved, shown: isKept ? undefined : fingerprintOf(contact) });
+    decision.changes.push({ ...change, target: contact.id, body, phase: phase.delete });
   }
 }
 
 /** Nobody stated what befalls an old address: the journal tells. */
-function bodyOf(moved: boolean): string {
-  return moved ? canonicalJson({ moved }) : '{}';
+function bodyOf({ isMoved, shown }: { isMoved: boolean; shown?: string | undefined }): string {
+  return canonicalJson({ moved: isMoved || undefined, shown });
 }
 
 function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {

@@ -13,6 +13,7 @@ import { erase } from './erase.ts';
 import { phase } from './act.ts';
 import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, type PersonRules } from './person.ts';
+import { leavingOf } from './leaving.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { observe } from './observe.ts';
@@ -41,6 +42,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     countsAbsence: true,
     keyedById: false,
     parts: partsOf(channels),
+    leaving: leavingOf(access),
     desire: contactDesire(fields),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });

@@ -40,8 +40,10 @@ export async function look(
 }
 
 /** What was seen last; of several contacts of one address each has been seen for itself. */
-function shownBefore({ op, target }: Change, { recorded }: Known): string | undefined {
+function shownBefore({ op, target, body }: Change, { recorded }: Known): string | undefined {
   if (op !== 'delete' || !recorded) return recorded?.shown;
+  const { shown } = enrolmentBody.parse(JSON.parse(body));
+  if (shown !== undefined) return shown;
   const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
   const before = contacts.find(({ id }) => id === target);
   return before && fingerprintOf(before);

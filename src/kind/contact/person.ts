@@ -52,19 +52,21 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     forgets: [],
     problems: [],
   };
+  // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
+  const isForgotten = isErased(states.entries);
   for (const channel of rules.channels) decideOne(decision, channel, facts);
   if (facts.person.deletable || facts.replaced) {
-    const ours = oursOf(facts.contacts, states.recorded);
-    remove(decision, { key: states.key, contacts: ours, moved: facts.replaced });
+    const ours = oursOf(facts.shown, states.recorded);
+    const leaving = { key: states.key, contacts: ours, isMoved: facts.replaced };
+    remove(decision, { ...leaving, isKept: !isForgotten });
   }
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isSettled = states.certified && isDone && states.lost.size === 0;
   decision.changes = decision.changes.filter(allowed);
-  // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
   const isKept = facts.recorded || (facts.person.present && facts.person.owned);
-  if (isKept && !isErased(states.entries)) {
+  if (isKept && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
@@ -280,8 +282,9 @@ function idOf({ states, shown }: Facts): string | undefined {
 
 /** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
 function ownershipOf(facts: Facts): RecordedRow['ownership'] {
-  const before = facts.states.recorded;
-  if (!before || before.ownership === 'noted') return hasLeft(facts.states) ? 'noted' : 'adopted';
+  const { recorded: before, desired } = facts.states;
+  const isNamed = desired.length > 0 && !hasLeft(facts.states);
+  if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
   const id = idOf(facts);
   return id === undefined || id === before.id ? before.ownership : 'adopted';
 }

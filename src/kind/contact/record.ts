@@ -77,6 +77,8 @@ export const enrolmentBody = z.object({
    * counts as one for absence.
    */
   moved: z.boolean().default(false),
+  /** Of a delete, where nothing is recorded of what was seen: the fingerprint of the contact. */
+  shown: z.string().optional(),
   /** Where it outweighs an opt-out: how the contact must still be. */
   changed: z.string().optional(),
   newer: z.number().optional(),

@@ -1,0 +1,150 @@
+/** One mirror of a worker: its schedule, its events, what is handed to it, and how it stands. */
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { Invalid, isExpected, Unavailable } from '../model/errors.ts';
+import type { Summary } from '../plan/summary.ts';
+import { systemClock } from '../http/time.ts';
+import { homeRecord } from '../queue/claim.ts';
+import { serveCommands } from '../queue/command-queue.ts';
+import { openEventQueue, type EventQueue } from '../queue/event-queue.ts';
+import { viewQueues, type QueueView } from '../queue/queue-view.ts';
+import { connectQuickly } from '../queue/quick.ts';
+import { dueIn, openRunQueue, type RunQueue, type Schedule } from '../queue/run-queue.ts';
+import { sealOf } from '../queue/seal.ts';
+import type { Watched } from '../server/gauges.ts';
+import type { MirrorStatus } from '../server/page.ts';
+import type { Webhook } from '../server/webhooks.ts';
+import { readKey } from '../snapshot/ledger-key.ts';
+import { doHanded } from './handed.ts';
+import { createHome, type Home } from './home.ts';
+import { lanesAtOnce } from './lanes.ts';
+import { residenceIn } from './residence.ts';
+import type { Shell } from './shell.ts';
+import { standingNow, statusNow } from './status.ts';
+
+export interface Workable extends Config {
+  readonly redis: string;
+  readonly schedule: Schedule;
+}
+
+export interface Served extends Watched {
+  /** Rejects when it can never be served. */
+  failed: Promise<never>;
+  webhook: Webhook | undefined;
+  queues: QueueView['queues'];
+  /** Why Redis cannot be asked for it; undefined: it can. */
+  away(): string | undefined;
+  status(): MirrorStatus;
+  close(): Promise<void>;
+}
+
+export interface ServeOptions {
+  acceptLost: boolean;
+  /** Told of every run, and of what events brought about. */
+  ended(summary: Summary): void;
+}
+
+export function serve(config: Workable, shell: Shell, options: ServeOptions): Served {
+  const { mirror, redis: url, schedule, contacts } = config;
+  const place = { url, mirror, clock: systemClock };
+  const failed = Promise.withResolvers<never>();
+  const fail = (error: unknown): void => failed.reject(failureOf(config, error));
+  const quick = connectQuickly(url);
+  const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
+  const residence = residenceIn(own, {
+    mirror,
+    acceptLost: options.acceptLost,
+    clock: systemClock,
+  });
+  const load = () => loadConfig(config.file, shell.env);
+  const home = createHome({ config, shell, residence, load, ended: options.ended });
+  const hook = contacts?.webhook;
+  const events = hook && openEventQueue({ ...place, notice: () => undefined });
+  const view = viewQueues(place);
+  const redis = watchRedis(mirror, shell);
+  const queue: RunQueue = openRunQueue({
+    ...place,
+    notice(lost) {
+      redis.say(lost);
+      // It may have come back empty.
+      if (lost === undefined) queue.follow(schedule).catch(fail);
+    },
+  });
+  let handed: ReturnType<typeof takeHanded> | undefined;
+  const begin = async (): Promise<void> => {
+    await queue.follow(schedule);
+    redis.answers();
+    await home.taken();
+    if (shell.stop.aborted) return;
+    shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
+    queue.serve(home.run);
+    events?.serve(home.record, { concurrency: lanesAtOnce, failed: fail });
+    handed = takeHanded(config, shell, home);
+    await home.stay();
+  };
+  begin().catch(fail);
+  return {
+    mirror,
+    failed: failed.promise,
+    webhook: hook && events && { ...hook, events },
+    queues: view.queues,
+    away: redis.away,
+    status: () => statusNow(config),
+    standing: async () => standingNow(config),
+    limits: home.limits,
+    depths: view.depths,
+    lagMs: async () => events?.lagMs(),
+    async close() {
+      failed.promise.catch(() => undefined);
+      await Promise.all([queue.close(), handed?.close(), events?.close()]);
+      await own.leave().catch(() => undefined);
+      await home.close();
+      view.close();
+      quick.close();
+    },
+  };
+}
+
+function failureOf({ file }: Workable, error: unknown): unknown {
+  if (isExpected(error)) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  const text = `${file}: Redis refuses the schedule (${why}) → mend its access, then start again`;
+  return new Unavailable(text, { acted: 'no', cause: error });
+}
+
+function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
+  const due: string[] = dueIn(schedule).map(({ tick }) => tick);
+  return [...due, ...(events ? ['events'] : [])].join(', ');
+}
+
+/** Says when it is lost, and when it is there again. */
+function watchRedis(mirror: string, { note }: Shell) {
+  let why: string | undefined = 'Redis has not answered yet';
+  return {
+    away: () => why,
+    answers: () => void (why = undefined),
+    say(lost: string | undefined): void {
+      why = lost === undefined ? undefined : `Redis is away (${lost})`;
+      const what =
+        why === undefined
+          ? 'Redis is there again, the schedule goes on'
+          : `${why}; the schedule waits for it`;
+      note(`crm-mirror: ${mirror}: ${what}`);
+    },
+  };
+}
+
+/** Commands that were called beside this worker. */
+function takeHanded(
+  config: Workable,
+  shell: Shell,
+  { hold }: Pick<Home, 'hold'>,
+): { close(): Promise<void> } {
+  const { redis: url, mirror, ledger } = config;
+  return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
+    const key = readKey(ledger.keyFile);
+    if (key === undefined) throw new Invalid(`${ledger.keyFile}: the key of the ledger is gone`);
+    return doHanded({ config, shell, hold, seal: sealOf(key, randomBytes) }, sealed, tell);
+  });
+}

@@ -1,0 +1,53 @@
+/** Who left all mail by themselves, as the platform counts and lists them. */
+import { canonicalJson, fingerprint, type Key } from '../../model/record.ts';
+import type { Leaving } from '../leaving.ts';
+import { observe } from './observe.ts';
+import type { Access } from './reading.ts';
+import { observedBody, type DesiredContact } from './record.ts';
+
+const statuses = ['unsubscribed', 'blocked'] as const;
+
+/** Of somebody of whom the CRM says nothing but that she is there. */
+const silent: DesiredContact = { presence: 'present', channels: {}, consentAt: null };
+
+/**
+ * By the counters that every page has ("Endpoints", Contacts): nobody counts who is blocked, but
+ * among those who are not subscribed.
+ */
+export function leavingOf({ platform, channels }: Access): Leaving {
+  return {
+    route: 'contacts.list',
+    ways: statuses,
+    async counts(how) {
+      const listed = await platform.list({ page: 1, limit: 1 }, { ...how, priority: 'event' });
+      const { totalContacts, subscribedContacts, unsubscribedContacts } = listed;
+      if (totalContacts === undefined || subscribedContacts === undefined) return undefined;
+      if (unsubscribedContacts === undefined) return undefined;
+      return { unsubscribed: unsubscribedContacts, blocked: totalContacts - subscribedContacts };
+    },
+    async list({ way, ...page }, how) {
+      const status = statuses.find((one) => one === way);
+      const listed = await platform.list({ ...page, status }, { ...how, priority: 'event' });
+      const rows = listed.contacts.map((contact) => observe(contact, channels));
+      const left = rows.filter(({ body }) => observedBody.parse(JSON.parse(body)).left);
+      return { rows: left, listed: rows.length, total: listed.total };
+    },
+    named: (key) => named(key),
+  };
+}
+
+function named(key: Key): ReturnType<Leaving['named']> {
+  const body = canonicalJson(silent);
+  return {
+    kind: 'contact',
+    id: '',
+    key,
+    alias: key,
+    place: '',
+    body,
+    fingerprint: fingerprint(body),
+    wants: false,
+    presence: 'present',
+    invalid: undefined,
+  };
+}

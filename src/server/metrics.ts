@@ -1,0 +1,127 @@
+/** What Prometheus is told: of each run when it has ended, of how all stands when it asks. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { KindSummary, Summary } from '../plan/summary.ts';
+import { gaugesOf, type Watched } from './gauges.ts';
+
+/** Why an event was not taken. */
+export type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';
+
+export interface Metrics {
+  /** A run has ended, of whatever mode, well or not. */
+  ended(mirror: string, summary: Summary): void;
+  /** A delivery was queued, with so many records in it. */
+  accepted(mirror: string, records: number): void;
+  /** A delivery was not queued. */
+  refused(mirror: string, reason: Refusal): void;
+  contentType: string;
+  /** Everything, as Prometheus reads it. */
+  text(): Promise<string>;
+}
+
+const prefix = 'crm_mirror_';
+const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
+const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
+
+/** Names begin with `crm_mirror_`, and each metric but the process's own has the label `mirror`. */
+export function createMetrics(watched: readonly Watched[]): Metrics {
+  const register = new Registry();
+  collectDefaultMetrics({ register, prefix });
+  const ask = gaugesOf(register, watched);
+  const { accepted, refused } = countEvents(register);
+  for (const { mirror } of watched) {
+    accepted.inc({ mirror }, 0);
+    for (const reason of refusals) refused.inc({ mirror, reason }, 0);
+  }
+  return {
+    ended: countRuns(register),
+    accepted: (mirror, records) => accepted.inc({ mirror }, records),
+    refused: (mirror, reason) => refused.inc({ mirror, reason }),
+    contentType: register.contentType,
+    async text() {
+      await ask();
+      return register.metrics();
+    },
+  };
+}
+
+function countEvents(register: Registry) {
+  const accepted = new Counter({
+    name: `${prefix}events_accepted_total`,
+    help: 'Records of which an event was durably queued',
+    labelNames: ['mirror'],
+    registers: [register],
+  });
+  const refused = new Counter({
+    name: `${prefix}events_refused_total`,
+    help: 'Deliveries that were not queued, and why',
+    labelNames: ['mirror', 'reason'],
+    registers: [register],
+  });
+  return { accepted, refused };
+}
+
+function countRuns(register: Registry): Metrics['ended'] {
+  const counter = (name: string, help: string, ...labels: string[]) =>
+    new Counter({
+      name: prefix + name,
+      help,
+      labelNames: ['mirror', ...labels],
+      registers: [register],
+    });
+  const runs = counter('runs_total', 'Runs that have ended', 'mode', 'status');
+  const took = new Histogram({
+    name: `${prefix}run_duration_seconds`,
+    help: 'How long runs took',
+    labelNames: ['mirror', 'mode'],
+    buckets: runSeconds,
+    registers: [register],
+  });
+  const requests = counter('requests_total', 'Requests to the platform', 'route');
+  const limited = counter('requests_rate_limited_total', 'Requests the platform answered with 429');
+  const changes = countChanges(register);
+  return (mirror, summary) => {
+    const { mode, status, ms } = summary;
+    runs.inc({ mirror, mode, status });
+    took.observe({ mirror, mode }, ms / 1000);
+    for (const [route, n] of Object.entries(summary.requests.byRoute)) {
+      requests.inc({ mirror, route }, n);
+    }
+    limited.inc({ mirror }, summary.requests.rateLimited);
+    changes(mirror, summary);
+  };
+}
+
+/** What a guard holds each run holds anew, its class as `op`; what is rejected has none. */
+function countChanges(register: Registry): Metrics['ended'] {
+  const changes = new Counter({
+    name: `${prefix}changes_total`,
+    help: 'Changes: acked by the platform, rejected by it, or held by a guard',
+    labelNames: ['mirror', 'kind', 'op', 'outcome'],
+    registers: [register],
+  });
+  const differing = new Gauge({
+    name: `${prefix}changes_wanted`,
+    help: 'Changes the last full run found to be made: how far the two sides were apart',
+    labelNames: ['mirror', 'kind', 'op'],
+    registers: [register],
+  });
+  const ofKind = (mirror: string, kind: string, { applied, rejected }: KindSummary): void => {
+    for (const [op, n] of Object.entries(applied)) {
+      changes.inc({ mirror, kind, op, outcome: 'acked' }, n);
+    }
+    changes.inc({ mirror, kind, op: '', outcome: 'rejected' }, rejected);
+  };
+  return (mirror, { mode, only, plan, contacts, templates }) => {
+    ofKind(mirror, 'contact', contacts);
+    ofKind(mirror, 'template', templates);
+    for (const [op, n] of Object.entries(contacts.held)) {
+      changes.inc({ mirror, kind: 'contact', op, outcome: 'held' }, n);
+    }
+    if (mode !== 'full' || plan === '') return;
+    const seen = { contact: contacts, template: templates };
+    for (const [kind, { changes: wanted }] of Object.entries(seen)) {
+      if (only !== null && only !== `${kind}s`) continue;
+      for (const [op, n] of Object.entries(wanted)) differing.set({ mirror, kind, op }, n);
+    }
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * What a CRM says has changed: `POST /webhooks/<mirror>`.
+ *
+ *   202  durably queued                       400  no JSON, or no event that names a record
+ *   200  was accepted before; nothing is      401  not signed, by another secret, or too long ago
+ *        queued again                         404  no such mirror, or it takes no events
+ *   503  Redis is away: to be sent again      413, 415  over 1 MB, or not application/json
+ *
+ * A delivery is remembered after it was queued. Whatever goes wrong between the two, it is queued
+ * once more when it is sent again, which costs one more look at each person.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../model/clock.ts';
+import { Unavailable } from '../model/errors.ts';
+import { parseJson } from '../model/json.ts';
+import type { EventQueue } from '../queue/event-queue.ts';
+import { idsIn, type Naming } from './events.ts';
+import type { Metrics } from './metrics.ts';
+import { verify, type Signing } from './signature.ts';
+
+/** The webhook of one mirror. */
+export interface Webhook extends Signing, Naming {
+  events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
+}
+
+export interface WebhookOptions {
+  /** By the names of their mirrors. */
+  webhooks: ReadonlyMap<string, Webhook>;
+  /** How the CRM calls this server; undefined: as the request says. Without a trailing slash. */
+  publicUrl: string | undefined;
+  metrics: Pick<Metrics, 'accepted' | 'refused'>;
+  clock: Clock;
+}
+
+interface Told {
+  code: number;
+  body: { status: string; records?: number } | { error: string };
+}
+
+const mirrorOf = z.object({ mirror: z.string() });
+
+export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
+  const { webhooks, metrics } = options;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  );
+  const webhookOf = (request: FastifyRequest) => {
+    const { mirror } = mirrorOf.parse(request.params);
+    return { mirror, webhook: webhooks.get(mirror) };
+  };
+  const path = '/webhooks/:mirror';
+  // Before the body is read.
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (webhookOf(request).webhook) return;
+    await reply.code(404).send({ error: 'there is no such webhook' });
+  };
+  app.post(path, { onRequest }, async (request, reply) => {
+    const { mirror, webhook } = webhookOf(request);
+    if (!webhook) return reply.callNotFound();
+    const { code, body } = await take(request, { ...options, mirror, webhook }).catch(
+      (error: unknown) => {
+        if (error instanceof Unavailable) metrics.refused(mirror, 'unavailable');
+        throw error;
+      },
+    );
+    return reply.code(code).send(body);
+  });
+}
+
+async function take(
+  request: FastifyRequest,
+  of: WebhookOptions & { mirror: string; webhook: Webhook },
+): Promise<Told> {
+  const { mirror, webhook, metrics, clock } = of;
+  const { method, headers } = request;
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const delivered = { method, headers, body, url: urlOf(request, of.publicUrl) };
+  const verdict = verify(webhook, delivered, clock.now());
+  if ('refused' in verdict) {
+    metrics.refused(mirror, verdict.refused);
+    return { code: 401, body: { error: 'not signed as it should be, or too long ago' } };
+  }
+  const content = parseJson(body.toString('utf8'));
+  const ids = idsIn(content, webhook);
+  if (ids.length === 0) {
+    metrics.refused(mirror, 'unnamed');
+    const error = `no event names a record at ${webhook.id}`;
+    return { code: 400, body: { error: content === undefined ? 'the body is no JSON' : error } };
+  }
+  if (await webhook.events.knows(verdict.delivery)) {
+    metrics.refused(mirror, 'duplicate');
+    return { code: 200, body: { status: 'accepted before' } };
+  }
+  await webhook.events.add(ids);
+  await webhook.events.remember(verdict.delivery);
+  metrics.accepted(mirror, ids.length);
+  return { code: 202, body: { status: 'accepted', records: ids.length } };
+}
+
+/** Of several proxies the first one, which the CRM called. */
+function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
+  if (publicUrl !== undefined) return publicUrl + originalUrl;
+  const first = (name: string) =>
+    String(headers[name] ?? '')
+      .split(',', 1)[0]
+      ?.trim();
+  const scheme = first('x-forwarded-proto') || 'http';
+  return `${scheme}://${first('x-forwarded-host') || (headers.host ?? '')}${originalUrl}`;
+}

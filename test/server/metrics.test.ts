@@ -1,0 +1,193 @@
+/** What Prometheus is told, as text. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/http/time.ts';
+import { Unavailable } from '../../src/model/errors.ts';
+import { nothingDone, type Summary } from '../../src/plan/summary.ts';
+import { openEventQueue } from '../../src/queue/event-queue.ts';
+import { viewQueues } from '../../src/queue/queue-view.ts';
+import type { Standing, Watched } from '../../src/server/gauges.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { ownRedis, type TestRedis } from '../redis.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+
+const calm: Standing = {
+  proven: null,
+  recorded: null,
+  conflicts: null,
+  rejected: null,
+  invalid: null,
+  held: [],
+  optOutsRefused: { count: 0 },
+  erasuresUnfinished: { count: 0 },
+  open: { unknown: 0 },
+  paused: null,
+  quarantine: null,
+};
+
+function watched(of: Partial<Watched> = {}, standing: Partial<Standing> = {}): Watched {
+  return {
+    mirror: 'acme',
+    standing: async () => ({ ...calm, ...standing }),
+    limits: () => ({}),
+    depths: async () => [],
+    lagMs: async () => undefined,
+    ...of,
+  };
+}
+
+/** The lines of our own, without those about the process and without help. */
+async function told(metrics: { text(): Promise<string> }, name = ''): Promise<string[]> {
+  const lines = (await metrics.text()).split('\n');
+  return lines.filter(
+    (line) => line.startsWith(`crm_mirror_${name}`) && !/^crm_mirror_(process|nodejs)/.test(line),
+  );
+}
+
+const summary = (of: Partial<Summary>): Summary => ({
+  ...nothingDone({ mirror: 'acme', mode: 'full', reasons: [] }),
+  status: 'done',
+  plan: 'p',
+  ...of,
+});
+
+test('runs, and what they did', async () => {
+  const metrics = createMetrics([]);
+  const { contacts } = summary({});
+  const run = summary({
+    ms: 61_000,
+    contacts: {
+      ...contacts,
+      changes: { ...contacts.changes, opt_in: 7 },
+      applied: { create: 0, opt_in: 3, opt_out: 2, delete: 0 },
+      held: { delete: 4, opt_in: 0 },
+      rejected: 1,
+    },
+    requests: { total: 9, byRoute: { 'contacts.list': 8, 'contacts.optIn': 1 }, rateLimited: 2 },
+  });
+  metrics.ended('acme', run);
+  metrics.ended('acme', { ...run, status: 'held' });
+  metrics.ended('acme', summary({ mode: 'single', status: 'failed', plan: '' }));
+  expect(await told(metrics)).toEqual(
+    expect.arrayContaining([
+      'crm_mirror_runs_total{mirror="acme",mode="full",status="done"} 1',
+      'crm_mirror_runs_total{mirror="acme",mode="full",status="held"} 1',
+      'crm_mirror_runs_total{mirror="acme",mode="single",status="failed"} 1',
+      'crm_mirror_run_duration_seconds_bucket{le="60",mirror="acme",mode="full"} 0',
+      'crm_mirror_run_duration_seconds_bucket{le="300",mirror="acme",mode="full"} 2',
+      'crm_mirror_changes_total{mirror="acme",kind="contact",op="opt_in",outcome="acked"} 6',
+      'crm_mirror_changes_total{mirror="acme",kind="contact",op="opt_out",outcome="acked"} 4',
+      'crm_mirror_changes_total{mirror="acme",kind="contact",op="delete",outcome="held"} 8',
+      'crm_mirror_changes_total{mirror="acme",kind="contact",op="",outcome="rejected"} 2',
+      'crm_mirror_changes_wanted{mirror="acme",kind="contact",op="opt_in"} 7',
+      'crm_mirror_requests_total{mirror="acme",route="contacts.list"} 16',
+      'crm_mirror_requests_rate_limited_total{mirror="acme"} 4',
+    ]),
+  );
+});
+
+test('how far apart the sides were is what the last full run of that kind found', async () => {
+  const metrics = createMetrics([]);
+  const { contacts, templates } = summary({});
+  const wanting = (n: number) => ({
+    contacts: { ...contacts, changes: { opt_in: n } },
+    templates: { ...templates, changes: { update: n } },
+  });
+  metrics.ended('acme', summary(wanting(5)));
+  metrics.ended('acme', summary({ ...wanting(1), only: 'templates' }));
+  metrics.ended('acme', summary({ ...wanting(9), mode: 'fast' }));
+  metrics.ended('acme', summary({ ...wanting(9), status: 'failed', plan: '' }));
+  expect(await told(metrics, 'changes_wanted')).toEqual([
+    'crm_mirror_changes_wanted{mirror="acme",kind="contact",op="opt_in"} 5',
+    'crm_mirror_changes_wanted{mirror="acme",kind="template",op="update"} 1',
+  ]);
+});
+
+test('how a mirror stands when it is asked', async () => {
+  const limit = { limit: 100, left: 40, windowMs: 60_000, others: 0 };
+  const standing: Partial<Standing> = {
+    proven: { ageMs: 90_500 },
+    recorded: { contacts: 12, templates: 3 },
+    conflicts: { contacts: 2, templates: 0 },
+    held: [
+      { delete: 3, opt_in: 0 },
+      { delete: 1, opt_in: 9 },
+    ],
+    optOutsRefused: { count: 5 },
+    paused: { since: 'then' },
+  };
+  const limits = () => ({ 'contacts.list': limit, other: { ...limit, limit: undefined } });
+  const metrics = createMetrics([watched({ limits, lagMs: async () => 1500 }, standing)]);
+  const lines = await told(metrics);
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'crm_mirror_last_proven_run_age_seconds{mirror="acme"} 90.5',
+      'crm_mirror_records{mirror="acme",kind="contact"} 12',
+      'crm_mirror_conflicts{mirror="acme",kind="contact"} 2',
+      'crm_mirror_held{mirror="acme",class="delete"} 4',
+      'crm_mirror_held{mirror="acme",class="opt_in"} 9',
+      'crm_mirror_opt_outs_refused{mirror="acme"} 5',
+      'crm_mirror_paused{mirror="acme"} 1',
+      'crm_mirror_quarantined{mirror="acme"} 0',
+      'crm_mirror_budget_limit{mirror="acme",route="contacts.list"} 100',
+      'crm_mirror_budget_left{mirror="acme",route="contacts.list"} 40',
+      'crm_mirror_event_lag_seconds{mirror="acme"} 1.5',
+      'crm_mirror_events_accepted_total{mirror="acme"} 0',
+      'crm_mirror_events_refused_total{mirror="acme",reason="forged"} 0',
+    ]),
+  );
+  expect(lines.join('\n')).not.toMatch(/invalid\{|budget_limit\{mirror="acme",route="other"/);
+});
+
+test('what is no longer so is no longer said', async () => {
+  let standing: Standing = { ...calm, proven: { ageMs: 1000 }, quarantine: {} };
+  const metrics = createMetrics([watched({ standing: async () => standing })]);
+  expect(await told(metrics, 'last_proven')).toHaveLength(1);
+  standing = calm;
+  expect(await told(metrics, 'last_proven')).toEqual([]);
+  expect(await told(metrics, 'quarantined')).toEqual(['crm_mirror_quarantined{mirror="acme"} 0']);
+});
+
+test('one mirror that cannot be asked hides nothing of another; a bug is not hidden', async () => {
+  const failing = (error: Error): Partial<Watched> => ({
+    mirror: 'globex',
+    async standing() {
+      throw error;
+    },
+  });
+  const gone = new Unavailable('gone', { acted: 'no' });
+  const metrics = createMetrics([watched(failing(gone)), watched()]);
+  expect(await told(metrics, 'paused')).toEqual(['crm_mirror_paused{mirror="acme"} 0']);
+  await expect(createMetrics([watched(failing(new Error('bug')))]).text()).rejects.toThrow('bug');
+});
+
+test('queues and the oldest event, and nothing of them while Redis is away', async () => {
+  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
+  const events = openEventQueue(options);
+  const view = viewQueues(options);
+  const metrics = createMetrics([watched({ depths: view.depths, lagMs: events.lagMs })]);
+  await events.add(['1', '2']);
+  const depth = (queue: string, state: string) =>
+    `crm_mirror_queue_jobs{mirror="acme",queue="${queue}",state="${state}"}`;
+  const lines = await told(metrics);
+  expect(lines).toEqual(
+    expect.arrayContaining([`${depth('events', 'delayed')} 2`, `${depth('runs', 'active')} 0`]),
+  );
+  const lag = lines.find((line) => line.startsWith('crm_mirror_event_lag_seconds'));
+  expect(Number(lag?.split(' ')[1])).toBeGreaterThan(0);
+  await redis.kill();
+  expect(await told(metrics, 'queue_jobs')).toEqual([]);
+  expect(await told(metrics, 'event_lag')).toEqual([]);
+  expect(await told(metrics, 'paused')).toHaveLength(1);
+  view.close();
+  await events.close();
+});
+
+test('every name begins with the same word, and the process is among them', async () => {
+  const text = await createMetrics([watched()]).text();
+  const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+  expect(names.filter((name) => !name?.startsWith('crm_mirror_'))).toEqual([]);
+  expect(names).toContain('crm_mirror_process_resident_memory_bytes');
+});
