@@ -186,8 +186,10 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
     if (error instanceof Interrupted) return 'over';
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (isExpected(error)) await comeAgain(state);
-    else await close(state, error);
+    const mend = async () => (isExpected(error) ? comeAgain(state) : close(state, error));
+    if (tick !== 'sentinel') await mend();
+    // Else the run under way would lose what it holds; it mends that itself, should it have to.
+    else if (state.alone.activeCount + state.alone.pendingCount === 0) await state.alone(mend);
   }
   return 'over';
 }

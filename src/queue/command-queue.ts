@@ -114,8 +114,8 @@ function watch({
 
 /**
  * Calls `work` with what was handed over, until it is closed: what is to be alone one after the
- * other, of what stands beside it a few at a time. What it tells goes to who called; `elsewhere`: another
- * process is the one to do it.
+ * other, of what stands beside it a few at a time. What it tells goes to who called; `elsewhere`:
+ * another process is the one to do it.
  */
 export function serveCommands(
   { url, mirror, clock }: CommandQueueOptions,

@@ -15,14 +15,21 @@ const silent = {
   interactive: false,
 };
 
-async function homeOf(claim: () => Promise<void>, keep: () => Promise<boolean>) {
+async function homeOf(
+  claim: () => Promise<void>,
+  keep: () => Promise<boolean>,
+  lines: { url?: string; timeoutMs?: number } = {},
+) {
   const world = await createWorld({ kinds: ['contact'] });
-  const load = () => loadConfig(world.config(), {});
+  const load = () => loadConfig(world.config(lines), {});
   const stop = new AbortController();
-  const shell = { ...silent, stop: stop.signal, abort: new AbortController().signal };
+  const said: string[] = [];
+  const note = (line: string) => void said.push(line);
+  const shell = { ...silent, note, stop: stop.signal, abort: new AbortController().signal };
   const residence: Residence = { claim, keep };
   return {
     stop,
+    said,
     home: createHome({ config: load(), load, shell, residence, ended: () => undefined }),
   };
 }
@@ -81,5 +88,26 @@ test('what was handed to it stops where the mirror is lost', { timeout: 20_000 }
   expect(await held).toBe(false);
   stop.abort();
   await staying;
+  await home.close();
+});
+
+test('a look that fails takes nothing from the run under way', { timeout: 60_000 }, async () => {
+  const { home, said } = await homeOf(
+    async () => undefined,
+    async () => true,
+    { url: 'http://127.0.0.1:9', timeoutMs: 200 },
+  );
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const held = home.hold('alone', async ({ mirror }) => {
+    begun.resolve();
+    await go.promise;
+    return mirror.snapshot.meta.get('mine');
+  });
+  await begun.promise;
+  await home.run('sentinel');
+  expect(said).not.toEqual([]);
+  go.resolve();
+  expect(await held).toBeUndefined();
   await home.close();
 });
