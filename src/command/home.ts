@@ -226,9 +226,10 @@ async function lookOnce(state: State): Promise<void> {
 }
 
 async function record(state: State, id: string): Promise<Done> {
-  const { opened, shell, config, complain, log } = state;
-  if (shell.stop.aborted || !opened) return 'elsewhere';
+  const { shell, config, complain, log } = state;
+  if (shell.stop.aborted || state.coming) return 'elsewhere';
   try {
+    const opened = await come(state);
     refusePaused(opened.mirror.snapshot.meta, config);
     const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
     const inner = shellOf(state);
@@ -240,7 +241,7 @@ async function record(state: State, id: string): Promise<Done> {
     return isOver(summary) ? 'done' : 'again';
   } catch (error) {
     complain.of(error);
-    return 'again';
+    return state.opened ? 'again' : 'elsewhere';
   }
 }
 

@@ -17,6 +17,8 @@ export interface KeptRun {
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
+  /** One of which there is nothing to tell. */
+  drop(id: string): void;
   get(id: string): KeptRun | undefined;
   /** The newest, newest first. */
   newest(count: number): KeptRun[];
@@ -39,6 +41,7 @@ export function runsIn(db: Statements): Runs {
   const finish = db.prepare(
     `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at where id = @id`,
   );
+  const drop = db.prepare('delete from run where id = ?');
   const prune = db.prepare('delete from run where ended_at < ?');
   const get = db.prepare<[string], KeptRun>(`select ${columns} from run where id = ?`);
   const newest = db.prepare<[number], KeptRun>(
@@ -56,6 +59,7 @@ export function runsIn(db: Statements): Runs {
   return {
     start: (run) => void start.run(run),
     finish: (run) => void finish.run(run),
+    drop: (id) => void drop.run(id),
     get: (id) => get.get(id),
     newest: (count) => newest.all(count),
     newestOf: (mode) => newestOf.get(mode),

@@ -16,6 +16,8 @@ export interface Course {
   run: Run;
   /** Those that take part: one that cannot be read or listed leaves. */
   parts: readonly MirrorPart[];
+  /** The CRM told of a record: it is about whoever stands under that. */
+  isEvent: boolean;
   /** Whom it is about, where that is one person. */
   taken: Taken | undefined;
   tally: Tally;

@@ -8,7 +8,7 @@ import { approvalsOf, settleGuards } from './approval.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import { leaveOvertaken } from './decide.ts';
-import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
+import { isRecord, modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { bindLedger } from './ledger.ts';
@@ -54,6 +54,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   return {
     run,
     parts,
+    isEvent: isRecord(options.mode),
     taken: undefined,
     tally: createTally(snapshot),
     brake: createBrake(),
@@ -108,17 +109,16 @@ export async function conclude(course: Course): Promise<Summary> {
 
 function keep(course: Course, summary: Summary): void {
   const { run } = course;
-  const { runs } = run.snapshot;
+  const { runs, journal } = run.snapshot;
+  const { id } = run;
   const at = run.clock.now();
   keepProblems(course, at);
   const { problems: _, ...kept } = summary;
-  runs.finish({
-    id: run.id,
-    status: summary.status,
-    plan: summary.plan,
-    summary: JSON.stringify(kept),
-    at,
-  });
+  const { status, plan } = summary;
+  // Most events change nothing, and nobody wants to read of them.
+  const isIdle = course.isEvent && status === 'done' && journal.tally(id).length === 0;
+  if (isIdle) runs.drop(id);
+  else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   settleGuards(course);
   keepLimits(run.snapshot.meta, run.limits(), at);
   if (onlyKey(run) === undefined) prune(run, at);

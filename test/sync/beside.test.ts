@@ -46,6 +46,8 @@ describe('one record', () => {
     expect(sent(stage)).toEqual([`opt_out ${ann}`]);
     expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual([]);
+    // Of the one that changed nothing there is nothing to tell.
+    expect(stage.snapshot.runs.newest(9)).toHaveLength(2);
     stage.close();
   });
 
