@@ -18,8 +18,10 @@ COPY bin bin
 COPY --from=build /app/dist dist
 RUN ln -s /app/bin/crm-mirror.mjs /usr/local/bin/crm-mirror && install -d -o node -g node /data
 USER node
-# Holds config/mirror.yaml, and the snapshot beside it.
+# Snapshot and ledger; nothing else is written but what SQLite puts into /tmp for a moment.
 VOLUME /data
 WORKDIR /data
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "/app/bin/healthy.mjs"]
 ENTRYPOINT ["crm-mirror"]
 CMD ["--help"]

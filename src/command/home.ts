@@ -31,6 +31,8 @@ import type { Residence } from './residence.ts';
 import { copiedAt } from './restored.ts';
 import type { Shell } from './shell.ts';
 
+type RunTick = Exclude<Tick, 'sentinel'>;
+
 /** What became of an event. */
 type Done = 'done' | 'elsewhere' | 'again';
 
@@ -100,7 +102,7 @@ export function createHome(options: HomeOptions): Home {
     taken: async () => taken(state),
     stay: async () => stay(state),
     run: async (tick) =>
-      tick === 'sentinel' ? runTick(state, tick) : state.alone(() => runTick(state, tick)),
+      tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
     limits: () => state.opened?.mirror.limits() ?? {},
@@ -178,13 +180,11 @@ function shellOf({ shell, left }: State): Shell {
   return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
 }
 
-async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> {
+async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
   if (state.shell.stop.aborted) return 'elsewhere';
   try {
-    await (tick === 'sentinel' ? lookOnce(state) : runOnce(state, tick));
+    await runOnce(state, tick);
   } catch (error) {
-    // A run says by its summary that it was; a look has learnt what it could.
-    if (error instanceof Interrupted) return 'over';
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
     const mend = async () => (isExpected(error) ? comeAgain(state) : close(state, error));
@@ -195,7 +195,7 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
   return 'over';
 }
 
-async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<void> {
+async function runOnce(state: State, tick: RunTick): Promise<void> {
   const { mirror } = await come(state);
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
@@ -213,6 +213,21 @@ async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<v
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
+}
+
+/** What goes wrong with it is no matter of a run that is under way: only else all is opened anew. */
+async function look(state: State): Promise<'over' | 'elsewhere'> {
+  const { shell, complain, alone } = state;
+  if (shell.stop.aborted) return 'elsewhere';
+  try {
+    await lookOnce(state);
+  } catch (error) {
+    if (error instanceof Interrupted) return 'over';
+    complain.of(error);
+    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
+    if (alone.activeCount === 0) await alone(() => comeAgain(state));
+  }
+  return 'over';
 }
 
 async function lookOnce(state: State): Promise<void> {
@@ -262,7 +277,7 @@ async function hold<T>(
 
 const quietly = { writes: true, progress: () => undefined };
 
-function optionsOf(tick: Exclude<Tick, 'sentinel'>) {
+function optionsOf(tick: RunTick) {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',

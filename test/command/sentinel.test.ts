@@ -1,5 +1,5 @@
 /** A worker that looks whether anybody left, as a process of its own on a real Redis. */
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { ann, mirrored } from './mirrored.ts';
 import { start, until } from './workers.ts';
@@ -8,6 +8,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
 test('who unsubscribes is known within seconds, without a run', async () => {
@@ -27,4 +28,18 @@ test('who unsubscribes is known within seconds, without a run', async () => {
   // One request a look, and two pages once she had left; nothing else.
   const others = world.server.arrived.length - before - looks().length;
   expect(others).toBe(2);
+});
+
+test('a look that fails leaves alone the run beside it', async () => {
+  const world = await mirrored();
+  const isLook = ({ path }: { path: string }): boolean => path.endsWith('t=1');
+  const looks = world.server.fail(isLook, { is: 'answer', status: 403 });
+  world.server.delayMs = 500;
+  const schedule = { full: '*/2 * * * * *', sentinel: '* * * * * *' };
+  world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  const worker = start(world.file);
+  await until(() => looks.hits >= 3);
+  await worker.said('"status":"done"');
+  await worker.ends();
+  expect((await worker.ended).stderr).not.toContain('bug');
 });
