@@ -187,10 +187,8 @@ async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere
   } catch (error) {
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    const mend = async () => (isExpected(error) ? comeAgain(state) : close(state, error));
-    if (tick !== 'sentinel') await mend();
-    // Else the run under way would lose what it holds; it mends that itself, should it have to.
-    else if (state.alone.activeCount + state.alone.pendingCount === 0) await state.alone(mend);
+    if (isExpected(error)) await comeAgain(state);
+    else await close(state, error);
   }
   return 'over';
 }
@@ -215,7 +213,7 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   }
 }
 
-/** What goes wrong with it is no matter of a run that is under way: only else all is opened anew. */
+/** What goes wrong is no matter of a run that is under way; only else all is opened anew. */
 async function look(state: State): Promise<'over' | 'elsewhere'> {
   const { shell, complain, alone } = state;
   if (shell.stop.aborted) return 'elsewhere';
