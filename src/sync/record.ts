@@ -80,15 +80,18 @@ function even({ now, monotonic, sleep }: Clock): Clock {
 
 export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;
-  if (run.writes) settleQuarantine(course);
+  if (run.writes) {
+    settleQuarantine(course);
+    await keepOrigins(course);
+  }
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
+  // From here on nothing waits: what is written agrees with what it says of itself.
   const summary = summaryOf(course);
   if (run.writes) {
-    await keepOrigins(course);
     const at = run.clock.now();
     const { runs, journal, problems, held: plans } = run.snapshot;
     // Guards count what happened in the last seven days.
