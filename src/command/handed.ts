@@ -3,10 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { Busy } from '../model/errors.ts';
 import type { Seal } from '../queue/seal.ts';
 import type { Assembled } from './assemble.ts';
+import type { Home } from './home.ts';
 import { explain } from './fault.ts';
-import { call, type Call, type News, type Outcome } from './handover.ts';
+import { besides, call, type Call } from './call.ts';
+import type { News, Outcome } from './handover.ts';
+import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 
 /** Progress is told no more often. */
@@ -16,14 +20,17 @@ export interface Hand {
   config: Config;
   shell: Shell;
   seal: Seal;
-  /** Beside whatever runs, or when nothing else does. */
-  hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
+  hold: Home['hold'];
 }
 
-const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
 const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
+/** These touch nobody, and a mirror that is paused minds them not. */
+const steers: ReadonlySet<string> = new Set(['approve', 'retry']);
 
-/** Answers what came of it, sealed; never throws but for what was sealed with another key. */
+/**
+ * Answers what came of it, sealed, or `elsewhere` where the mirror is another's by now; throws only
+ * for what was sealed with another key.
+ */
 export async function doHanded(
   { config, shell, seal, hold }: Hand,
   sealed: string,
@@ -37,23 +44,22 @@ export async function doHanded(
   });
   const [name = ''] = wanted.argv;
   const how = besides.has(name) ? 'beside' : 'alone';
-  const code = await attempt();
-  return seal.close(JSON.stringify({ code, lines } satisfies Outcome));
-
-  async function attempt(): Promise<number> {
-    try {
-      if (!shell.call || !(besides.has(name) || alone.has(name))) return 2;
-      const { call: run } = shell;
-      return await hold(how, (held) =>
-        withPlan(wanted, (argv) =>
-          run([...argv, '-c', config.file], { ...inner, held: () => held }),
-        ),
-      );
-    } catch (error) {
-      const fault = explain(error);
-      inner.note(`crm-mirror: ${fault.text}`);
-      return fault.code;
-    }
+  let isHeld = false;
+  const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
+    isHeld = true;
+    if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
+    const own = { ...inner, stop, held: () => held };
+    return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
+  };
+  const ended = (code: number) => seal.close(JSON.stringify({ code, lines } satisfies Outcome));
+  if (!besides.has(name) && !alone.has(name)) return ended(2);
+  try {
+    return ended(await hold(how, attempt));
+  } catch (error) {
+    if (!isHeld && error instanceof Busy) return 'elsewhere';
+    const fault = explain(error);
+    inner.note(`crm-mirror: ${fault.text}`);
+    return ended(fault.code);
   }
 }
 
@@ -64,7 +70,7 @@ async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promis
   try {
     const file = join(folder, 'plan.json');
     writeFileSync(file, plan, { mode: 0o600 });
-    const [name = '', , ...rest] = argv;
+    const [name = '', ...rest] = argv;
     return await run([name, file, ...rest]);
   } finally {
     rmSync(folder, { recursive: true });

@@ -7,7 +7,6 @@
  *   stdout   all lines at the end, exit code  ←
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
@@ -17,17 +16,8 @@ import { handOver } from '../queue/command-queue.ts';
 import { connectQuickly } from '../queue/quick.ts';
 import { sealOf } from '../queue/seal.ts';
 import { readKey } from '../snapshot/ledger-key.ts';
+import { besides, callOf } from './call.ts';
 import type { Shell } from './shell.ts';
-
-export const call = z.object({
-  /** Without the configuration: the worker has its own. */
-  argv: z.array(z.string()),
-  /** Of the file that `apply` is given. */
-  plan: z.string().optional(),
-  terminal: z.boolean(),
-  interactive: z.boolean(),
-});
-export type Call = z.infer<typeof call>;
 
 export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 export type News = z.infer<typeof news>;
@@ -65,6 +55,7 @@ export async function orHandOver(
     const queue = { url: redis, mirror, clock: systemClock };
     const answer = await handOver(queue, {
       sealed,
+      how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
       urgent: shell.argv[0] === 'forget',
       tell: (text) => hear(shell, news.parse(JSON.parse(seal.open(text)))),
       signal: shell.stop,
@@ -81,24 +72,4 @@ export async function orHandOver(
 function hear(shell: Shell, told: News): void {
   if ('note' in told) shell.note(told.note);
   else shell.progress(told.progress);
-}
-
-function callOf({ terminal, interactive }: Shell, argv: readonly string[]): Call {
-  const own = withoutConfig(argv);
-  const [name, file] = own;
-  const plan = name === 'apply' && file !== undefined ? readFileSync(file, 'utf8') : undefined;
-  return { argv: own, plan, terminal, interactive };
-}
-
-/** -c FILE, -cFILE, --config FILE and --config=FILE. */
-export function withoutConfig(argv: readonly string[]): string[] {
-  const left: string[] = [];
-  let isValue = false;
-  for (const [at, token] of argv.entries()) {
-    if (isValue) isValue = false;
-    else if (token === '--') return [...left, ...argv.slice(at)];
-    else if (token === '-c' || token === '--config') isValue = true;
-    else if (!token.startsWith('-c') && !token.startsWith('--config=')) left.push(token);
-  }
-  return left;
 }

@@ -22,6 +22,7 @@ import { systemClock } from '../http/time.ts';
 import { watch } from '../sync/sentinel.ts';
 import { assemble, type Assembled } from './assemble.ts';
 import { complaintsOf } from './complaints.ts';
+import { sayForecast } from './foreseen.ts';
 import { createLanes, type Lanes } from './lanes.ts';
 import { createLog } from './log.ts';
 import { runNow } from './pass.ts';
@@ -42,8 +43,14 @@ export interface Home {
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /** Brings in line whoever stands under this id of the source. Never throws. */
   record(id: string): Promise<Done>;
-  /** Beside whatever runs, or when nothing else does. */
-  hold<T>(how: 'beside' | 'alone', work: (held: Assembled) => Promise<T>): Promise<T>;
+  /**
+   * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
+   * well. Throws Busy where it is another's.
+   */
+  hold<T>(
+    how: 'beside' | 'alone',
+    work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+  ): Promise<T>;
   /** By route, as the platform's answers tell. */
   limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
@@ -69,6 +76,8 @@ interface Opened extends Assembled {
 
 interface State extends HomeOptions {
   opened: Opened | undefined;
+  /** While it is asked whose the mirror is: until then nothing is done with it. */
+  coming: Promise<Opened> | undefined;
   /** Aborted where the mirror is lost to another worker. */
   left: AbortController;
   complain: ReturnType<typeof complaintsOf>;
@@ -81,6 +90,7 @@ export function createHome(options: HomeOptions): Home {
   const state: State = {
     ...options,
     opened: undefined,
+    coming: undefined,
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
     log: createLog(shell, config.mirror),
@@ -98,13 +108,8 @@ export function createHome(options: HomeOptions): Home {
   };
 }
 
-function open(state: State): Opened {
-  if (state.opened) return state.opened;
-  const assembled = assemble(state.config, state.shell, { writes: true });
-  return (state.opened = { ...assembled, lanes: createLanes(assembled) });
-}
-
 async function close(state: State, failure?: unknown): Promise<void> {
+  await state.coming?.catch(() => undefined);
   const { opened } = state;
   state.opened = undefined;
   await opened?.lanes.close();
@@ -114,12 +119,17 @@ async function close(state: State, failure?: unknown): Promise<void> {
 /** Throws Busy where the mirror is another's, Unavailable while Redis cannot say whose it is. */
 async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;
-  const opened = open(state);
+  state.coming ??= claim(state).finally(() => (state.coming = undefined));
+  return state.coming;
+}
+
+async function claim(state: State): Promise<Opened> {
+  const opened = assemble(state.config, state.shell, { writes: true });
   try {
     await state.residence.claim(opened.mirror.snapshot);
-    return opened;
+    return (state.opened = { ...opened, lanes: createLanes(opened) });
   } catch (error) {
-    await close(state);
+    await opened.close();
     throw error;
   }
 }
@@ -177,8 +187,10 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
     if (error instanceof Interrupted) return 'over';
     state.complain.of(error);
     if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (isExpected(error)) await comeAgain(state);
-    else await close(state, error);
+    const mend = async () => (isExpected(error) ? comeAgain(state) : close(state, error));
+    if (tick !== 'sentinel') await mend();
+    // Else the run under way would lose what it holds; it mends that itself, should it have to.
+    else if (state.alone.activeCount + state.alone.pendingCount === 0) await state.alone(mend);
   }
   return 'over';
 }
@@ -186,7 +198,13 @@ async function runTick(state: State, tick: Tick): Promise<'over' | 'elsewhere'> 
 async function runOnce(state: State, tick: Exclude<Tick, 'sentinel'>): Promise<void> {
   const { mirror } = await come(state);
   refusePaused(mirror.snapshot.meta, state.config);
-  const summary = await runNow(mirror, shellOf(state), optionsOf(tick));
+  const { config, shell } = state;
+  const options = optionsOf(tick);
+  const summary = await runNow(mirror, shellOf(state), {
+    ...options,
+    foresees: (forecast) =>
+      sayForecast(forecast, shell, { config, mode: options.mode, now: mirror.clock.now() }),
+  });
   state.log.ended(summary, 'run');
   state.ended(summary);
   state.complain.no();
@@ -229,22 +247,26 @@ async function record(state: State, id: string): Promise<Done> {
 async function hold<T>(
   state: State,
   how: 'beside' | 'alone',
-  work: (held: Assembled) => Promise<T>,
+  work: (held: Assembled, stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (how === 'alone') {
-    return state.alone(async () => work({ ...(await come(state)), close: async () => undefined }));
+    return state.alone(async () => {
+      const held = { ...(await come(state)), close: async () => undefined };
+      return work(held, shellOf(state).stop);
+    });
   }
-  return work((await come(state)).beside());
+  const { lanes } = await come(state);
+  return lanes.beside((held) => work(held, shellOf(state).stop));
 }
 
 const quietly = { writes: true, progress: () => undefined };
 
-function optionsOf(tick: Exclude<Tick, 'sentinel'>): Parameters<typeof runNow>[2] {
+function optionsOf(tick: Exclude<Tick, 'sentinel'>) {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',
     only: tick === 'templates' ? 'templates' : undefined,
-  };
+  } as const;
 }
 
 /** Nobody wants a line for each event that changed nothing. */

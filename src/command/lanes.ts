@@ -11,6 +11,8 @@ export const lanesAtOnce = 4;
 export interface Lanes {
   /** Does it on a connection of its own, when one is free. */
   run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
+  /** Does it at once, on a connection that is closed when that is over. */
+  beside<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
   /** Waits for what is under way, and takes nothing more. */
   close(): Promise<void>;
 }
@@ -31,16 +33,21 @@ export function createLanes({ beside }: Pick<Assembled, 'beside'>): Lanes {
       throw error;
     }
   };
+  const onOwn = async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => {
+    const own = beside();
+    try {
+      return await work({ ...own, close: async () => undefined });
+    } finally {
+      await own.close();
+    }
+  };
+  const watch = async <T>(running: Promise<T>): Promise<T> => {
+    underWay.add(running);
+    return running.finally(() => underWay.delete(running));
+  };
   return {
-    async run(work) {
-      const running = limit(through, work);
-      underWay.add(running);
-      try {
-        return await running;
-      } finally {
-        underWay.delete(running);
-      }
-    },
+    run: async (work) => watch(limit(through, work)),
+    beside: async (work) => watch(onOwn(work)),
     async close() {
       await Promise.allSettled(underWay);
       await Promise.all(free.splice(0).map(async (lane) => lane.close()));

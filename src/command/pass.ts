@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Invalid } from '../model/errors.ts';
-import { renderForecast, type Forecast } from '../plan/forecast.ts';
 import type { Plan } from '../plan/plan.ts';
 import { renderSummary } from '../plan/render.ts';
 import { isRecord, modeName, type Mirror, type Mode, type RunOptions } from '../sync/mirror.ts';
@@ -11,6 +10,7 @@ import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
 import { codeOfStop, explain } from './fault.ts';
+import { sayForecast } from './foreseen.ts';
 import { createLog } from './log.ts';
 import { orHandOver } from './handover.ts';
 import { namesOf, type Names } from './names.ts';
@@ -18,10 +18,7 @@ import { createProgress } from './progress.ts';
 import { copiedAt, settleRestored } from './restored.ts';
 import type { Shell } from './shell.ts';
 import { keyOf } from './who.ts';
-import { instant, span } from './words.ts';
-
-/** A run that takes longer says so before it begins to write. */
-const longMs = 10 * 60_000;
+import { instant } from './words.ts';
 
 export interface PassFlags {
   config: string;
@@ -108,7 +105,11 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       approve,
       only,
       progress,
-      foresees: (forecast) => sayForecast(forecast, { firstLoad, shell }),
+      foresees(forecast) {
+        const mode = wanted.mode === 'fast' ? 'fast' : 'full';
+        const about = { config, mode, firstLoad, now: mirror.clock.now() } as const;
+        sayForecast(forecast, shell, about);
+      },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     const names = namesOf(mirror.snapshot, addresses);
@@ -177,16 +178,6 @@ async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> 
     `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
   );
   return 'full';
-}
-
-/** Of a first load always, else when somebody would wonder why it takes so long. */
-function sayForecast(
-  forecast: Forecast,
-  { firstLoad, shell }: { firstLoad: boolean; shell: Shell },
-): void {
-  const isLong = forecast.ms !== null && forecast.ms >= longMs;
-  if (!firstLoad && !isLong) return;
-  for (const line of renderForecast(forecast, span)) shell.note(`crm-mirror: ${line}`);
 }
 
 /** Of several: 1, then 130 or 143, then 3, then 4. */

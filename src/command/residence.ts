@@ -1,7 +1,8 @@
 /** Which worker of all is the home of a mirror, as Redis knows it (queue/claim.ts). */
 import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../model/errors.ts';
-import type { HomeRecord } from '../queue/claim.ts';
+import type { Clock } from '../model/clock.ts';
+import { aliveMs, type Claim, type HomeRecord } from '../queue/claim.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from './restored.ts';
 
@@ -14,10 +15,22 @@ export interface Residence {
 
 const name = 'snapshot-id';
 
+const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
+  taken: (mirror) =>
+    `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`,
+  untold: (mirror) =>
+    `Redis was emptied → this one stands by for 15 s, so that the worker that serves ${mirror} can tell it so`,
+  older: (mirror) =>
+    `this is not the newest snapshot of ${mirror}: another one was written since → start the ` +
+    'worker where that one is, put a backup of it back, or give it up aloud with ' +
+    '`worker --accept-lost-snapshot`',
+};
+
 export function residenceIn(
   record: HomeRecord,
-  { mirror, acceptLost }: { mirror: string; acceptLost: boolean },
+  { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
 ): Residence {
+  let refusedAt = Number.NEGATIVE_INFINITY;
   return {
     async claim(snapshot) {
       const generation = snapshot.generation();
@@ -27,18 +40,14 @@ export function residenceIn(
         generation,
         restored,
         acceptLost,
+        stoodBy: clock.monotonic() - refusedAt < aliveMs,
       });
       if (claim.is === 'home') {
         if (claim.generation > generation) snapshot.fence(claim.generation);
         return;
       }
-      throw new Busy(
-        claim.is === 'taken'
-          ? `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`
-          : `this is not the newest snapshot of ${mirror}: another one was written since → start the ` +
-              'worker where that one is, put a backup of it back, or give it up aloud with ' +
-              '`worker --accept-lost-snapshot`',
-      );
+      if (claim.is !== 'untold') refusedAt = clock.monotonic();
+      throw new Busy(why[claim.is](mirror));
     },
     async keep(snapshot) {
       try {

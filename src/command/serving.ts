@@ -52,7 +52,11 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const fail = (error: unknown): void => failed.reject(failureOf(config, error));
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const residence = residenceIn(own, { mirror, acceptLost: options.acceptLost });
+  const residence = residenceIn(own, {
+    mirror,
+    acceptLost: options.acceptLost,
+    clock: systemClock,
+  });
   const load = () => loadConfig(config.file, shell.env);
   const home = createHome({ config, shell, residence, load, ended: options.ended });
   const hook = contacts?.webhook;

@@ -21,3 +21,13 @@ export function isTimeZone(name: string): boolean {
     return false;
   }
 }
+
+/** Milliseconds between the next two times that a pattern names after `now`. */
+export function intervalOf(
+  pattern: string,
+  { timezone, now }: { timezone: string; now: number },
+): number {
+  const times = CronExpressionParser.parse(pattern, { tz: timezone, currentDate: new Date(now) });
+  const next = times.next().getTime();
+  return times.next().getTime() - next;
+}

@@ -40,8 +40,8 @@ export interface Rush {
   unapproved: number;
   /** Those of the last seven days who were not approved, without this run. */
   week: number;
-  /** What `percent` is of. */
-  of: number;
+  /** What `percent` is of; counting it takes long, and below the floor nobody asks. */
+  readonly of: number;
   /** Asked for only above the floor. */
   shape(): Shape;
 }
@@ -69,8 +69,9 @@ export type Held = { by: 'standing' | 'run' | 'week' | 'domain' } | { by: 'block
 
 /** Undefined: it passes. */
 export function judge(rush: Rush, limit: Limit): Held | undefined {
-  const most = mostOf(rush, limit);
   if (rush.fresh === 0) return undefined;
+  const isFew = rush.all <= limit.floor && rush.week + rush.unapproved <= 2 * limit.floor;
+  const most = isFew ? limit.floor : mostOf(rush, limit);
   if (rush.all > most) return { by: 'run' };
   if (rush.week + rush.unapproved > 2 * most) return { by: 'week' };
   if (rush.guard !== 'delete' || rush.fresh <= limit.floor) return undefined;

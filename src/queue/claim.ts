@@ -3,9 +3,11 @@
  * machines may each have a snapshot; the lease beside it says nothing about the other one.
  *
  *   Redis knows                               this worker has             →
- *   nothing                                   any snapshot                it is the home
- *   this snapshot, of an earlier generation   a later one                 it is the home: whoever
- *                                                                         had it lost its lease
+ *   nothing                                   any snapshot                it is the home; but who
+ *                                                                         stood by just now lets
+ *                                                                         the home tell it first
+ *   this snapshot, of an earlier generation   a later one, not put back   it is the home: whoever
+ *                                             from a backup               had it lost its lease
  *   any other, and a worker that is alive     any                         stands by
  *   this snapshot, of a later generation      one put back from a backup  it is the home, and its
  *                                                                         generation the latest
@@ -27,11 +29,17 @@ export interface Candidate {
   /** It was put back from a backup. */
   restored: boolean;
   acceptLost: boolean;
+  /** It was told to stand by just now, in the last fifteen seconds. */
+  stoodBy: boolean;
 }
 
 export type Claim =
   /** `generation`: what the snapshot has to be of from now on. */
-  { is: 'home'; generation: number } | { is: 'taken' } | { is: 'older'; generation: number };
+  | { is: 'home'; generation: number }
+  | { is: 'taken' }
+  | { is: 'older'; generation: number }
+  /** Redis knows nothing any more: whoever was the home tells it, if there is one. */
+  | { is: 'untold' };
 
 export interface HomeRecord {
   /** Throws Unavailable while Redis is away, as all of these do. */
@@ -47,18 +55,21 @@ export interface HomeRecord {
   isServed(): Promise<boolean>;
 }
 
-const aliveMs = 15_000;
+export const aliveMs = 15_000;
 
 const claimScript = `
 local worker, snapshot = ARGV[1], ARGV[2]
-local generation, restored, accept, ms = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1', ARGV[6]
+local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
+local stoodBy, ms = ARGV[6] == '1', ARGV[7]
 local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
 local mine = known == snapshot
 local alive = redis.call('GET', KEYS[2])
-if alive and alive ~= worker and not (mine and generation > latest) then
+local another = alive and alive ~= worker
+if another and (restored or not (mine and generation > latest)) then
   return cjson.encode({ is = 'taken' })
 end
+if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
 if known and not accept and not (mine and (generation > latest or restored)) then
   return cjson.encode({ is = 'older', generation = latest })
 end
@@ -84,6 +95,7 @@ return 1
 const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('home'), generation: z.number() }),
   z.object({ is: z.literal('taken') }),
+  z.object({ is: z.literal('untold') }),
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
 
@@ -94,8 +106,8 @@ export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 2, record, alive, ...values));
   return {
-    async claim({ snapshot, generation, restored, acceptLost }) {
-      const flags = [restored, acceptLost].map(Number);
+    async claim({ snapshot, generation, restored, acceptLost, stoodBy }) {
+      const flags = [restored, acceptLost, stoodBy].map(Number);
       const told = await run(claimScript, worker, snapshot, generation, ...flags, aliveMs);
       return answer.parse(JSON.parse(String(told)));
     },

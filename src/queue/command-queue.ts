@@ -5,7 +5,7 @@
  */
 import { QueueEvents, type Job } from 'bullmq';
 import type { Clock } from '../model/clock.ts';
-import { Unavailable } from '../model/errors.ts';
+import { Invalid, Unavailable } from '../model/errors.ts';
 import { takeJobs } from './jobs.ts';
 import { commandsOf, prefix } from './names.ts';
 import { connectPatiently } from './patient.ts';
@@ -22,6 +22,8 @@ export interface CommandQueueOptions {
 
 export interface HandedOver {
   sealed: string;
+  /** Beside whatever runs, or when nothing else does. */
+  how: 'beside' | 'alone';
   /** Before everything else that waits. */
   urgent: boolean;
   /** Sealed too, as it comes. */
@@ -32,6 +34,8 @@ export interface HandedOver {
   isServed(): Promise<boolean>;
 }
 
+/** Of those that stand beside others. */
+const atOnce = 4;
 const lookMs = 5_000;
 /** A worker that takes over has so long to appear. */
 const goneAfter = 6;
@@ -41,14 +45,16 @@ export async function handOver(
   { url, mirror, clock }: CommandQueueOptions,
   handed: HandedOver,
 ): Promise<string> {
-  const name = commandsOf(mirror);
+  const name = commandsOf(mirror, handed.how);
   const quick = connectQuickly(url);
   const queue = quick.queue<string, string>(name);
   const patient = connectPatiently(url);
   const events = new QueueEvents(name, { connection: patient.redis, prefix });
   events.on('error', () => undefined);
   try {
-    const opts = { priority: handed.urgent ? 1 : 2, removeOnComplete: kept, removeOnFail: kept };
+    const priority = handed.urgent ? 1 : 2;
+    // What an error says may hold more than is sealed.
+    const opts = { priority, removeOnComplete: kept, removeOnFail: kept, stackTraceLimit: 0 };
     const job = await quick.ask(async () => {
       await events.waitUntilReady();
       return queue.add('command', handed.sealed, opts);
@@ -69,7 +75,10 @@ async function answerOf(
   events.on('progress', ({ jobId, data }) => {
     if (jobId === job.id && typeof data === 'string') tell(data);
   });
-  const ended = job.waitUntilFinished(events);
+  const ended = job.waitUntilFinished(events).catch((error: unknown) => {
+    // In Redis stands what the worker said of it; it did nothing.
+    throw new Invalid(error instanceof Error ? error.message : String(error), { cause: error });
+  });
   ended.catch(() => undefined);
   const watched = watch(watching);
   try {
@@ -104,18 +113,22 @@ function watch({
 }
 
 /**
- * Calls `work` with what was handed over, a few at a time, until it is closed. What it tells goes
- * to who called.
+ * Calls `work` with what was handed over, until it is closed: what is to be alone one after the
+ * other, of what stands beside it a few at a time. What it tells goes to who called; `elsewhere`:
+ * another process is the one to do it.
  */
 export function serveCommands(
   { url, mirror, clock }: CommandQueueOptions,
   work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
 ): { close(): Promise<void> } {
-  return takeJobs<string>(commandsOf(mirror), {
-    connection: connectPatiently(url),
-    clock,
-    concurrency: 4,
-    work: async (job) =>
-      work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
-  });
+  const serve = (how: 'beside' | 'alone', concurrency: number) =>
+    takeJobs<string>(commandsOf(mirror, how), {
+      connection: connectPatiently(url),
+      clock,
+      concurrency,
+      work: async (job) =>
+        work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
+    });
+  const served = [serve('alone', 1), serve('beside', atOnce)];
+  return { close: async () => void (await Promise.all(served.map(async (one) => one.close()))) };
 }

@@ -9,8 +9,9 @@ export function eventsOf(mirror: string): string {
   return `events-${mirror}`;
 }
 
-export function commandsOf(mirror: string): string {
-  return `commands-${mirror}`;
+/** One that has to be alone may take hours: what stands beside others does not wait behind it. */
+export function commandsOf(mirror: string, how: 'beside' | 'alone'): string {
+  return how === 'alone' ? `commands-${mirror}` : `errands-${mirror}`;
 }
 
 export function looksOf(mirror: string): string {

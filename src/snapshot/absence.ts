@@ -10,12 +10,18 @@ export interface Absences {
   get(kind: KindName, key: Key): Absence | undefined;
   /**
    * Counts what was staged as one more whole reading, made at `at` (milliseconds since the epoch),
-   * for everybody in this span it does not name. A reading of the same name as the one before is
-   * the same.
+   * for everybody in this span it does not name, but for those of whom there is a newer one. A
+   * reading of the same name as the one before is the same.
    */
-  count(kind: KindName, span: Span, reading: { name: string; at: number }): void;
+  count(
+    kind: KindName,
+    span: Span,
+    reading: { name: string; at: number; but: readonly Key[] },
+  ): void;
   /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
   dropNamed(kind: KindName): void;
+  /** … of one record. */
+  dropIfNamed(kind: KindName, key: Key): void;
 }
 
 /** Whether a record stands in scope, or may: what is invalid is not absent. */
@@ -31,16 +37,19 @@ export function absencesIn(db: Statements): Absences {
     `insert into absence (kind, key, first_at, last_at, readings, reading)
      select kind, key, @at, @at, 1, @reading from recorded
      where ${inSpan('recorded')} and not ${isNamed('recorded')}
+       and key not in (select value from json_each(@but))
      on conflict (kind, key) do update
        set last_at = @at, readings = readings + 1, reading = @reading where reading <> @reading`,
   );
-  const drop = db.prepare(
-    `delete from absence where kind = @kind and (${isNamed('absence')}
-       or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`,
-  );
+  const over = `delete from absence where kind = @kind and (${isNamed('absence')}
+    or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
+  const drop = db.prepare(over);
+  const dropOne = db.prepare(`${over} and key = @key`);
   return {
     get: (kind, key) => get.get(kind, key),
-    count: (kind, span, { name, at }) => void count.run({ kind, ...span, reading: name, at }),
+    count: (kind, span, { name, at, but }) =>
+      void count.run({ kind, ...span, reading: name, at, but: JSON.stringify(but) }),
     dropNamed: (kind) => void drop.run({ kind }),
+    dropIfNamed: (kind, key) => void dropOne.run({ kind, key }),
   };
 }

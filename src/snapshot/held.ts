@@ -1,6 +1,6 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
-import type { KindName } from '../model/record.ts';
+import type { Key, KindName } from '../model/record.ts';
 
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
@@ -17,8 +17,11 @@ export interface HeldPlans {
   keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
   /** Has whom this run withholds held in later runs too. */
   stand(): void;
-  /** No longer has held of whom nothing was planned: of a run that called for all there is. */
-  dropUnwanted(): void;
+  /**
+   * No longer has held of whom nothing was planned: of a run that called for all there is, but for
+   * those that another one was at meanwhile.
+   */
+  dropUnwanted(but: readonly Key[]): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
   /** What is held now. */
@@ -139,9 +142,13 @@ function standingIn(db: Statements): Pick<HeldPlans, 'stand' | 'dropUnwanted'> {
   const drop = db.prepare(
     `delete from standing where (guard, kind, key) not in (
        select guard, kind, key from temp.passed
-       union all select guard, kind, key from temp.withheld)`,
+       union all select guard, kind, key from temp.withheld)
+     and key not in (select value from json_each(?))`,
   );
-  return { stand: () => void stand.run(), dropUnwanted: () => void drop.run() };
+  return {
+    stand: () => void stand.run(),
+    dropUnwanted: (but) => void drop.run(JSON.stringify(but)),
+  };
 }
 
 type Approvals = Pick<HeldPlans, 'isApproved' | 'approve' | 'approvals' | 'end' | 'prune'>;

@@ -107,6 +107,10 @@ export const migrations: readonly string[] = [
   `drop index change_open;
    create index change_open on change (kind, seq) where state in ('sent', 'unknown');
    create index change_planned on change (kind) where state = 'planned';`,
+  // What a first load sent is most of a week, and nothing that guards count.
+  `drop index change_by_guard;
+   create index change_by_guard on change (guard, sent_at)
+     where guard is not null and approved is null;`,
 ];
 
 /**

@@ -13,19 +13,19 @@ export interface Problems {
   put(problem: Problem & Name & Known & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
-   * of all records, or of one.
+   * of one record, or of all but those that another run was at meanwhile.
    */
   adopt(kind: KindName, run: string, at: number): void;
-  forgetUnnoticed(kind: KindName, run: string, only?: Key): void;
+  forgetUnnoticed(kind: KindName, run: string, which: Key | { but: readonly Key[] }): void;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
   /**
    * Forgets what is parked of records that the source, read wholly, no longer names; what was
    * refused about them for that very absence stays, and an opt-out is forgotten only when it is
-   * decided that it is wanted no more.
+   * decided that it is wanted no more. Not of those that another run was at meanwhile.
    */
-  dropUnnamed(kind: KindName): void;
+  dropUnnamed(kind: KindName, but: readonly Key[]): void;
 }
 
 interface Name extends Pick<Problem, 'kind' | 'key' | 'class' | 'part'> {
@@ -72,13 +72,6 @@ export function problemsIn(db: Statements): Problems {
      on conflict (kind, key, class, part, target)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
-  const forget = db.prepare(`delete from problem
-    where kind = @kind and run <> @run and desired is null and key = coalesce(@only, key)`);
-  const dropUnnamed = db.prepare(
-    `delete from problem
-     where kind = ? and desired <> '' and retry_at is null and not exists (
-       select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
-  );
   const drop = db.prepare(
     `delete from problem
      where kind = @kind and key = @key and part = @part and target = @target`,
@@ -105,13 +98,31 @@ export function problemsIn(db: Statements): Problems {
         retryAt: problem.retryAt ?? null,
       }),
     adopt: (kind, run, at) => void adopt.run({ kind, run, at }),
-    forgetUnnoticed: (kind, run, only) => void forget.run({ kind, run, only: only ?? null }),
     parked: (kind, key) =>
       parked
         .all(kind, key)
         .map(({ retry_at: retryAt, ...row }) => ({ ...row, retryAt: retryAt ?? undefined })),
     countParked: (kind) => countParked.get(kind)?.n ?? 0,
     drop: ({ kind, key, part, target = '' }) => void drop.run({ kind, key, part, target }),
-    dropUnnamed: (kind) => void dropUnnamed.run(kind),
+    ...forgettingIn(db),
+  };
+}
+
+function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed'> {
+  const unnoticed = 'delete from problem where kind = @kind and run <> @run and desired is null';
+  const forget = db.prepare(`${unnoticed} and key not in (select value from json_each(@but))`);
+  const forgetOne = db.prepare(`${unnoticed} and key = @only`);
+  const dropUnnamed = db.prepare(
+    `delete from problem
+     where kind = ? and desired <> '' and retry_at is null
+       and key not in (select value from json_each(?)) and not exists (
+         select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
+  );
+  return {
+    forgetUnnoticed(kind, run, which) {
+      if (typeof which === 'string') forgetOne.run({ kind, run, only: which });
+      else forget.run({ kind, run, but: JSON.stringify(which.but) });
+    },
+    dropUnnamed: (kind, but) => void dropUnnamed.run(kind, JSON.stringify(but)),
   };
 }

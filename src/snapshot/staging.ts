@@ -180,11 +180,6 @@ function decidedIn(db: Statements): DecidedPart {
     'select count(distinct key) n from temp.noticed where kind = ? and class = ?',
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
-  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld'].map((name) =>
-    db.prepare<[string, string]>(
-      `delete from temp.${name} where kind = ? and key in (select value from json_each(?))`,
-    ),
-  );
   return {
     addPlanned: (change) =>
       void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
@@ -201,13 +196,26 @@ function decidedIn(db: Statements): DecidedPart {
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
     addForgotten: (kind, key) => void forget.run(kind, key),
-    undecide: (kind, list) => {
-      for (const statement of undecide) statement.run(kind, JSON.stringify(list));
-    },
+    undecide: undecidingIn(db),
     clearDecisions: () => {
       for (const name of ['planned', 'noted', 'forgotten', 'remarked']) {
         db.exec(`delete from temp.${name}`);
       }
     },
+  };
+}
+
+function undecidingIn(db: Statements): Staging['undecide'] {
+  const listed = 'in (select value from json_each(?))';
+  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld'].map((name) =>
+    db.prepare<[string, string]>(`delete from temp.${name} where kind = ? and key ${listed}`),
+  );
+  const unremark = db.prepare<[string]>(
+    `delete from temp.remarked where body ->> '$.key' ${listed}`,
+  );
+  return (kind, keys) => {
+    const list = JSON.stringify(keys);
+    for (const statement of undecide) statement.run(kind, list);
+    unremark.run(list);
   };
 }

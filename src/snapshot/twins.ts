@@ -3,24 +3,29 @@ import { inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
 /**
- * Which records of the source stand under one name, also where nothing is recorded of it: whoever
- * reads one of them by itself has to read the others too. Hardly anybody has several.
+ * Which records of the source stand under one name, where origins do not tell: of several, and of
+ * one that wants nothing and has nothing recorded. Whoever reads one of them by itself has to read
+ * the others too: one may want her out, and be older than the one that wants her in.
  */
 export interface Twins {
-  /** Those that this run's reading shows, of the candidates in a span of keys. */
+  /** Those that this run's reading shows, in a span of keys. */
   note(kind: KindName, span: Span): void;
   /** Those that it does not show any more. */
   dropOld(kind: KindName): void;
+  /** Whoever stood under this name. */
+  drop(kind: KindName, key: Key): void;
   of(kind: KindName, key: Key): string[];
 }
 
 export function twinsIn(db: Statements): Twins {
   const note = db.prepare<Span & { kind: string }>(
     `insert or ignore into twin (kind, key, id)
-     select s.kind, s.key, s.id from temp.candidate c
-       join temp.staged s on s.kind = c.kind and s.key = c.key
-     where ${inSpan('c')} and s.id <> '' and exists (
-       select 1 from temp.staged t where t.kind = s.kind and t.key = s.key and t.id <> s.id)`,
+     select s.kind, s.key, s.id from temp.desired s
+     where ${inSpan('s')} and s.id <> '' and (
+       exists (
+         select 1 from temp.staged t where t.kind = s.kind and t.key = s.key and t.id <> s.id)
+       or ((not s.wants or s.reason is not null) and not exists (
+         select 1 from recorded r where r.kind = s.kind and r.key = s.key)))`,
   );
   const dropOld = db.prepare<{ kind: string }>(
     `delete from twin where kind = @kind and not exists (
@@ -30,9 +35,11 @@ export function twinsIn(db: Statements): Twins {
   const of = db.prepare<[string, string], { id: string }>(
     'select id from twin where kind = ? and key = ? order by id',
   );
+  const drop = db.prepare('delete from twin where kind = ? and key = ?');
   return {
     note: (kind, span) => void note.run({ kind, ...span }),
     dropOld: (kind) => void dropOld.run({ kind }),
+    drop: (kind, key) => void drop.run(kind, key),
     of: (kind, key) => of.all(kind, key).map(({ id }) => id),
   };
 }

@@ -4,6 +4,7 @@
  * earlier runs have counted. In other runs nobody's absence counts for anything.
  */
 import type { Course } from './course.ts';
+import { onlyKey } from './mirror.ts';
 import { throughout } from './throughout.ts';
 
 export async function countAbsences({ run, parts, known }: Course): Promise<void> {
@@ -14,12 +15,17 @@ export async function countAbsences({ run, parts, known }: Course): Promise<void
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
     const { absences, spans, transaction } = run.snapshot;
-    transaction(() => absences.dropNamed(kind.name));
+    const only = onlyKey(run);
+    transaction(() => {
+      if (only === undefined) absences.dropNamed(kind.name);
+      else absences.dropIfNamed(kind.name, only);
+    });
     if (!absenceCounts) continue;
     const reading = { name: knowledge.reading, at: run.startedAt };
     // Cut short, whoever was counted is not counted again by this reading.
     await throughout(run, spans.ofKeys(kind.name), (span) => {
-      transaction(() => absences.count(kind.name, span, reading));
+      const but = [...run.beside.overtaken(run.id)];
+      transaction(() => absences.count(kind.name, span, { ...reading, but }));
     });
   }
 }

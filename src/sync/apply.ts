@@ -6,7 +6,7 @@ import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
-import { enter, isFresh, knownOf, leave, waits, type Applying } from './applying.ts';
+import { enter, isFresh, isOvertaken, knownOf, leave, waits, type Applying } from './applying.ts';
 import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
@@ -154,13 +154,18 @@ async function tryOnce(
   const { run, kind, brake } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
+  if (isOvertaken(applying, change.key)) return 'overtaken';
   const known = knownOf(applying, change);
   if (!known.fresh && brake.blinds(kind, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
   }
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await kind.look(change, known);
-  if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
+  if (looked) {
+    // What comes of it is written: not while another run is at her.
+    if (!enter(applying, change.key)) return 'overtaken';
+    return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
+  }
   let late: 'too old' | Late | undefined;
   let isBarred = false;
   const outcome = await kind.send(change, {
@@ -172,8 +177,9 @@ async function tryOnce(
         if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
         if (waits(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
-        if (!enter(applying, change.key)) late = 'overtaken';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
+        // Last: for what is looked at again first, which may take long, nobody has to wait.
+        if (!late && !enter(applying, change.key)) late = 'overtaken';
         if (late) throw new Held(`what is known of it is ${late}`);
         if (change.op === 'delete') keepBefore(run, kind, change);
         isBarred = isForbidden(run, kind, change);

@@ -49,6 +49,11 @@ export function enter({ run, kind }: Applying, key: Key): boolean {
   return !kind.read || run.beside.enter(run.id, key);
 }
 
+/** Whether another run took her since this one began. */
+export function isOvertaken({ run, kind }: Applying, key: Key): boolean {
+  return Boolean(kind.read) && run.beside.overtaken(run.id).has(key);
+}
+
 /** Once what came of it is written. */
 export function leave({ run }: Applying, key: Key): void {
   run.beside.leave(run.id, key);

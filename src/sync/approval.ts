@@ -85,7 +85,7 @@ export function settleGuards(course: Course): void {
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return;
-  snapshot.held.dropUnwanted();
+  snapshot.held.dropUnwanted([...run.beside.overtaken(run.id)]);
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
 }

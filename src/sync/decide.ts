@@ -62,11 +62,16 @@ export function commit({ snapshot, ledger, clock, id }: Run, more?: () => void):
   snapshot.staging.clearDecisions();
 }
 
-/** Of whom another run took since it was decided, nothing is recorded or sent any more. */
+/**
+ * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
+ * before anything of it is written.
+ */
 export function leaveOvertaken({ snapshot, beside, id, parts }: Run): void {
   const keys = [...beside.overtaken(id)];
   if (keys.length === 0) return;
-  for (const { kind } of parts) if (kind.read) snapshot.staging.undecide(kind.name, keys);
+  snapshot.stage(() => {
+    for (const { kind } of parts) if (kind.read) snapshot.staging.undecide(kind.name, keys);
+  });
 }
 
 /** Decides one record at once, by what is recorded of it now. */

@@ -54,14 +54,15 @@ function rushOf(course: Course, of: GuardClass, fresh: number): Rush {
   const { run } = course;
   const { guarding } = run.snapshot;
   const since = run.clock.now() - weekMs;
-  course.population[of] ??=
-    of === 'delete' ? guarding.owned(kind) : knowledgeNamed(course.known, kind).sizes.wanted;
+  const wanted = (): number => knowledgeNamed(course.known, kind).sizes.wanted;
   return {
     guard: of,
     fresh,
     ...guarding.counts(of),
     week: guarding.sentSince(of, since, run.id),
-    of: course.population[of],
+    get of() {
+      return (course.population[of] ??= of === 'delete' ? guarding.owned(kind) : wanted());
+    },
     shape: () => ({ ...guarding.domains(of, kind), ids: guarding.ids(of, kind) }),
   };
 }

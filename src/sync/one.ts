@@ -31,8 +31,8 @@ interface Asked {
 
 /**
  * Takes the person who stands under this id, and stages what the source says of her; undefined:
- * nobody stands under it, nor ever did. Throws what the source throws, and Busy while another run
- * is at her again and again.
+ * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
+ * another address each time.
  */
 export async function takeOne(course: Course, id: string): Promise<Taken | undefined> {
   const { run } = course;
@@ -44,12 +44,12 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
     const taken = await run.beside.take(keys);
     try {
       const asked = await ask(run, part, id);
-      // Whoever stands under another address by now has to be taken under that as well.
-      if (taken.also(asked.keys)) {
+      // What was said before she was taken, under an address that was not known, may be outdated.
+      if (asked.keys.every((key) => keys.includes(key))) {
         stage(course, part, asked);
         return taken;
       }
-      keys = asked.keys;
+      keys = asked.keys.concat(keys.filter((key) => !asked.keys.includes(key)));
     } catch (error) {
       taken.release();
       throw error;
@@ -59,7 +59,10 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
   throw new Busy(atHer);
 }
 
-/** Remembers who has several records, for those that are read one by one later. */
+/**
+ * Remembers who has several records, and who is nowhere recorded, for those that are read one by
+ * one later. Of whoever was erased meanwhile nothing is left.
+ */
 export async function keepTwins({ run, parts, known }: Course): Promise<void> {
   const { spans, twins, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
@@ -67,7 +70,12 @@ export async function keepTwins({ run, parts, known }: Course): Promise<void> {
     await throughout(run, spans.ofKeys(kind.name), (span) => {
       transaction(() => twins.note(kind.name, span));
     });
-    if (known.get(kind)?.certified) transaction(() => twins.dropOld(kind.name));
+    transaction(() => {
+      if (known.get(kind)?.certified) twins.dropOld(kind.name);
+      const isErased = run.ledger.erased();
+      const gone = isErased ? [...run.beside.overtaken(run.id)].filter(isErased) : [];
+      for (const key of gone) twins.drop(kind.name, key);
+    });
   }
 }
 

@@ -7,6 +7,7 @@
  *   over       over 40 % of what it attempted refused              twice as long, at most a day
  *   over       less                                                lifted
  *   over       attempted nothing                                   as it is: the next one tries
+ *   begun by another run since this one began                      as it is
  *
  * `retry` without a name lifts it. An opt-out is never quarantined.
  */
@@ -47,6 +48,7 @@ export function settleQuarantine({ run, brake, reasons, notes }: Course): void {
   if (run.quarantined) return;
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);
+  if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return;
   const next = nextQuarantine(before, brake.verdict(), run.clock.now());
   if (next === before) return;
   transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));

@@ -7,6 +7,7 @@ import { weekMs } from '../plan/guard.ts';
 import { approvalsOf, settleGuards } from './approval.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
+import { leaveOvertaken } from './decide.ts';
 import { modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
@@ -21,13 +22,10 @@ import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
-  const { snapshot, random } = mirror;
+  const { snapshot } = mirror;
   const clock = even(mirror.clock);
   const at = clock.now();
-  const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  const id = `${stamp}-${Math.floor(random() * 0x10000)
-    .toString(16)
-    .padStart(4, '0')}`;
+  const id = idOf(mirror, at);
   const quarantine = quarantineOf(snapshot.meta);
   const isHeld = holds(quarantine, at);
   const quarantined = isHeld && options.writes;
@@ -50,6 +48,8 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
       snapshot.runs.start({ id, mode: modeName(options.mode), at });
     });
   }
+  const approvals = approvalsOf(run);
+  // Last: what is begun has to end.
   mirror.beside.begin(id, isAlone ? 'one' : 'all');
   return {
     run,
@@ -65,11 +65,21 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     forecast: undefined,
     sliceEndsAt: 0,
     failure: undefined,
-    approvals: approvalsOf(run),
+    approvals,
     held: new Map(),
     population: {},
     rounds: 0,
   };
+}
+
+/** Of runs about one person there may be many in a second. */
+function idOf({ snapshot, random }: Mirror, at: number): string {
+  const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
+  for (;;) {
+    const own = Math.floor(random() * 0x10000);
+    const id = `${stamp}-${own.toString(16).padStart(4, '0')}`;
+    if (!snapshot.runs.get(id)) return id;
+  }
 }
 
 /** Within a run time goes on evenly, whatever is done to the machine's clock. */
@@ -84,44 +94,55 @@ export async function conclude(course: Course): Promise<Summary> {
     settleQuarantine(course);
     await keepOrigins(course);
   }
+  // From here on nothing waits: what is written agrees with what it says of itself.
+  leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
-  // From here on nothing waits: what is written agrees with what it says of itself.
   const summary = summaryOf(course);
-  if (run.writes) {
-    const at = run.clock.now();
-    const { runs, journal, problems, held: plans } = run.snapshot;
-    // Guards count what happened in the last seven days.
-    const before = at - Math.max(run.keepMs, weekMs);
-    run.snapshot.transaction(() => {
-      for (const { kind } of course.parts) {
-        problems.adopt(kind.name, run.id, at);
-        if (!course.known.get(kind)?.certified) continue;
-        const only = onlyKey(run);
-        if (only === undefined) problems.dropUnnamed(kind.name);
-        if (course.plan) problems.forgetUnnoticed(kind.name, run.id, only);
-      }
-      const { problems: _, ...kept } = summary;
-      runs.finish({
-        id: run.id,
-        status: summary.status,
-        plan: summary.plan,
-        summary: JSON.stringify(kept),
-        at,
-      });
-      settleGuards(course);
-      keepLimits(run.snapshot.meta, run.limits(), at);
-      // All that is old is looked through: not for every single person.
-      if (onlyKey(run) !== undefined) return;
-      runs.prune(at - run.keepMs);
-      journal.prune(before);
-      plans.prune(before);
-    });
-  }
+  if (run.writes) run.snapshot.transaction(() => keep(course, summary));
   return summary;
+}
+
+function keep(course: Course, summary: Summary): void {
+  const { run } = course;
+  const { runs } = run.snapshot;
+  const at = run.clock.now();
+  keepProblems(course, at);
+  const { problems: _, ...kept } = summary;
+  runs.finish({
+    id: run.id,
+    status: summary.status,
+    plan: summary.plan,
+    summary: JSON.stringify(kept),
+    at,
+  });
+  settleGuards(course);
+  keepLimits(run.snapshot.meta, run.limits(), at);
+  if (onlyKey(run) === undefined) prune(run, at);
+}
+
+function keepProblems({ run, parts, known, plan }: Course, at: number): void {
+  const { problems } = run.snapshot;
+  const only = onlyKey(run);
+  const others = [...run.beside.overtaken(run.id)];
+  for (const { kind } of parts) {
+    problems.adopt(kind.name, run.id, at);
+    if (!known.get(kind)?.certified) continue;
+    if (only === undefined) problems.dropUnnamed(kind.name, others);
+    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others });
+  }
+}
+
+/** Looks through all that is kept: not for the sake of one person. */
+function prune({ snapshot: { runs, journal, held }, keepMs }: Run, at: number): void {
+  // Guards count what happened in the last seven days.
+  const before = at - Math.max(keepMs, weekMs);
+  runs.prune(at - keepMs);
+  journal.prune(before);
+  held.prune(before);
 }
 
 /** What a certified reading says of ids holds, whatever becomes of the run. */

@@ -63,10 +63,8 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
       await plan(course);
       guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      commit(course.run, () => {
-        leaveOvertaken(course.run);
-        keepHeld(course, round);
-      });
+      leaveOvertaken(course.run);
+      commit(course.run, () => keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
       await applyAll(course);
       if (!again(course)) break;
@@ -255,7 +253,8 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   noticeInvalid(run, kind, tally);
   guard(course);
-  commit(run, () => leaveOvertaken(run));
+  leaveOvertaken(run);
+  commit(run);
   run.snapshot.narrowing.clear(kind.name);
 }
 

@@ -1,5 +1,6 @@
 /** How long a run takes is said before it begins. */
 import { expect, test } from 'vitest';
+import { sayForecast } from '../../src/command/foreseen.ts';
 import { ann, bob, mirrored } from './mirrored.ts';
 
 const enrolments = (requests: number, known: boolean) => ({
@@ -34,4 +35,23 @@ test('a first load tells it before it begins', async () => {
   const { err } = await world.call('backfill');
   expect(err).toMatch(/contacts\.enrol {2}2 requests, its limit was not seen yet/);
   expect((await world.call('sync')).err).not.toMatch(/contacts\.enrol/);
+});
+
+test('one that takes longer than its schedule gives it says so before it begins', () => {
+  const config = {
+    mirror: 'acme',
+    schedule: {
+      patterns: { full: '*/5 * * * *', fast: undefined, templates: undefined, sentinel: undefined },
+      timezone: 'Europe/Berlin',
+    },
+  };
+  const said: string[] = [];
+  const shell = { note: (line: string) => void said.push(line) };
+  const forecast = (ms: number) => ({ ms, routes: [{ ...enrolments(9, true), ms }] });
+  const about = { config, mode: 'full', now: Date.parse('2026-11-22T10:00:01Z') } as const;
+  sayForecast(forecast(4 * 60_000), shell, about);
+  sayForecast(forecast(60 * 60_000), shell, { ...about, mode: 'fast' });
+  expect(said.filter((line) => line.includes('cannot finish'))).toEqual([]);
+  sayForecast(forecast(6 * 60_000), shell, about);
+  expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 6 min.* 5 min/);
 });

@@ -1,8 +1,8 @@
 /** Commands that are called beside a worker, with real processes on a real Redis. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import { withoutConfig } from '../../src/command/handover.ts';
+import { callOf, withoutConfig } from '../../src/command/call.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch } from '../sync/world.ts';
 import { start } from './workers.ts';
@@ -71,6 +71,32 @@ test('the worker does what is called beside it, and the caller reads what came o
   expect((await call('sync', '-c', file)).err).not.toContain('the worker that holds');
 });
 
+test('a mirror that is paused is left alone, whoever asks', async () => {
+  const { file, stop, call } = await served();
+  expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });
+  for (const argv of [['sync'], ['forget', 'ann@example.com']]) {
+    const { code, err } = await call(...argv, '-c', file);
+    expect({ code, said: err.includes('world is paused') }).toEqual({ code: 75, said: true });
+  }
+  await stop();
+});
+
+test('nor is it with the key of another ledger', async () => {
+  const { file, stop, call } = await served();
+  const elsewhere = `${file}.yaml`;
+  writeFileSync(`${file}.key`, '5f'.repeat(32));
+  chmodSync(`${file}.key`, 0o600);
+  const lines = readFileSync(file, 'utf8').replace('{', `{"ledgerKeyFile": "${file}.key", `);
+  writeFileSync(elsewhere, lines);
+  const { code, err } = await call('sync', '-c', elsewhere);
+  expect({ code, said: err.includes('sealed with the key of another ledger') }).toEqual({
+    code: 2,
+    said: true,
+  });
+  expect(err).not.toContain('bug');
+  await stop();
+});
+
 test('without the key of the ledger nothing is handed over', async () => {
   const { file, stop, call } = await served();
   await call('sync', '-c', file);
@@ -83,6 +109,15 @@ test('without the key of the ledger nothing is handed over', async () => {
     said: true,
   });
   await stop();
+});
+
+test('the file of a plan is found wherever it stands', () => {
+  const shell = { terminal: false, interactive: false };
+  const file = import.meta.filename;
+  expect(callOf(shell, ['apply', '--json', '-c', 'a.yaml', file, '--strict'])).toMatchObject({
+    argv: ['apply', '--json', '--strict'],
+    plan: readFileSync(file, 'utf8'),
+  });
 });
 
 describe('of the command line everything goes over but the configuration', () => {

@@ -105,3 +105,18 @@ describe('what is told', () => {
     expect(`${fault?.reason} ${fault?.fix}`).not.toContain('\n');
   });
 });
+
+test('below the floor nobody is counted', () => {
+  const rush = {
+    guard: 'opt_in' as const,
+    fresh: 1,
+    all: 1,
+    unapproved: 1,
+    week: 19,
+    get of(): number {
+      throw new Error('counted');
+    },
+    shape: () => ({ domains: 1, ownedShare: 1, ids: [] }),
+  };
+  expect(judge(rush, { percent: 10, floor: 10 })).toBeUndefined();
+});

@@ -18,13 +18,20 @@ afterAll(async () => {
 });
 
 const worker = (name: string) => homeRecord(quick, 'acme', name);
-const first: Candidate = { snapshot: 's', generation: 5, restored: false, acceptLost: false };
+const first: Candidate = {
+  snapshot: 's',
+  generation: 5,
+  restored: false,
+  acceptLost: false,
+  stoodBy: false,
+};
 
 describe.each([
   ['the same snapshot, opened since', { generation: 6 }, 'home', 'home'],
   ['the same snapshot, of the same generation', {}, 'taken', 'older'],
   ['an older copy of it', { generation: 3 }, 'taken', 'older'],
   ['a backup of it, put back', { generation: 3, restored: true }, 'taken', 'home'],
+  ['its last backup, put back', { generation: 6, restored: true }, 'taken', 'home'],
   ['another snapshot', { snapshot: 't', generation: 9 }, 'taken', 'older'],
   ['another one, put back', { snapshot: 't', generation: 9, restored: true }, 'taken', 'older'],
   ['another one, aloud', { snapshot: 't', generation: 9, acceptLost: true }, 'taken', 'home'],
@@ -68,6 +75,11 @@ test('a Redis that was emptied is told again', async () => {
   await redis.flush();
   expect(await worker('one').keep(first)).toBe(true);
   expect(await worker('two').claim({ ...first, snapshot: 't' })).toEqual({ is: 'taken' });
+});
+
+test('of one that was emptied who stood by is not the first to speak', async () => {
+  expect((await worker('two').claim({ ...first, stoodBy: true })).is).toBe('untold');
+  expect((await worker('two').claim(first)).is).toBe('home');
 });
 
 test('while Redis is away nobody says anything', async () => {

@@ -49,6 +49,8 @@ export interface StageOptions {
   path?: string;
   /** Stands between the client and the emulator. */
   wire?: (send: Send) => Send;
+  /** What the CRM has said of one record is heard once this is over. */
+  heard?: (id: string) => Promise<void>;
 }
 
 export function createStage(options: StageOptions = {}): Stage {
@@ -85,7 +87,7 @@ export function createStage(options: StageOptions = {}): Stage {
       random,
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
-      contacts: sourceOf(stage, 'people'),
+      contacts: sourceOf(stage, 'people', options.heard),
       templates: sourceOf(stage, 'templates'),
     });
 
@@ -129,6 +131,7 @@ export function createStage(options: StageOptions = {}): Stage {
 function sourceOf(
   stage: Pick<Stage, 'people' | 'templates' | 'certificate'>,
   which: 'people' | 'templates',
+  heard?: (id: string) => Promise<void>,
 ): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
@@ -137,7 +140,9 @@ function sourceOf(
     },
     still: (reading) => stage.certificate.reading === reading,
     one: async (id: string) => {
-      const value = stage[which].find((record) => record['id'] === id);
+      const found = stage[which].find((record) => record['id'] === id);
+      const value = found && { ...found };
+      await heard?.(id);
       return value && { where: `record ${id}`, value };
     },
   };
