@@ -25,6 +25,7 @@ import { complaintsOf } from './complaints.ts';
 import { sayForecast } from './foreseen.ts';
 import { createLanes, type Lanes } from './lanes.ts';
 import { createLog } from './log.ts';
+import { createNotifier, type Notifier } from './notifier.ts';
 import { runNow } from './pass.ts';
 import { refusePaused } from './paused.ts';
 import type { Residence } from './residence.ts';
@@ -85,18 +86,21 @@ interface State extends HomeOptions {
   complain: ReturnType<typeof complaintsOf>;
   log: ReturnType<typeof createLog>;
   alone: ReturnType<typeof pLimit>;
+  notifier: Notifier | undefined;
 }
 
 export function createHome(options: HomeOptions): Home {
   const { config, shell } = options;
+  const log = createLog(shell, config.mirror);
   const state: State = {
     ...options,
     opened: undefined,
     coming: undefined,
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
-    log: createLog(shell, config.mirror),
+    log,
     alone: pLimit(1),
+    notifier: createNotifier(config, { shell, log, clock: systemClock, random: Math.random }),
   };
   return {
     taken: async () => taken(state),
@@ -106,7 +110,10 @@ export function createHome(options: HomeOptions): Home {
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
     limits: () => state.opened?.mirror.limits() ?? {},
-    close: async () => close(state),
+    close: async () => {
+      await state.notifier?.close();
+      await close(state);
+    },
   };
 }
 
@@ -186,10 +193,11 @@ async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere
     await runOnce(state, tick);
   } catch (error) {
     state.complain.of(error);
-    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (isExpected(error)) await comeAgain(state);
-    else await close(state, error);
+    if (error instanceof Busy && !state.opened) return 'elsewhere';
+    if (!isExpected(error)) await close(state, error);
+    else if (!(error instanceof Busy)) await comeAgain(state);
   }
+  state.notifier?.ran();
   return 'over';
 }
 
