@@ -63,7 +63,8 @@ async function workOn(
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
-    taken = await mirror.beside.take([key]);
+    const ids = mirror.snapshot.recorded.originsOf(part.kind.name, key);
+    taken = await mirror.beside.take({ keys: [key], ids });
     const told = await act({ mirror, part, key, hash, names, path, flags });
     print(told, flags, shell);
     return told.code;

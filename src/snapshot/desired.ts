@@ -33,6 +33,8 @@ export interface Desired {
    */
   nameByOrigin(kind: KindName, count: number): void;
   desired(kind: KindName, key: Key): DesiredRow[];
+  /** The keys that records of these ids stand under. */
+  keysOf(kind: KindName, ids: readonly string[]): Key[];
   /** Keys that have a valid record, and of these the ones that want something. */
   countDesired(kind: KindName, span: Span): { valid: number; wanted: number };
   countInvalid(kind: KindName): number;
@@ -204,11 +206,18 @@ export function isStaged(origin: string): string {
     where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
 }
 
-type ReadingPart = Pick<Desired, 'desired' | 'countDesired' | 'countInvalid' | 'invalid'>;
+type ReadingPart = Pick<
+  Desired,
+  'desired' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
+>;
 
 function readingIn(db: Statements): ReadingPart {
   const ofKey = db.prepare<[string, string], StoredDesired>(
     'select * from temp.desired where kind = ? and key = ? order by seq',
+  );
+  const keysOf = db.prepare<[string, string], { key: Key }>(
+    `select distinct key from temp.stands
+     where kind = ? and id in (select value from json_each(?)) and key <> ''`,
   );
   const count = db.prepare<Span & { kind: string }, { valid: number; wanted: number }>(
     `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (
@@ -225,6 +234,7 @@ function readingIn(db: Statements): ReadingPart {
   );
   return {
     desired: (kind, key) => ofKey.all(kind, key).map(fromStored),
+    keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
     countDesired: (kind, span) => count.get({ kind, ...span }) ?? { valid: 0, wanted: 0 },
     countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,
     invalid: (kind, after, most) =>

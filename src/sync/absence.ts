@@ -5,6 +5,7 @@
  */
 import type { Course } from './course.ts';
 import { onlyKey } from './mirror.ts';
+import { overtakenIn } from './overtaken.ts';
 import { throughout } from './throughout.ts';
 
 export async function countAbsences({ run, parts, known }: Course): Promise<void> {
@@ -24,7 +25,7 @@ export async function countAbsences({ run, parts, known }: Course): Promise<void
     const reading = { name: knowledge.reading, at: run.startedAt };
     // Cut short, whoever was counted is not counted again by this reading.
     await throughout(run, spans.ofKeys(kind.name), (span) => {
-      const but = [...run.beside.overtaken(run.id)];
+      const but = overtakenIn(run, kind);
       transaction(() => absences.count(kind.name, span, { ...reading, but }));
     });
   }

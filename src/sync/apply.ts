@@ -6,10 +6,11 @@ import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
-import { enter, isFresh, isOvertaken, knownOf, leave, waits, type Applying } from './applying.ts';
+import { enter, isFresh, knownOf, leave, waits, type Applying } from './applying.ts';
 import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
+import { isOvertaken } from './overtaken.ts';
 import { isForbidden, keepBefore } from './remember.ts';
 import { settle } from './settle.ts';
 
@@ -154,7 +155,7 @@ async function tryOnce(
   const { run, kind, brake } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
-  if (isOvertaken(applying, change.key)) return 'overtaken';
+  if (isOvertaken(run, kind, change.key)) return 'overtaken';
   const known = knownOf(applying, change);
   if (!known.fresh && brake.blinds(kind, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };

@@ -8,6 +8,7 @@ import { planOf } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
 import type { Course } from './course.ts';
 import { modeName, type Run } from './mirror.ts';
+import { overtakenIn } from './overtaken.ts';
 import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
 
 /** Set by the first full run that came to its end: until then everything is a first load. */
@@ -85,7 +86,7 @@ export function settleGuards(course: Course): void {
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return;
-  snapshot.held.dropUnwanted([...run.beside.overtaken(run.id)]);
+  snapshot.held.dropUnwanted(overtakenIn(run, people.kind));
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
 }

@@ -7,6 +7,9 @@
  *   the run about everybody   waits for nobody. Whom another took, at any time since it began, it
  *                             decides nothing more about, and sends nothing more that it had
  *                             planned: what it has read of her is not the newest any more
+ *
+ * She is who has one of these keys, or one of these ids of the source: the source may give her
+ * another key at any time, and then each run knows her under its own.
  */
 import type { Key } from '../model/record.ts';
 
@@ -17,77 +20,110 @@ export interface Beside {
   begin(run: string, about: 'all' | 'one'): void;
   end(run: string): void;
   /** Takes these people once nobody else is at them. */
-  take(keys: readonly Key[]): Promise<Taken>;
+  take(people: People): Promise<Taken>;
   /** Whom others took since the run began. */
-  overtaken(run: string): ReadonlySet<Key>;
+  overtaken(run: string): Overtaken;
   /** Something is about to leave for her; false: she is overtaken, and nothing may. */
-  enter(run: string, key: Key): boolean;
+  enter(run: string, key: Key, ids: readonly string[]): boolean;
   /** It was answered, and what came of it is written. */
   leave(run: string, key: Key): void;
 }
 
+export interface People {
+  keys: readonly Key[];
+  /** Of the source. */
+  ids: readonly string[];
+}
+
+interface Overtaken {
+  keys: ReadonlySet<Key>;
+  ids: ReadonlySet<string>;
+}
+
 export interface Taken {
   /** Takes these as well; false: somebody is at one of them, and nothing was taken. */
-  also(keys: readonly Key[]): boolean;
+  also(people: People): boolean;
   release(): void;
 }
 
 interface UnderWay {
-  overtaken: Set<Key>;
-  /** For whom something has left. */
-  entered: Set<Key>;
+  overtaken: { keys: Set<Key>; ids: Set<string> };
+  /** For whom something has left, with her ids. */
+  entered: Map<Key, readonly string[]>;
 }
 
-const nobody: ReadonlySet<Key> = new Set();
+interface Own {
+  keys: Key[];
+  ids: string[];
+}
+
+const nobody: Overtaken = { keys: new Set(), ids: new Set() };
 
 export function createBeside(): Beside {
   const alone = new Set<string>();
   const runs = new Map<string, UnderWay>();
-  const taken = new Set<Key>();
+  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
   const waiting: (() => void)[] = [];
   const wake = (): void => waiting.splice(0).forEach((one) => one());
-  const isFree = (key: Key): boolean =>
-    !taken.has(key) && [...runs.values()].every(({ entered }) => !entered.has(key));
+  const isFree = ({ keys, ids }: People): boolean =>
+    !keys.some((key) => taken.keys.has(key)) &&
+    !ids.some((id) => taken.ids.has(id)) &&
+    [...runs.values()].every(({ entered }) => {
+      const has = [...entered.values()].flat();
+      return !keys.some((key) => entered.has(key)) && !ids.some((id) => has.includes(id));
+    });
   /** Nothing more leaves for them, so that there is an end to the waiting. */
-  const overtake = (keys: readonly Key[]): void => {
-    for (const { overtaken } of runs.values()) for (const key of keys) overtaken.add(key);
+  const overtake = ({ keys, ids }: People): void => {
+    for (const { overtaken } of runs.values()) {
+      for (const key of keys) overtaken.keys.add(key);
+      for (const id of ids) overtaken.ids.add(id);
+    }
   };
   /** Takes them, if all are free. */
-  const takeNow = (keys: readonly Key[], own: Key[]): boolean => {
-    overtake(keys);
-    const more = keys.filter((key) => !own.includes(key));
-    if (!more.every(isFree)) return false;
-    for (const key of more) taken.add(key);
-    own.push(...more);
+  const takeNow = (people: People, own: Own): boolean => {
+    overtake(people);
+    const keys = people.keys.filter((key) => !own.keys.includes(key));
+    const ids = people.ids.filter((id) => !own.ids.includes(id));
+    if (!isFree({ keys, ids })) return false;
+    for (const key of keys) taken.keys.add(key);
+    for (const id of ids) taken.ids.add(id);
+    own.keys.push(...keys);
+    own.ids.push(...ids);
     return true;
   };
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
     begin(run, about) {
       if (about === 'one') alone.add(run);
-      else runs.set(run, { overtaken: new Set(taken), entered: new Set() });
+      else {
+        const overtaken = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
+        runs.set(run, { overtaken, entered: new Map() });
+      }
     },
     end(run) {
       alone.delete(run);
       runs.delete(run);
       wake();
     },
-    async take(keys) {
-      const own: Key[] = [];
-      while (!takeNow(keys, own)) await new Promise<void>((resolve) => waiting.push(resolve));
+    async take(people) {
+      const own: Own = { keys: [], ids: [] };
+      while (!takeNow(people, own)) await new Promise<void>((resolve) => waiting.push(resolve));
       return {
         also: (more) => takeNow(more, own),
         release() {
-          for (const key of own.splice(0)) taken.delete(key);
+          for (const key of own.keys.splice(0)) taken.keys.delete(key);
+          for (const id of own.ids.splice(0)) taken.ids.delete(id);
           wake();
         },
       };
     },
     overtaken: (run) => runs.get(run)?.overtaken ?? nobody,
-    enter(run, key) {
+    enter(run, key, ids) {
       const underWay = runs.get(run);
-      if (underWay?.overtaken.has(key)) return false;
-      underWay?.entered.add(key);
+      if (!underWay) return true;
+      const { overtaken, entered } = underWay;
+      if (overtaken.keys.has(key) || ids.some((id) => overtaken.ids.has(id))) return false;
+      entered.set(key, ids);
       return true;
     },
     leave(run, key) {

@@ -4,6 +4,7 @@ import type { Key, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Run } from './mirror.ts';
 import { calledOf } from './name.ts';
+import { overtakenIn } from './overtaken.ts';
 import { nothing, whoOf } from './remember.ts';
 import { statesOf, type Knowledge } from './states.ts';
 import type { Parked } from '../snapshot/problems.ts';
@@ -21,17 +22,15 @@ const pageOfKeys = 100;
 /** A refused opt-out is tried again at least daily. */
 export const longestDelayMs = 86_400_000;
 
-const nobody: ReadonlySet<Key> = new Set();
-
 export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
   const { narrowing, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
-  const overtaken = kind.read ? run.beside.overtaken(run.id) : nobody;
   let after = '';
   let done = 0;
   for (;;) {
     const keys = narrowing.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
+    const overtaken = new Set(overtakenIn(run, kind));
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (overtaken.has(key)) continue;
@@ -66,12 +65,12 @@ export function commit({ snapshot, ledger, clock, id }: Run, more?: () => void):
  * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
  * before anything of it is written.
  */
-export function leaveOvertaken({ snapshot, beside, id, parts }: Run): void {
-  const keys = [...beside.overtaken(id)];
-  if (keys.length === 0) return;
-  snapshot.stage(() => {
-    for (const { kind } of parts) if (kind.read) snapshot.staging.undecide(kind.name, keys);
-  });
+export function leaveOvertaken(run: Run): void {
+  const { staging, stage } = run.snapshot;
+  for (const { kind } of run.parts) {
+    const keys = overtakenIn(run, kind);
+    if (keys.length > 0) stage(() => staging.undecide(kind.name, keys));
+  }
 }
 
 /** Decides one record at once, by what is recorded of it now. */

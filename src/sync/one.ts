@@ -7,9 +7,10 @@ import type { Kind } from '../kind/kind.ts';
 import { Busy } from '../model/errors.ts';
 import type { DesiredRow, Key } from '../model/record.ts';
 import type { SourceRecord } from '../source/source.ts';
-import type { Taken } from './beside.ts';
+import type { People, Taken } from './beside.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
+import { overtakenIn } from './overtaken.ts';
 import { desiredOf, type Sizes } from './read.ts';
 import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';
@@ -26,6 +27,8 @@ interface Asked {
   rows: DesiredRow[];
   /** Every key it stands under, or stood; the one it stands under now is the first. */
   keys: Key[];
+  /** All that were asked for. */
+  ids: string[];
   complete: boolean;
 }
 
@@ -39,17 +42,17 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
   const part = course.parts.find(({ source }) => source.one);
   course.parts = part ? [part] : [];
   if (!part) return undefined;
-  let keys = keysOf(run, part, id);
+  let people: People = { keys: keysOf(run, part, id), ids: [id] };
   for (let tries = 0; tries < mostTries; tries += 1) {
-    const taken = await run.beside.take(keys);
+    const taken = await run.beside.take(people);
     try {
       const asked = await ask(run, part, id);
-      // What was said before she was taken, under an address that was not known, may be outdated.
-      if (asked.keys.every((key) => keys.includes(key))) {
+      // What was said before she was taken, under a name that was not known, may be outdated.
+      if (isAmong(asked, people)) {
         stage(course, part, asked);
         return taken;
       }
-      keys = asked.keys.concat(keys.filter((key) => !asked.keys.includes(key)));
+      people = both(asked, people);
     } catch (error) {
       taken.release();
       throw error;
@@ -73,10 +76,21 @@ export async function keepTwins({ run, parts, known }: Course): Promise<void> {
     transaction(() => {
       if (known.get(kind)?.certified) twins.dropOld(kind.name);
       const isErased = run.ledger.erased();
-      const gone = isErased ? [...run.beside.overtaken(run.id)].filter(isErased) : [];
+      const gone = isErased ? overtakenIn(run, kind).filter(isErased) : [];
       for (const key of gone) twins.drop(kind.name, key);
     });
   }
+}
+
+function isAmong({ keys, ids }: People, people: People): boolean {
+  return (
+    keys.every((key) => people.keys.includes(key)) && ids.every((id) => people.ids.includes(id))
+  );
+}
+
+function both(one: People, other: People): People {
+  const united = (of: keyof People) => [...new Set([...one[of], ...other[of]])];
+  return { keys: united('keys'), ids: united('ids') };
 }
 
 /** Under which keys the record was last seen. */
@@ -104,7 +118,7 @@ async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
     ]);
     ids.push(...new Set(others.filter((other) => !ids.includes(other))));
   }
-  return { rows, keys: [...new Set([...now, ...before])], complete: ids.length <= most };
+  return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };
 }
 
 /** One that cannot be read is still the record of this id. */

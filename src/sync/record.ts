@@ -9,6 +9,7 @@ import type { Clock } from '../model/clock.ts';
 import type { Course } from './course.ts';
 import { leaveOvertaken } from './decide.ts';
 import { isRecord, modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
+import { overtakenIn } from './overtaken.ts';
 import { openIn } from './recover.ts';
 import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
 import { bindLedger } from './ledger.ts';
@@ -127,9 +128,9 @@ function keep(course: Course, summary: Summary): void {
 function keepProblems({ run, parts, known, plan }: Course, at: number): void {
   const { problems } = run.snapshot;
   const only = onlyKey(run);
-  const others = [...run.beside.overtaken(run.id)];
   for (const { kind } of parts) {
     problems.adopt(kind.name, run.id, at);
+    const others = overtakenIn(run, kind);
     if (!known.get(kind)?.certified) continue;
     if (only === undefined) problems.dropUnnamed(kind.name, others);
     if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others });

@@ -31,6 +31,7 @@ import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { observe } from './observe.ts';
+import { idsOf } from './overtaken.ts';
 import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
@@ -87,7 +88,7 @@ async function take(course: Course): Promise<void> {
   if (typeof mode === 'string') return;
   course.taken = isRecord(mode)
     ? await takeOne(course, mode.record)
-    : await beside.take([mode.single]);
+    : await beside.take({ keys: [mode.single], ids: [] });
 }
 
 function leave({ run, taken }: Course): void {
@@ -125,7 +126,8 @@ async function listAll(course: Course): Promise<void> {
       const key = onlyKey(run);
       if (key !== undefined) {
         const single = { key, known: knowledgeOf(course, kind) };
-        if (course.taken?.also(formerKeys(run, kind, single)) === false) throw new Busy(atHer);
+        const also = { keys: formerKeys(run, kind, single), ids: idsOf(run, kind.name, key) };
+        if (course.taken?.also(also) === false) throw new Busy(atHer);
         await lookUp(run, kind, single);
         return;
       }

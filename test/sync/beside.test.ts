@@ -142,6 +142,21 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
+  test('nor to the address it had read, when she says no under another one', async () => {
+    const dam = dammed(listing);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    stage.people = stage.people.map((person) =>
+      person['id'] === '1' ? record('1', 'new@example.com', 'no') : person,
+    );
+    expect(await stage.one('1')).toMatchObject({ status: 'done' });
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual(['opt_in bob@example.com']);
+    stage.close();
+  });
+
   test('nor is she taken for one who left, as its listing shows her', async () => {
     const dam = dammed((request) => isOpen && listing(request));
     let isOpen = false;

@@ -15,6 +15,7 @@ import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
 import { createBeside } from '../../src/sync/beside.ts';
 import { run } from '../../src/sync/run.ts';
+import { watch, type Sighting } from '../../src/sync/sentinel.ts';
 import { virtualClock, type VirtualClock } from '../clock.ts';
 import { toSend } from '../emulator/wire.ts';
 import { channels, mirrorOf, type Policy } from './mirror.ts';
@@ -31,6 +32,8 @@ export interface Stage {
   sync(options?: Partial<RunOptions>): Promise<Summary>;
   /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
   one(id: string): Promise<Summary>;
+  /** One look of the sentinel, likewise. */
+  look(): Promise<Sighting>;
   /** Requests since the last call that were to change something. */
   writes(): ReturnType<Emulator['world']['requests']>;
   /** What was recorded is gone; the ledger is not. */
@@ -109,6 +112,10 @@ export function createStage(options: StageOptions = {}): Stage {
       const own = whole.snapshot.beside();
       const mode = { record: id };
       return run(mirror(own), { ...how, mode, only: 'contacts' }).finally(() => own.close());
+    },
+    look: async () => {
+      const own = whole.snapshot.beside();
+      return watch(mirror(own), how).finally(() => own.close());
     },
     writes: () => {
       const requests = emulator.world.requests();
