@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { Summary } from '../plan/summary.ts';
 import type { Sighting } from '../sync/sentinel.ts';
-import type { Notice } from './notice.ts';
+import type { Notice } from './worker/notice.ts';
 import type { Shell } from './shell.ts';
 
 /** What goes to stderr for machines: JSON lines without an address or a secret. */

@@ -1,7 +1,7 @@
 /** What is told of a mirror by itself: which notices, once each. */
 import { expect, test } from 'vitest';
 import type { Attention } from '../../src/command/attention.ts';
-import { after, noticesOf, type Told } from '../../src/command/notice.ts';
+import { after, noticesOf, type Told } from '../../src/command/worker/notice.ts';
 
 const is = (...codes: Attention['code'][]): Attention[] =>
   codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}` }));

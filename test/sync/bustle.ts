@@ -106,8 +106,9 @@ export function begin({ people }: Bustle, path: string): Played {
       .within('one', name, async () => stage.one(id))
       .then(
         (summary) => void summaries.push({ name, summary }),
-        (error: Error) => {
-          if (error.name !== 'Busy') onlooker.complaints.push(`(3) ${name}: ${error.stack}`);
+        (error: unknown) => {
+          const { name: is = '', stack = '' } = error instanceof Error ? error : {};
+          if (is !== 'Busy') onlooker.complaints.push(`(3) ${name}: ${stack}`);
         },
       );
     under.add(running);
@@ -136,7 +137,9 @@ export function begin({ people }: Bustle, path: string): Played {
       onlooker.tells(crm.people);
       return crm.people;
     },
-    set: (value: CrmRecord[]) => (crm.people = value),
+    set(value: CrmRecord[]) {
+      crm.people = value;
+    },
   });
   arrange({ stage, onlooker, crm }, people);
   return {

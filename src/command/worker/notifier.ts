@@ -7,18 +7,18 @@
  *   it is over by then        nothing is told
  */
 import { existsSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
-import { createSend } from '../http/send.ts';
-import type { Clock, Random } from '../model/clock.ts';
-import { isExpected, Unavailable } from '../model/errors.ts';
-import type { Send } from '../model/exchange.ts';
-import { sign } from '../server/signature.ts';
-import { lookInto, openSnapshot } from '../snapshot/snapshot.ts';
-import { attentionOf, type Attention } from './attention.ts';
-import type { Log } from './log.ts';
+import type { Config } from '../../config/config.ts';
+import { createSend } from '../../http/send.ts';
+import type { Clock, Random } from '../../model/clock.ts';
+import { isExpected, Unavailable } from '../../model/errors.ts';
+import type { Send } from '../../model/exchange.ts';
+import { sign } from '../../server/signature.ts';
+import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+import { attentionOf, type Attention } from '../attention.ts';
+import type { Log } from '../log.ts';
 import { after, noticesOf, told, type Notice, type Told } from './notice.ts';
-import type { Shell } from './shell.ts';
-import { standingNow } from './status.ts';
+import type { Shell } from '../shell.ts';
+import { standingNow } from '../status.ts';
 
 export interface Notifier {
   /** A run has ended: whatever is new is told in a moment. Never throws. */

@@ -3,7 +3,7 @@
  * once. What is wrong is what needs a look (attention.ts); pure.
  */
 import { z } from 'zod';
-import type { Attention } from './attention.ts';
+import type { Attention } from '../attention.ts';
 
 const troubles = ['held', 'quarantined', 'failed', 'stale'] as const;
 export type Trouble = (typeof troubles)[number];
