@@ -60,6 +60,9 @@ function parseAddress(url: string): URL {
   return base;
 }
 
+/** Long enough for the answers of all that was under way. */
+const hearingMs = 100;
+
 interface Limits {
   host: string;
   timeoutMs: number;
@@ -82,8 +85,11 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
 
   const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
   // A process that stood still (a slow disk, a suspended machine) first hears what has come.
-  const overdue = (): unknown => (flight.stage === 'waiting' ? expire() : setImmediate(expire));
-  const timer = setTimeout(overdue, timeoutMs);
+  const overdue = (): void => {
+    if (flight.stage === 'waiting') expire();
+    else timer = setTimeout(expire, hearingMs);
+  };
+  let timer = setTimeout(overdue, timeoutMs);
   const stop = () => {
     if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
     else abandon(flight, 'was left before its answer was complete: asked to stop');
