@@ -62,35 +62,9 @@ const nobody: Overtaken = { keys: new Set(), ids: new Set() };
 export function createBeside(): Beside {
   const alone = new Set<string>();
   const runs = new Map<string, UnderWay>();
-  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
+  const { taken, takeNow } = takingFrom(runs);
   const waiting: (() => void)[] = [];
   const wake = (): void => waiting.splice(0).forEach((one) => one());
-  const isFree = ({ keys, ids }: People): boolean =>
-    !keys.some((key) => taken.keys.has(key)) &&
-    !ids.some((id) => taken.ids.has(id)) &&
-    [...runs.values()].every(({ entered }) => {
-      const has = [...entered.values()].flat();
-      return !keys.some((key) => entered.has(key)) && !ids.some((id) => has.includes(id));
-    });
-  /** Nothing more leaves for them, so that there is an end to the waiting. */
-  const overtake = ({ keys, ids }: People): void => {
-    for (const { overtaken } of runs.values()) {
-      for (const key of keys) overtaken.keys.add(key);
-      for (const id of ids) overtaken.ids.add(id);
-    }
-  };
-  /** Takes them, if all are free. */
-  const takeNow = (people: People, own: Own): boolean => {
-    overtake(people);
-    const keys = people.keys.filter((key) => !own.keys.includes(key));
-    const ids = people.ids.filter((id) => !own.ids.includes(id));
-    if (!isFree({ keys, ids })) return false;
-    for (const key of keys) taken.keys.add(key);
-    for (const id of ids) taken.ids.add(id);
-    own.keys.push(...keys);
-    own.ids.push(...ids);
-    return true;
-  };
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
     begin(run, about) {
@@ -130,4 +104,35 @@ export function createBeside(): Beside {
       if (runs.get(run)?.entered.delete(key)) wake();
     },
   };
+}
+
+function takingFrom(runs: ReadonlyMap<string, UnderWay>) {
+  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
+  const isFree = ({ keys, ids }: People): boolean =>
+    !keys.some((key) => taken.keys.has(key)) &&
+    !ids.some((id) => taken.ids.has(id)) &&
+    [...runs.values()].every(({ entered }) => {
+      const entering = [...entered.values()].flat();
+      return !keys.some((key) => entered.has(key)) && !ids.some((id) => entering.includes(id));
+    });
+  /** Nothing more leaves for them, so that there is an end to the waiting. */
+  const overtake = ({ keys, ids }: People): void => {
+    for (const { overtaken } of runs.values()) {
+      for (const key of keys) overtaken.keys.add(key);
+      for (const id of ids) overtaken.ids.add(id);
+    }
+  };
+  /** Takes them, if all are free. */
+  const takeNow = (people: People, own: Own): boolean => {
+    overtake(people);
+    const keys = people.keys.filter((key) => !own.keys.includes(key));
+    const ids = people.ids.filter((id) => !own.ids.includes(id));
+    if (!isFree({ keys, ids })) return false;
+    for (const key of keys) taken.keys.add(key);
+    for (const id of ids) taken.ids.add(id);
+    own.keys.push(...keys);
+    own.ids.push(...ids);
+    return true;
+  };
+  return { taken, takeNow };
 }
