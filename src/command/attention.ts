@@ -14,6 +14,7 @@ export interface Attention {
     | 'held'
     | 'no_snapshot'
     | 'never_proven'
+    | 'stale'
     | 'run_failed'
     | 'run_interrupted'
     | 'outcomes_unknown'
@@ -111,7 +112,11 @@ export function heldWords({ delete: leaving, opt_in: coming }: Record<GuardClass
   ].join(', ');
 }
 
-function unproven({ proven, lastRuns }: Standing): Attention[] {
+function unproven({ proven, lastRuns, at }: Standing): Attention[] {
+  if (proven?.stale) {
+    const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
+    return [{ code: 'stale', text, fix: '`crm-mirror runs` tells what came of those since' }];
+  }
   if (proven || lastRuns.full?.status === 'running') return [];
   return [
     {

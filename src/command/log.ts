@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import type { Summary } from '../plan/summary.ts';
 import type { Sighting } from '../sync/sentinel.ts';
+import type { Notice } from './worker/notice.ts';
 import type { Shell } from './shell.ts';
 
 /** What goes to stderr for machines: JSON lines without an address or a secret. */
@@ -8,6 +9,8 @@ export interface Log {
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
   /** Told when the sentinel has listed something; and once while it cannot do what it is for. */
   saw(sighting: Sighting): void;
+  /** What is wrong was told to `notices.url`, or could not be, and why. */
+  noticed(notice: Notice | undefined, why?: string): void;
 }
 
 const blind: Partial<Record<Sighting['is'], string>> = {
@@ -27,6 +30,10 @@ export function createLog(shell: Shell, mirror: string): Log {
       before = is;
       if (pages > 0) log.info(sighting, `sentinel ${is}`);
       else if (isNews && blind[is] !== undefined) log.warn(sighting, `sentinel: ${blind[is]}`);
+    },
+    noticed(notice, why) {
+      if (why === undefined) log.info(notice, notice?.type);
+      else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
     },
     ended({ problems, mirror: _, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';

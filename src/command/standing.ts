@@ -1,5 +1,7 @@
 /** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
 import { existsSync, statSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
+import { dueBefore } from '../config/cron.ts';
 import type { ProblemClass } from '../model/problem.ts';
 import type { KindName } from '../model/record.ts';
 import type { RefusedOptOut } from '../snapshot/parking.ts';
@@ -25,8 +27,8 @@ type PerKind = { contacts: number; templates: number } | null;
 export interface Standing {
   mirror: string;
   at: string;
-  /** null: no such run is known. `ageMs` counts from its start: nothing later was looked at. */
-  proven: { run: string; startedAt: string; endedAt: string | null; ageMs: number | null } | null;
+  /** null: no such run is known. */
+  proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** Opt-outs that the platform refused: `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
@@ -58,6 +60,16 @@ export interface Standing {
   /** `fault`: why every run is refused. */
   ledger: { file: string; fault: string | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldProof {
+  run: string;
+  startedAt: string;
+  endedAt: string | null;
+  /** Counts from its start: nothing later was looked at. */
+  ageMs: number | null;
+  /** Older than a day and a half and than the last two full runs that were due by the schedule. */
+  stale: boolean;
 }
 
 interface ToldLimit {
@@ -92,6 +104,7 @@ interface ToldOptOut {
 }
 
 const peopleShown = 20;
+const provenForMs = 36 * 3_600_000;
 
 export function standingOf(seen: Seen): Standing {
   const { config, snapshot, leased, names, now } = seen;
@@ -127,7 +140,7 @@ export function standingOf(seen: Seen): Standing {
   const quarantine = quarantineOf(meta);
   return {
     ...base,
-    ...runsOf(snapshot, leased, now),
+    ...runsOf(snapshot, seen),
     ...problemsOf(snapshot),
     optOutsRefused: optOutsOf(snapshot, names),
     erasuresUnfinished: erasuresOf(snapshot),
@@ -173,8 +186,7 @@ function fileOf(file: string, exists: boolean): Standing['snapshot'] {
 
 function runsOf(
   snapshot: Snapshot,
-  leased: boolean,
-  now: number,
+  { config, leased, now }: Seen,
 ): Pick<Standing, 'proven' | 'lastRuns'> {
   const { runs } = snapshot;
   const running = runningOf(snapshot, leased);
@@ -184,19 +196,28 @@ function runsOf(
   };
   const proven = runs.proven();
   return {
-    proven: proven ? provenBy(proven, now) : null,
+    proven: proven ? provenBy(proven, config, now) : null,
     lastRuns: { full: last('full'), fast: last('fast') },
   };
 }
 
 /** By a clock that was put back nobody knows how long ago it was. */
-function provenBy({ id, startedAt, endedAt }: KeptRun, now: number): Standing['proven'] {
+function provenBy({ id, startedAt, endedAt }: KeptRun, config: Config, now: number): ToldProof {
   return {
     run: id,
     startedAt: instant(startedAt),
     endedAt: endedAt === null ? null : instant(endedAt),
     ageMs: startedAt > now ? null : now - startedAt,
+    stale: startedAt < staleBefore(config, now),
   };
+}
+
+/** Without a schedule nobody knows how often it should be proven. */
+function staleBefore({ schedule }: Config, now: number): number {
+  if (!schedule) return Number.NEGATIVE_INFINITY;
+  const { patterns, timezone } = schedule;
+  const due = patterns.full === undefined ? now : dueBefore(patterns.full, timezone, now);
+  return Math.min(due, now - provenForMs);
 }
 
 function problemsOf({

@@ -8,9 +8,9 @@ import { Invalid } from '../model/errors.ts';
 import type { Summary } from '../plan/summary.ts';
 import { dueIn, type Schedule } from '../queue/run-queue.ts';
 import { codeOfStop } from './fault.ts';
-import { serve, type Workable } from './serving.ts';
+import { serve, type Workable } from './worker/serving.ts';
 import type { Shell } from './shell.ts';
-import { openServer } from './worker-server.ts';
+import { openServer } from './worker/server.ts';
 
 interface Flags {
   config: string[];

@@ -32,6 +32,8 @@ export interface Config {
   readonly redis?: string | undefined;
   /** What a worker serves over HTTP; undefined: nothing. */
   readonly server?: ServerConfig | undefined;
+  /** Where a worker tells what is wrong, and the secret it signs that with. */
+  readonly notices?: { readonly url: string; readonly secret: string } | undefined;
 }
 
 interface ServerConfig {
@@ -148,6 +150,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     schedule: valid.schedule && settleSchedule(valid.schedule, templates !== undefined),
     redis: valid.redis,
     server: valid.server,
+    notices: valid.notices,
   });
 }
 

@@ -13,6 +13,13 @@ export function isPattern(pattern: string): boolean {
   }
 }
 
+/** The last time but one at which it was due, in milliseconds since the epoch. */
+export function dueBefore(pattern: string, timezone: string, now: number): number {
+  const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
+  due.prev();
+  return due.prev().getTime();
+}
+
 /** By its IANA name. */
 export function isTimeZone(name: string): boolean {
   try {

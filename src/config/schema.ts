@@ -13,6 +13,7 @@ import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
+import { notices } from './notices.ts';
 import { server } from './server.ts';
 import { readsOne, webhook } from './webhook.ts';
 
@@ -248,6 +249,7 @@ export const fileSchema = z
     schedule: schedule.optional(),
     redis: redis.optional(),
     server: server.optional(),
+    notices: notices.optional(),
   })
   .superRefine((value, context) => {
     if (value.contacts !== undefined || value.templates !== undefined) return;

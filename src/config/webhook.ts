@@ -27,7 +27,8 @@ export function readsOne(source: unknown): boolean {
   return typeof source === 'object' && source !== null && 'one' in source && Boolean(source.one);
 }
 
-function isBase64(given: string): boolean {
+/** As Standard Webhooks writes secrets, with or without `whsec_`. */
+export function isBase64(given: string): boolean {
   const text = given.replace(/^whsec_/, '');
   return (
     text !== '' && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)

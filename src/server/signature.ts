@@ -35,6 +35,15 @@ export function verify(signing: Signing, delivery: Delivery, now: number): Verdi
   return signed.isBy(signing.secret) ? { delivery: signed.delivery } : { refused: 'forged' };
 }
 
+/** The headers that make a delivery of Standard Webhooks of a body. */
+export function sign(secret: string, id: string, { body, at }: { body: string; at: number }) {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, new Date(at), body),
+  };
+}
+
 interface Signed {
   /** Milliseconds since the epoch; NaN: nobody knows. */
   at: number;

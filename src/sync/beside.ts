@@ -59,37 +59,40 @@ interface Own {
 
 const nobody: Overtaken = { keys: new Set(), ids: new Set() };
 
+interface State {
+  /** Runs about one person. */
+  alone: Set<string>;
+  /** Runs about everybody. */
+  runs: Map<string, UnderWay>;
+  taken: { keys: Set<Key>; ids: Set<string> };
+  waiting: (() => void)[];
+}
+
 export function createBeside(): Beside {
-  const alone = new Set<string>();
-  const runs = new Map<string, UnderWay>();
-  const { taken, takeNow } = takingFrom(runs);
-  const waiting: (() => void)[] = [];
-  const wake = (): void => waiting.splice(0).forEach((one) => one());
+  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
+  const state: State = { alone: new Set(), runs: new Map(), taken, waiting: [] };
+  const { alone, runs, waiting } = state;
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
     begin(run, about) {
-      if (about === 'one') alone.add(run);
-      else {
-        const overtaken = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
-        runs.set(run, { overtaken, entered: new Map() });
+      if (about === 'one') {
+        alone.add(run);
+        return;
       }
+      const overtaken = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
+      runs.set(run, { overtaken, entered: new Map() });
     },
     end(run) {
       alone.delete(run);
       runs.delete(run);
-      wake();
+      wake(state);
     },
     async take(people) {
       const own: Own = { keys: [], ids: [] };
-      while (!takeNow(people, own)) await new Promise<void>((resolve) => waiting.push(resolve));
-      return {
-        also: (more) => takeNow(more, own),
-        release() {
-          for (const key of own.keys.splice(0)) taken.keys.delete(key);
-          for (const id of own.ids.splice(0)) taken.ids.delete(id);
-          wake();
-        },
-      };
+      while (!takeNow(state, people, own)) {
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+      return { also: (more) => takeNow(state, more, own), release: () => release(state, own) };
     },
     overtaken: (run) => runs.get(run)?.overtaken ?? nobody,
     enter(run, key, ids) {
@@ -101,38 +104,41 @@ export function createBeside(): Beside {
       return true;
     },
     leave(run, key) {
-      if (runs.get(run)?.entered.delete(key)) wake();
+      if (runs.get(run)?.entered.delete(key)) wake(state);
     },
   };
 }
 
-function takingFrom(runs: ReadonlyMap<string, UnderWay>) {
-  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
-  const isFree = ({ keys, ids }: People): boolean =>
-    !keys.some((key) => taken.keys.has(key)) &&
-    !ids.some((id) => taken.ids.has(id)) &&
-    [...runs.values()].every(({ entered }) => {
-      const entering = [...entered.values()].flat();
-      return !keys.some((key) => entered.has(key)) && !ids.some((id) => entering.includes(id));
-    });
-  /** Nothing more leaves for them, so that there is an end to the waiting. */
-  const overtake = ({ keys, ids }: People): void => {
-    for (const { overtaken } of runs.values()) {
-      for (const key of keys) overtaken.keys.add(key);
-      for (const id of ids) overtaken.ids.add(id);
-    }
-  };
-  /** Takes them, if all are free. */
-  const takeNow = (people: People, own: Own): boolean => {
-    overtake(people);
-    const keys = people.keys.filter((key) => !own.keys.includes(key));
-    const ids = people.ids.filter((id) => !own.ids.includes(id));
-    if (!isFree({ keys, ids })) return false;
-    for (const key of keys) taken.keys.add(key);
-    for (const id of ids) taken.ids.add(id);
-    own.keys.push(...keys);
-    own.ids.push(...ids);
-    return true;
-  };
-  return { taken, takeNow };
+function wake({ waiting }: State): void {
+  for (const one of waiting.splice(0)) one();
+}
+
+function isFree({ runs, taken }: State, { keys, ids }: People): boolean {
+  if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
+  return [...runs.values()].every(({ entered }) => {
+    const has = [...entered.values()].flat();
+    return !keys.some((key) => entered.has(key)) && !ids.some((id) => has.includes(id));
+  });
+}
+
+/** Takes them, if all are free; nothing more leaves for them, so that waiting has an end. */
+function takeNow(state: State, people: People, own: Own): boolean {
+  for (const { overtaken } of state.runs.values()) {
+    for (const key of people.keys) overtaken.keys.add(key);
+    for (const id of people.ids) overtaken.ids.add(id);
+  }
+  const keys = people.keys.filter((key) => !own.keys.includes(key));
+  const ids = people.ids.filter((id) => !own.ids.includes(id));
+  if (!isFree(state, { keys, ids })) return false;
+  for (const key of keys) state.taken.keys.add(key);
+  for (const id of ids) state.taken.ids.add(id);
+  own.keys.push(...keys);
+  own.ids.push(...ids);
+  return true;
+}
+
+function release(state: State, own: Own): void {
+  for (const key of own.keys.splice(0)) state.taken.keys.delete(key);
+  for (const id of own.ids.splice(0)) state.taken.ids.delete(id);
+  wake(state);
 }

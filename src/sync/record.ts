@@ -92,19 +92,19 @@ function even({ now, monotonic, sleep }: Clock): Clock {
 
 export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;
+  if (run.writes) {
+    settleQuarantine(course);
+    await keepOrigins(course);
+  }
+  // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
-  if (run.writes) settleQuarantine(course);
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course);
-  if (run.writes) {
-    await keepOrigins(course);
-    leaveOvertaken(run);
-    run.snapshot.transaction(() => keep(course, summary));
-  }
+  if (run.writes) run.snapshot.transaction(() => keep(course, summary));
   return summary;
 }
 

@@ -1,8 +1,8 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createHome } from '../../src/command/home.ts';
-import type { Residence } from '../../src/command/residence.ts';
+import { createHome } from '../../src/command/worker/home.ts';
+import type { Residence } from '../../src/command/worker/residence.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createWorld } from '../sync/world.ts';
 

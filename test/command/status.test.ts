@@ -47,7 +47,7 @@ describe('status', () => {
       at: time,
       ok: true,
       attention: [],
-      proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number) },
+      proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number), stale: false },
       lastRuns: {
         full: {
           run,
@@ -138,6 +138,27 @@ describe('status', () => {
     const { json } = await world.call('status', '--json');
     expect(json.proven).toMatchObject({ ageMs: null });
     expect((await world.call('status')).out).toContain('in the future');
+  });
+
+  test('a proof is stale when the last two full runs that were due, and 36 h, brought none', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const hoursAgo = 40 * 3_600_000;
+    edit(world, `update run set started_at = started_at - ${hoursAgo}`);
+    const ask = async (schedule?: Record<string, unknown>): Promise<unknown> => {
+      world.config(schedule && { schedule });
+      const { json } = await world.call('status', '--json');
+      const codes = json.attention.map(({ code }: { code: string }) => code);
+      return { stale: json.proven.stale, codes };
+    };
+    const stale = { stale: true, codes: ['stale'] };
+    const fresh = { stale: false, codes: [] };
+    expect(await ask({ full: '0 * * * *' })).toEqual(stale);
+    expect(await ask({ fast: '* * * * *' })).toEqual(stale);
+    expect(await ask({ full: '0 0 1 * *' })).toEqual(fresh);
+    expect(await ask()).toEqual(fresh);
+    edit(world, 'update run set started_at = started_at + 3_600_000 * 6');
+    expect(await ask({ full: '0 * * * *' })).toEqual(fresh);
   });
 
   test('beside a process that holds the lease, which it does not disturb', async () => {

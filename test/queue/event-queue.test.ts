@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/http/time.ts';
 import { Unavailable } from '../../src/model/errors.ts';
 import {
@@ -141,6 +141,7 @@ test('a worker that dies loses nothing: another one has it, with what came meanw
   const dying = spawn(process.execPath, [child, redis.url, 'acme'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  onTestFinished(() => void dying.kill('SIGKILL'));
   const queue = open();
   await queue.add(['never']);
   await once(dying.stdout, 'data');

@@ -280,5 +280,15 @@ export const regressions: readonly Regression[] = [
       ...everywhere((killed) => told([member], [run({ key: 'read' }), run({ killed })])),
     ],
   },
+  {
+    found: 'a run that was stopped while it ended said it was done, and ended no first load',
+    stories: everywhere((touch) =>
+      told(
+        [member, nobody],
+        [run({ stopped: touch + 60 }), inCrm(1, 'is new'), inCrm(1, 'wants the newsletter')],
+        { optIns: 0 },
+      ),
+    ),
+  },
   ...leaving,
 ];

@@ -1,4 +1,4 @@
-/** What must be so when the runs of a mirror have ended, and when nothing happens any more. */
+/** What must be so when the runs of a mirror have ended: then, and when nothing more happens. */
 import { expect } from 'vitest';
 import { recordedBody } from '../../src/kind/contact/record.ts';
 import type { Problem } from '../../src/model/problem.ts';

@@ -103,30 +103,31 @@ export function begin({ people, limit }: Bustle, path: string): Played {
       if (one.holdMs > 0) await stage.clock.sleep(one.holdMs);
     }
   };
-  const complain = (name: string, error: unknown, known: readonly string[]): void => {
-    const isKnown = error instanceof Error && known.includes(error.name);
-    if (!isKnown) onlooker.complaints.push(`(3) ${name}: ${String(error)}`);
-  };
   const start = (name: string, id: string): void => {
     const running = onlooker
       .within('one', name, async () => stage.one(id))
       .then(
         (summary) => void summaries.push({ name, summary }),
-        (error: unknown) => complain(name, error, ['Busy']),
+        (error: unknown) => {
+          const { name: is = '', stack = '' } = error instanceof Error ? error : {};
+          if (is !== 'Busy') onlooker.complaints.push(`(3) ${name}: ${stack}`);
+        },
       );
     under.add(running);
   };
   const happen = (one: Act): void => {
     if (one.what === 'look') {
-      const looking = onlooker.within('look', 'look', async () => stage.look());
-      under.add(
-        looking.catch((error: unknown) => complain('look', error, ['Busy', 'Unavailable'])),
-      );
+      under.add(onlooker.within('look', 'look', async () => stage.look()).catch(expected));
     } else if (one.what === 'one twin') start(`one ${one.who}-twin`, `${one.who}-twin`);
     else if (one.what !== 'one') befall({ stage, onlooker, crm }, one);
     const isCrm = !one.what.startsWith('one') && one.told;
     if (one.what === 'one' || isCrm) start(`one ${one.who}`, `${one.who}`);
   };
+  const expected = (error: Error): void => {
+    const isFault = error.name === 'Unavailable' || error.name === 'Busy';
+    if (!isFault) onlooker.complaints.push(`(3) look: ${error.stack}`);
+  };
+
   const stage = createStage({
     path,
     limits: [limit],

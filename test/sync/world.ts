@@ -290,6 +290,7 @@ interface Lines {
   schedule?: Record<string, unknown>;
   redis?: string;
   server?: Record<string, unknown>;
+  notices?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -327,6 +328,7 @@ function writeConfig({
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),
+    ...(lines.notices && { notices: lines.notices }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

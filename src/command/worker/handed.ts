@@ -2,16 +2,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Config } from '../config/config.ts';
-import { Busy } from '../model/errors.ts';
-import type { Seal } from '../queue/seal.ts';
-import type { Assembled } from './assemble.ts';
+import type { Config } from '../../config/config.ts';
+import { Busy } from '../../model/errors.ts';
+import type { Seal } from '../../queue/seal.ts';
+import type { Assembled } from '../assemble.ts';
 import type { Home } from './home.ts';
-import { explain } from './fault.ts';
-import { besides, call, type Call } from './call.ts';
-import type { News, Outcome } from './handover.ts';
-import { refusePaused } from './paused.ts';
-import type { Shell } from './shell.ts';
+import { explain } from '../fault.ts';
+import { besides, call, type Call } from '../call.ts';
+import type { News, Outcome } from '../handover.ts';
+import { refusePaused } from '../paused.ts';
+import type { Shell } from '../shell.ts';
 
 /** Progress is told no more often. */
 const progressEachMs = 500;

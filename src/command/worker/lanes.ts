@@ -3,8 +3,8 @@
  * kept for the next one: opening one takes longer than most of the runs.
  */
 import pLimit from 'p-limit';
-import type { Mirror } from '../sync/mirror.ts';
-import type { Assembled } from './assemble.ts';
+import type { Mirror } from '../../sync/mirror.ts';
+import type { Assembled } from '../assemble.ts';
 
 export const lanesAtOnce = 4;
 

@@ -1,13 +1,13 @@
 /** The server of a worker, for all its mirrors. */
-import type { Config } from '../config/config.ts';
-import { Invalid } from '../model/errors.ts';
-import { systemClock } from '../http/time.ts';
-import { createMetrics, type Metrics } from '../server/metrics.ts';
-import { createServer } from '../server/server.ts';
-import type { Webhook } from '../server/webhooks.ts';
-import { explain } from './fault.ts';
+import type { Config } from '../../config/config.ts';
+import { Invalid } from '../../model/errors.ts';
+import { systemClock } from '../../http/time.ts';
+import { createMetrics, type Metrics } from '../../server/metrics.ts';
+import { createServer } from '../../server/server.ts';
+import type { Webhook } from '../../server/webhooks.ts';
+import { explain } from '../fault.ts';
 import type { Served } from './serving.ts';
-import type { Shell } from './shell.ts';
+import type { Shell } from '../shell.ts';
 
 interface WorkerServer extends Pick<Metrics, 'ended'> {
   /** Throws Invalid where it cannot listen there. */

@@ -13,23 +13,30 @@
  * about one person and the sentinel stand beside them.
  */
 import pLimit from 'p-limit';
-import type { Config } from '../config/config.ts';
-import { Busy, Interrupted, isExpected, Unavailable } from '../model/errors.ts';
-import type { RouteLimit } from '../model/limit.ts';
-import type { Summary } from '../plan/summary.ts';
-import type { Tick } from '../queue/run-queue.ts';
-import { systemClock } from '../http/time.ts';
-import { watch } from '../sync/sentinel.ts';
-import { assemble, type Assembled } from './assemble.ts';
+import { Busy, Interrupted, isExpected } from '../../model/errors.ts';
+import type { RouteLimit } from '../../model/limit.ts';
+import type { Summary } from '../../plan/summary.ts';
+import type { Tick } from '../../queue/run-queue.ts';
+import { systemClock } from '../../http/time.ts';
+import { watch } from '../../sync/sentinel.ts';
+import type { Assembled } from '../assemble.ts';
 import { complaintsOf } from './complaints.ts';
-import { sayForecast } from './foreseen.ts';
-import { createLanes, type Lanes } from './lanes.ts';
-import { createLog } from './log.ts';
-import { runNow } from './pass.ts';
-import { refusePaused } from './paused.ts';
-import type { Residence } from './residence.ts';
-import { copiedAt } from './restored.ts';
-import type { Shell } from './shell.ts';
+import { sayForecast } from '../foreseen.ts';
+import { createLog } from '../log.ts';
+import { createNotifier } from './notifier.ts';
+import { runNow } from '../pass.ts';
+import { refusePaused } from '../paused.ts';
+import { copiedAt } from '../restored.ts';
+import {
+  close,
+  come,
+  comeAgain,
+  shellOf,
+  stay,
+  taken,
+  type HomeOptions,
+  type State,
+} from './tenure.ts';
 
 type RunTick = Exclude<Tick, 'sentinel'>;
 
@@ -58,45 +65,18 @@ export interface Home {
   close(): Promise<void>;
 }
 
-export interface HomeOptions {
-  config: Config;
-  shell: Shell;
-  residence: Residence;
-  /** Told of every run, and of what events brought about. */
-  ended(summary: Summary): void;
-  /** Reads the configuration again: after a failure the key may be another one. */
-  load(): Config;
-}
-
-/** A dead holder's lease ends at once; this is how soon it is asked for again. */
-const standByMs = 2_000;
-const stayMs = 5_000;
-
-interface Opened extends Assembled {
-  lanes: Lanes;
-}
-
-interface State extends HomeOptions {
-  opened: Opened | undefined;
-  /** While it is asked whose the mirror is: until then nothing is done with it. */
-  coming: Promise<Opened> | undefined;
-  /** Aborted where the mirror is lost to another worker. */
-  left: AbortController;
-  complain: ReturnType<typeof complaintsOf>;
-  log: ReturnType<typeof createLog>;
-  alone: ReturnType<typeof pLimit>;
-}
-
 export function createHome(options: HomeOptions): Home {
   const { config, shell } = options;
+  const log = createLog(shell, config.mirror);
   const state: State = {
     ...options,
     opened: undefined,
     coming: undefined,
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
-    log: createLog(shell, config.mirror),
+    log,
     alone: pLimit(1),
+    notifier: createNotifier(config, { shell, log, clock: systemClock, random: Math.random }),
   };
   return {
     taken: async () => taken(state),
@@ -106,78 +86,11 @@ export function createHome(options: HomeOptions): Home {
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
     limits: () => state.opened?.mirror.limits() ?? {},
-    close: async () => close(state),
+    close: async () => {
+      await state.notifier?.close();
+      await close(state);
+    },
   };
-}
-
-async function close(state: State, failure?: unknown): Promise<void> {
-  await state.coming?.catch(() => undefined);
-  const { opened } = state;
-  state.opened = undefined;
-  await opened?.lanes.close();
-  await opened?.close(failure);
-}
-
-/** Throws Busy where the mirror is another's, Unavailable while Redis cannot say whose it is. */
-async function come(state: State): Promise<Opened> {
-  if (state.opened) return state.opened;
-  state.coming ??= claim(state).finally(() => (state.coming = undefined));
-  return state.coming;
-}
-
-async function claim(state: State): Promise<Opened> {
-  const opened = assemble(state.config, state.shell, { writes: true });
-  try {
-    await state.residence.claim(opened.mirror.snapshot);
-    return (state.opened = { ...opened, lanes: createLanes(opened) });
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
-}
-
-/** With the configuration as it is now. */
-async function comeAgain(state: State): Promise<void> {
-  try {
-    await close(state);
-    state.config = state.load();
-    await come(state);
-  } catch (error) {
-    state.complain.of(error);
-  }
-}
-
-async function taken(state: State): Promise<void> {
-  const { shell, complain } = state;
-  while (!shell.stop.aborted) {
-    try {
-      await come(state);
-      return;
-    } catch (error) {
-      if (!(error instanceof Busy) && !(error instanceof Unavailable)) throw error;
-      complain.of(error);
-      await systemClock.sleep(standByMs, shell.stop).catch(() => undefined);
-    }
-  }
-}
-
-async function stay(state: State): Promise<void> {
-  const { shell, residence, complain, alone } = state;
-  while (!shell.stop.aborted) {
-    await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
-    const { opened } = state;
-    if (!opened || shell.stop.aborted || (await residence.keep(opened.mirror.snapshot))) continue;
-    complain.of(new Busy('another worker has become the home of this mirror → this one leaves it'));
-    state.left.abort(new Interrupted('SIGTERM'));
-    await alone(() => close(state));
-    state.left = new AbortController();
-    await taken(state);
-  }
-}
-
-/** As the worker's, but that it stops too where the mirror is lost to another. */
-function shellOf({ shell, left }: State): Shell {
-  return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
 }
 
 async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
@@ -186,10 +99,11 @@ async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere
     await runOnce(state, tick);
   } catch (error) {
     state.complain.of(error);
-    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (isExpected(error)) await comeAgain(state);
-    else await close(state, error);
+    if (error instanceof Busy && !state.opened) return 'elsewhere';
+    if (!isExpected(error)) await close(state, error);
+    else if (!(error instanceof Busy)) await comeAgain(state);
   }
+  state.notifier?.ran();
   return 'over';
 }
 

@@ -1,27 +1,27 @@
 /** One mirror of a worker: its schedule, its events, what is handed to it, and how it stands. */
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
-import { Invalid, isExpected, Unavailable } from '../model/errors.ts';
-import type { Summary } from '../plan/summary.ts';
-import { systemClock } from '../http/time.ts';
-import { homeRecord } from '../queue/claim.ts';
-import { serveCommands } from '../queue/command-queue.ts';
-import { openEventQueue, type EventQueue } from '../queue/event-queue.ts';
-import { viewQueues, type QueueView } from '../queue/queue-view.ts';
-import { connectQuickly } from '../queue/quick.ts';
-import { dueIn, openRunQueue, type RunQueue, type Schedule } from '../queue/run-queue.ts';
-import { sealOf } from '../queue/seal.ts';
-import type { Watched } from '../server/gauges.ts';
-import type { MirrorStatus } from '../server/page.ts';
-import type { Webhook } from '../server/webhooks.ts';
-import { readKey } from '../snapshot/ledger-key.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { Invalid, isExpected, Unavailable } from '../../model/errors.ts';
+import type { Summary } from '../../plan/summary.ts';
+import { systemClock } from '../../http/time.ts';
+import { homeRecord } from '../../queue/claim.ts';
+import { serveCommands } from '../../queue/command-queue.ts';
+import { openEventQueue, type EventQueue } from '../../queue/event-queue.ts';
+import { viewQueues, type QueueView } from '../../queue/queue-view.ts';
+import { connectQuickly } from '../../queue/quick.ts';
+import { dueIn, openRunQueue, type RunQueue, type Schedule } from '../../queue/run-queue.ts';
+import { sealOf } from '../../queue/seal.ts';
+import type { Watched } from '../../server/gauges.ts';
+import type { MirrorStatus } from '../../server/page.ts';
+import type { Webhook } from '../../server/webhooks.ts';
+import { readKey } from '../../snapshot/ledger-key.ts';
 import { doHanded } from './handed.ts';
 import { createHome, type Home } from './home.ts';
 import { lanesAtOnce } from './lanes.ts';
 import { residenceIn } from './residence.ts';
-import type { Shell } from './shell.ts';
-import { standingNow, statusNow } from './status.ts';
+import type { Shell } from '../shell.ts';
+import { standingNow, statusNow } from '../status.ts';
 
 export interface Workable extends Config {
   readonly redis: string;

@@ -1,6 +1,6 @@
-import { Busy } from '../model/errors.ts';
-import { explain } from './fault.ts';
-import type { Shell } from './shell.ts';
+import { Busy } from '../../model/errors.ts';
+import { explain } from '../fault.ts';
+import type { Shell } from '../shell.ts';
 
 /** What a worker says of what is in the way. Who stands by, or is paused, is so for long: once. */
 export interface Complaints {

@@ -1,10 +1,10 @@
 /** Which worker of all is the home of a mirror, as Redis knows it (queue/claim.ts). */
 import { randomBytes } from 'node:crypto';
-import { Busy, isExpected } from '../model/errors.ts';
-import type { Clock } from '../model/clock.ts';
-import { aliveMs, type Claim, type HomeRecord } from '../queue/claim.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { copiedAt } from './restored.ts';
+import { Busy, isExpected } from '../../model/errors.ts';
+import type { Clock } from '../../model/clock.ts';
+import { aliveMs, type Claim, type HomeRecord } from '../../queue/claim.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { copiedAt } from '../restored.ts';
 
 export interface Residence {
   /** Throws Busy where another worker is the home, and Unavailable while Redis is away. */

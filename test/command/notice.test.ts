@@ -1,0 +1,36 @@
+/** What is told of a mirror by itself: which notices, once each. */
+import { expect, test } from 'vitest';
+import type { Attention } from '../../src/command/attention.ts';
+import { after, noticesOf, type Told } from '../../src/command/worker/notice.ts';
+
+const is = (...codes: Attention['code'][]): Attention[] =>
+  codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}` }));
+
+const held: Told = { held: 'held it was' };
+const failed: Told = { failed: 'run_failed it was' };
+
+// prettier-ignore
+test.each<[string, Told, Attention['code'][], string[]]>([
+  ['all is well',                           {},     [],                              []],
+  ['something is held',                     {},     ['held'],                        ['held: held it is']],
+  ['it still is',                           held,   ['held'],                        []],
+  ['it is over',                            held,   [],                              ['recovered: no longer: held it was']],
+  ['a run failed',                          {},     ['run_failed'],                  ['failed: run_failed it is']],
+  ['it failed again',                       failed, ['run_failed'],                  []],
+  ['it fails for something else',           failed, ['ledger'],                      []],
+  ['of several reasons the gravest',        {},     ['channel_lost', 'run_failed'],  ['failed: channel_lost it is']],
+  ['who is still written to, or not erased', {},    ['opt_outs_refused'],            ['failed: opt_outs_refused it is']],
+  ['an erasure',                            {},     ['erasure_unfinished'],          ['failed: erasure_unfinished it is']],
+  ['quarantined, for which runs fail',      {},     ['run_failed', 'quarantined'],   ['quarantined: quarantined it is']],
+  ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],
+  ['not proven for long',                   {},     ['stale'],                       ['stale: stale it is']],
+  ['one goes, another comes',               held,   ['stale'],                       ['recovered: no longer: held it was', 'stale: stale it is']],
+  ['all at once',                           {},     ['held', 'stale', 'run_failed'], ['held: held it is', 'failed: run_failed it is', 'stale: stale it is']],
+  ['what mends itself, or is meant',        {},     ['paused', 'restored', 'run_interrupted', 'outcomes_unknown', 'never_proven', 'no_snapshot'], []],
+])('%s', (_, before, codes, expected) => {
+  const notices = noticesOf(before, is(...codes));
+  expect(notices.map(({ type, reason }) => `${type.slice(7)}: ${reason}`)).toEqual(expected);
+  // Once they are told there is nothing more to tell.
+  const told = notices.reduce(after, before);
+  expect(noticesOf(told, is(...codes))).toEqual([]);
+});
