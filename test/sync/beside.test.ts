@@ -80,6 +80,21 @@ describe('one record', () => {
     stage.close();
   });
 
+  test('of who came back after it was taken out, is looked at once it is there again', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    stage.emulator.dashboard.deleteContact(ann);
+    await stage.sync();
+    stage.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
+    stage.people = stage.people.filter(({ id }) => id !== '1');
+    await alone(stage, '1');
+    stage.people.push(record('3', ann, 'no'));
+    await stage.sync({ mode: 'fast' });
+    await stage.sync();
+    expect(shown(stage, ann)).toBe('opt_out');
+    stage.close();
+  });
+
   test('that cannot be used leaves the person as she is', async () => {
     const stage = stageOf();
     await stage.sync();

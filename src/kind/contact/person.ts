@@ -285,16 +285,16 @@ function ownershipOf(facts: Facts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
   if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
-  const id = idOf(facts);
-  return id === undefined || id === before.id ? before.ownership : 'adopted';
+  return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
 }
 
-/** Whom the CRM does not name is looked at again only where it is not known what she showed. */
-function shownOf({ states, shown }: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
-  const { observed, sight, recorded, desired, lost, at } = states;
+/** Whom the CRM does not name is looked at again only where it is not known what hers showed. */
+function shownOf(facts: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const { observed, sight, recorded, desired, lost, at } = facts.states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
-  return { shown: shown.length === 1 ? observed[0]?.fingerprint : undefined, seenAt: at };
+  const isHers = idOf(facts) !== undefined && facts.shown.length === 1;
+  return { shown: isHers ? observed[0]?.fingerprint : undefined, seenAt: at };
 }
