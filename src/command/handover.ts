@@ -12,8 +12,6 @@ import type { Config } from '../config/config.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
 import { systemClock } from '../http/time.ts';
 import { homeRecord } from '../queue/claim.ts';
-import { handOver } from '../queue/command-queue.ts';
-import { connectQuickly } from '../queue/quick.ts';
 import { sealOf } from '../queue/seal.ts';
 import { readKey } from '../snapshot/ledger-key.ts';
 import { besides, callOf } from './call.ts';
@@ -33,6 +31,8 @@ export async function orHandOver(
 ): Promise<number> {
   const { redis, mirror, ledger } = config;
   if (redis === undefined || shell.held || !shell.argv) return here();
+  // Loaded only where there is a Redis: most commands of most mirrors start without.
+  const { connectQuickly } = await import('../queue/quick.ts');
   const quick = connectQuickly(redis);
   const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
   try {
@@ -53,6 +53,7 @@ export async function orHandOver(
     shell.note(`crm-mirror: the worker that holds ${mirror} does it`);
     const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
     const queue = { url: redis, mirror, clock: systemClock };
+    const { handOver } = await import('../queue/command-queue.ts');
     const answer = await handOver(queue, {
       sealed,
       how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
