@@ -22,6 +22,9 @@ const quiet: ExecFileSyncOptionsWithStringEncoding = {
   encoding: 'utf8',
   stdio: ['ignore', 'pipe', 'ignore'],
 };
+const explained = z.object({
+  channels: z.array(z.object({ problem: z.object({ class: z.string() }).nullish() })),
+});
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
 const random = seeded(7);
@@ -173,14 +176,10 @@ function differences({ crm, emulator, left }: Soak): string[] {
   });
 }
 
-const told = z.object({
-  channels: z.array(z.object({ problem: z.object({ class: z.string() }).nullish() })),
-});
-
 /** What the mirror itself says of somebody. */
 function isConflict({ files }: Soak, email: string): boolean {
   const argv = [program, 'explain', email, '--json', '-c', files.file];
-  const { channels } = told.parse(JSON.parse(execFileSync(process.execPath, argv, quiet)));
+  const { channels } = explained.parse(JSON.parse(execFileSync(process.execPath, argv, quiet)));
   return channels.some(({ problem }) => problem?.class === 'conflict');
 }
 
