@@ -15,11 +15,21 @@
  *   looked at is not what was read. A source of people needs it: nobody is deleted without.
  * - `one` reads a single record by its id; undefined: the source has none of that id. Not every
  *   source can. It throws what reading throws, and Invalid for an answer that is another record.
+ * - `changes` reads the records that changed since a cursor of its own, and nothing else: in as many
+ *   requests as there are changes. Whoever is deleted there comes as a record whose field for that
+ *   says so, or not at all; of whom it does not name nothing is concluded. Better one twice than
+ *   none: a cursor lies so far before the beginning of its reading as the source may tell late. A
+ *   record that was read twice counts as it was read last. 'lost': the source does not know that
+ *   cursor any more, and has to be read wholly. Who has `changes` has `one` as well.
  * - Records and reasons may hold personal data: they go to staging and never to a log.
  */
 export interface Source {
   read(request: ReadRequest): AsyncGenerator<SourceRecord[], Certificate>;
   still?(reading: string): boolean;
+  changes?(
+    since: string,
+    request: ReadRequest,
+  ): AsyncGenerator<SourceRecord[], Certificate | 'lost'>;
   one?(id: string, request: ReadRequest): Promise<SourceRecord | undefined>;
 }
 
@@ -34,5 +44,10 @@ export type SourceRecord =
   | { where: string; broken: string; fix: string };
 
 export type Certificate =
-  | { complete: true; reading: string }
+  | {
+      complete: true;
+      reading: string;
+      /** From where `changes` goes on after this reading, where the source has them. */
+      cursor?: string | undefined;
+    }
   | { complete: false; reading: string; why: string; fix: string };

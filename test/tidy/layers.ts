@@ -29,6 +29,8 @@ const seams = ['kind', 'source'];
 /** The only ones that may import a package, and what belongs to it. */
 const owners: Record<string, readonly string[]> = {
   'better-sqlite3': ['snapshot/', 'emulator/store/', 'source/sql/'],
+  pg: ['source/sql/'],
+  mysql2: ['source/sql/'],
   undici: ['http/'],
   bullmq: ['queue/'],
   ioredis: ['queue/'],

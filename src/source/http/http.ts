@@ -9,10 +9,10 @@
  */
 import { Interrupted, Invalid, isExpected } from '../../model/errors.ts';
 import { fieldAt } from '../../model/field.ts';
+import { createAsking, type Asking, type Said, type Surroundings } from '../asking.ts';
 import { certificateOf, type Flaw } from '../certificate.ts';
 import { jsonRecords, type JsonRecords } from '../json.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { createAsking, type Asking, type Said, type Surroundings } from './ask.ts';
 import type { HttpOptions } from './options.ts';
 import { createPaging, type Next, type Paging } from './paging.ts';
 import { createProof, idOf, type Proof } from './proof.ts';
@@ -20,6 +20,7 @@ import { createProof, idOf, type Proof } from './proof.ts';
 const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
 const HOLDS_MS = 15 * 60_000;
+const mend = { credentials: 'the headers', request: 'url and page' };
 
 /** `id`: the field that tells one record from another. */
 export function httpSource(
@@ -32,7 +33,7 @@ export function httpSource(
   return {
     async *read({ fields, signal }) {
       const reading = `http-${clock.now()}`;
-      const asking = createAsking(options, surroundings);
+      const asking = createAsking({ ...options, mend }, surroundings);
       const records = jsonRecords(fields);
       const proof = createProof({ id, total });
       try {
@@ -54,9 +55,9 @@ export function httpSource(
     },
     ...(one !== undefined && {
       async one(wanted, { fields, signal }) {
-        const asking = createAsking(options, surroundings);
+        const asking = createAsking({ ...options, mend }, surroundings);
         try {
-          const said = await asking.ask(addressOf(one, wanted), signal);
+          const said = await asking.ask({ address: addressOf(one, wanted) }, signal);
           return said && single(said, { wanted, id, fields, host: asking.host });
         } finally {
           await asking.close();
@@ -111,7 +112,7 @@ interface At extends Reading {
 /** One page: its records, and where the next one is. */
 async function turnAt(at: At): Promise<{ batch: SourceRecord[]; next: Next }> {
   const { options, asking, paging, address, number, signal } = at;
-  const said = await asking.ask(address, signal);
+  const said = await asking.ask({ address }, signal);
   if (!said) {
     const { missing: flaw } = paging;
     if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw } };
@@ -127,7 +128,8 @@ async function turnAt(at: At): Promise<{ batch: SourceRecord[]; next: Next }> {
     return record;
   });
   const fresh = list.filter((value) => at.proof.add(value)).length;
-  const { value, linked } = said;
+  const { value, headers } = said;
+  const linked = /;\s*rel="?next\b/i.test(headers['link'] ?? '');
   return { batch, next: paging.after({ value, size: list.length, fresh, linked }) };
 }
 

@@ -1,0 +1,175 @@
+/**
+ * One question to the CRM, asked until there is an answer or none is to be had: 429 and 503 are
+ * waited out as they say, failures are tried again. It only reads, whatever its method. No redirect
+ * is followed: the headers are for one host. No message holds a header, an address beyond its host,
+ * or anything of an answer.
+ */
+import { observe } from '../http/observation.ts';
+import { createRetry, resend } from '../http/retry.ts';
+import { createSend } from '../http/send.ts';
+import type { Clock, Random } from '../model/clock.ts';
+import { Invalid, RateLimited, Unavailable } from '../model/errors.ts';
+import type { Answer, Request } from '../model/exchange.ts';
+import { parseJson } from '../model/json.ts';
+
+const WAIT_MS = 10_000;
+const LEAST_WAIT_MS = 1_000;
+/** All that is waited for one answer; who asks for more is come back to by the next run. */
+const MOST_WAIT_MS = 10 * 60_000;
+
+/** By its full address, which must be of the host of the options. */
+export interface Question {
+  address: string;
+  /** POST when there is a body, else GET. */
+  body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
+  headers?: Readonly<Record<string, string>>;
+  /** Statuses that are an answer too, whatever their body is. */
+  accepts?: readonly number[];
+}
+
+export interface Said {
+  status: number;
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string>>;
+  /** Undefined where an accepted status came without JSON. */
+  value: unknown;
+  /** What the value was read from. */
+  text: string;
+}
+
+export interface Asking {
+  readonly host: string;
+  /**
+   * Undefined: there is no such thing (404). Throws Invalid for what only a person can mend,
+   * Unavailable, RateLimited, and the signal's reason when aborted.
+   */
+  ask(question: Question, signal: AbortSignal): Promise<Said | undefined>;
+  close(): Promise<void>;
+}
+
+export interface Surroundings {
+  clock: Clock;
+  random: Random;
+}
+
+export interface AskingOptions {
+  /** Of the one host that is asked, whatever its path. */
+  url: string;
+  headers?: Readonly<Record<string, string>> | undefined;
+  timeoutMs: number;
+  /** Options of the source to correct when it refuses the credentials, or a request. */
+  mend: { credentials: string; request: string };
+}
+
+export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
+  const { origin, host } = new URL(options.url);
+  const { timeoutMs, mend } = options;
+  const { send, close } = createSend({
+    url: origin,
+    timeoutMs,
+    userAgent: 'crm-mirror',
+    connections: 1,
+  });
+  const retry = createRetry({ clock, random });
+  const standing = {
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    ...lowerCased(options.headers),
+  };
+  return {
+    host,
+    async ask({ address, body, headers, accepts = [] }, signal) {
+      const { pathname, search } = new URL(address);
+      const request: Request = {
+        method: body ? 'POST' : 'GET',
+        path: pathname + search,
+        headers: {
+          ...standing,
+          ...(body && { 'content-type': body.type }),
+          ...lowerCased(headers),
+        },
+        ...(body && { body: body.text }),
+      };
+      const attempt = async () => {
+        const patient = { host, clock, signal };
+        const answer = await outwaited(() => send(request, signal), patient);
+        return read(answer, { host, mend, accepts });
+      };
+      try {
+        return await retry(resend.freely, attempt, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      }
+    },
+    close,
+  };
+}
+
+function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
+
+interface Patient {
+  host: string;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** The answer that does not ask to wait. */
+async function outwaited(
+  send: () => Promise<Answer>,
+  { host, clock, signal }: Patient,
+): Promise<Answer> {
+  for (let waitedMs = 0; ;) {
+    const answer = await send();
+    const { refused, retryAfterMs } = observe(answer.status, answer.headers, clock.now());
+    if (!refused && retryAfterMs === undefined) return answer;
+    const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
+    waitedMs += waitMs;
+    if (waitedMs > MOST_WAIT_MS) {
+      const asked = `${host} asks to wait (${answer.status}), and 10 minutes were not enough`;
+      const detail = { retryAfterMs: waitMs, route: host };
+      throw new RateLimited(`${asked} → run less often, or have its limit raised`, detail);
+    }
+    await clock.sleep(waitMs, signal);
+  }
+}
+
+interface Asked extends Pick<AskingOptions, 'mend'> {
+  host: string;
+  accepts: readonly number[];
+}
+
+function read(answer: Answer, asked: Asked): Said | undefined {
+  const { status, body: text, headers } = answer;
+  const { host, accepts } = asked;
+  const value = parseJson(text);
+  if (accepts.includes(status)) return { status, headers, value, text };
+  if (status === 404) return undefined;
+  if (status >= 500 || status === 408 || status === 425) {
+    throw new Unavailable(`${host} answered ${status}`, { acted: 'maybe', status });
+  }
+  if (status < 200 || status > 299) throw new Invalid(refusal(status, asked));
+  if (value === undefined) {
+    const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
+    const what = isPage ? 'a web page' : 'something that is no JSON';
+    const doubt = 'is url of the source the address of its API?';
+    throw new Unavailable(`${host} answered ${status} with ${what} (${doubt})`, { acted: 'maybe' });
+  }
+  return { status, headers, value, text };
+}
+
+function refusal(status: number, { host, mend }: Asked): string {
+  if (status === 401 || status === 403) {
+    const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
+    return `${host} ${what} (${status}) → correct ${mend.credentials} of the source, or its rights there`;
+  }
+  if (status < 400) {
+    const where = 'write where it leads into url; the headers are sent nowhere else';
+    return `${host} answered with a redirect (${status}) → ${where}`;
+  }
+  return `${host} refused the request (${status}) → correct ${mend.request} of the source`;
+}
