@@ -15,7 +15,7 @@ import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
 import { seeded } from '../src/emulator/random.ts';
 import { serve } from '../src/emulator/serve.ts';
 import { ownRedis, type TestRedis } from '../test/redis.ts';
-import { openCrm, secret, type Crm } from './stage/crm.ts';
+import { openCrm, unguarded, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 
 const quiet: ExecFileSyncOptionsWithStringEncoding = {
@@ -84,14 +84,8 @@ async function begin(): Promise<Soak> {
   const { url } = platform;
   const files = await configure(folder, {
     platform: { url, apiKey: 'soak', timeoutMs: 3_000 },
-    contacts: {
-      source: crm.source,
-      id: 'id',
-      email: 'email',
-      channels: [{ id: 'ch_news', subscription: 'news' }],
-      webhook: { format: 'standard', secret },
-    },
-    guards: { optIns: { percent: 100, floor: 1_000_000 } },
+    contacts: crm.contacts,
+    guards: unguarded,
     schedule: { fast: '*/2 * * * * *', full: '*/30 * * * * *', sentinel: '*/10 * * * * *' },
     redis: redis.url,
   });

@@ -51,6 +51,14 @@ const mostRounds = 3;
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const course = begin(mirror, options);
   try {
+    return await lead(course, options);
+  } finally {
+    leave(course);
+  }
+}
+
+async function lead(course: Course, options: RunOptions): Promise<Summary> {
+  try {
     await belong(course);
     await take(course);
     if (options.writes) await eachPart(course, recover);
@@ -71,13 +79,10 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
       if (!again(course)) break;
     }
   } catch (error) {
-    if (!isExpected(error)) {
-      leave(course);
-      throw error;
-    }
+    if (!isExpected(error)) throw error;
     course.failure = error;
   }
-  const summary = await conclude(course).finally(() => leave(course));
+  const summary = await conclude(course);
   if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
   return summary;
 }
