@@ -5,11 +5,12 @@
  * sides are equal, nobody who left was brought back, and memory and open handles stayed flat.
  * Whose opt-out got no answer stays out, as it may have been her own, and is told as a conflict.
  */
-import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { z } from 'zod';
 import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
 import { seeded } from '../src/emulator/random.ts';
@@ -18,10 +19,7 @@ import { ownRedis, type TestRedis } from '../test/redis.ts';
 import { openCrm, unguarded, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 
-const quiet: ExecFileSyncOptionsWithStringEncoding = {
-  encoding: 'utf8',
-  stdio: ['ignore', 'pipe', 'ignore'],
-};
+const execute = promisify(execFile);
 const explained = z.object({
   channels: z.array(z.object({ problem: z.object({ class: z.string() }).nullish() })),
 });
@@ -59,7 +57,8 @@ while (performance.now() < until) {
   await pause(250);
 }
 const settled = await settle(soak);
-const conflicts = settled.wrong.filter((email) => isConflict(soak, email));
+const conflicts: string[] = [];
+for (const email of settled.wrong) if (await isConflict(soak, email)) conflicts.push(email);
 const wrong = settled.wrong.filter((email) => !conflicts.includes(email));
 print(settled.seconds);
 await end(soak.worker, 'SIGTERM');
@@ -170,10 +169,11 @@ function differences({ crm, emulator, left }: Soak): string[] {
   });
 }
 
-/** What the mirror itself says of somebody. */
-function isConflict({ files }: Soak, email: string): boolean {
+/** What the mirror itself says of somebody, who asks the CRM and the platform of this process. */
+async function isConflict({ files }: Soak, email: string): Promise<boolean> {
   const argv = [program, 'explain', email, '--json', '-c', files.file];
-  const { channels } = explained.parse(JSON.parse(execFileSync(process.execPath, argv, quiet)));
+  const { stdout } = await execute(process.execPath, argv);
+  const { channels } = explained.parse(JSON.parse(stdout));
   return channels.some(({ problem }) => problem?.class === 'conflict');
 }
 
