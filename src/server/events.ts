@@ -35,9 +35,8 @@ export function toldIn(body: unknown, { format, id }: Naming): Named {
 }
 
 /**
- * What HubSpot tells of companies, deals and the like, and of who belongs to whom, is of no contact.
- * Its older events name the object (`contact.creation`), the newer ones its number
- * (`object.creation`).
+ * What HubSpot tells of companies or deals, and of who belongs to whom, is of no contact. Its older
+ * events name the object (`contact.creation`), the newer ones its number (`object.creation`).
  */
 function isOfContact(event: unknown): boolean {
   const type = fieldAt(event, 'subscriptionType');

@@ -141,7 +141,11 @@ describe('pages', () => {
     search('2').reply(200, { total: 2, ...list([7, 3]) });
     const { values, certificate } = await changesOf(sourceOf(api).source, since);
     expect(values).toHaveLength(2);
-    expect(certificate).toMatchObject({ complete: false });
+    expect(certificate).toMatchObject({
+      complete: false,
+      why: expect.stringMatching(/its search, or in another order than it was asked for$/),
+      fix: 'read it again',
+    });
   });
 
   test('hold what is no contact: broken, and no proof', async () => {
@@ -157,14 +161,16 @@ describe('pages', () => {
 });
 
 describe('a limit', () => {
-  test.each<[string, object, Record<string, string>, number]>([
+  test.each<[string, object, Record<string, string>, number, number?]>([
     ['of ten seconds', rolling, {}, 10_000],
+    ['on a record that is locked', { status: 'error', category: 'LOCKED' }, {}, 2_000, 423],
+    ['on an account that is moved', {}, { 'retry-after': '300' }, 300_000, 477],
     ['of its interval', rolling, { 'x-hubspot-ratelimit-interval-milliseconds': '4000' }, 4_000],
     ['of a second', secondly, {}, 1_000],
     ['that says how long', rolling, { 'retry-after': '7' }, 7_000],
-  ])('%s is waited out', async (_, body, headers, waitMs) => {
+  ])('%s is waited out', async (_, body, headers, waitMs, status = 429) => {
     named();
-    page(false).reply(429, body, headers);
+    page(false).reply(status, body, headers);
     page(false).reply(200, list([1]));
     page(true).reply(200, list([]));
     const { ids, certificate, slept } = await readIt();

@@ -1,6 +1,6 @@
 /**
- * The questions to HubSpot (its CRM API, version 3, contacts), and what is answered, as values. Each
- * waits for its turn, and out what a refusal asks for (pace.ts), ten minutes in all.
+ * The questions to HubSpot (CRM API, version 3, contacts), and what is answered, as values. Each
+ * waits for its turn, and for as long as it is told to come later (pace.ts), ten minutes in all.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../model/errors.ts';
@@ -12,7 +12,7 @@ import {
   type Said,
   type Surroundings,
 } from '../asking.ts';
-import { refusalOf, type Pace } from './pace.ts';
+import { laterBy, type Pace } from './pace.ts';
 
 /** As many as HubSpot gives at once. */
 const PAGE = 100;
@@ -22,6 +22,9 @@ const HOUR_MS = 3_600_000;
 const contacts = '/crm/v3/objects/contacts';
 const propertiesOfContacts = '/crm/v3/properties/contacts';
 const search = `${contacts}/search`;
+
+/** Too many questions; the record is locked for a moment; the account is being moved. */
+const later = [429, 423, 477];
 
 /** Some of a list. */
 export interface Page {
@@ -168,14 +171,14 @@ function patient(asking: Asking, { pace, clock }: Surroundings & { pace: Pace })
     for (let waitedMs = 0; ;) {
       const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
       if (turnMs > 0) await clock.sleep(turnMs, signal);
-      const said = await asking.ask({ ...question, accepts: [403, 429] }, signal);
+      const said = await asking.ask({ ...question, accepts: [403, ...later] }, signal);
       if (said) pace.hear(said.headers, clock.monotonic());
       if (said?.status === 403) throw forbidden(host, pathname);
-      if (said?.status !== 429) return said;
-      const waitMs = refusalOf(said, clock.now());
+      if (!said || !later.includes(said.status)) return said;
+      const waitMs = laterBy(said, clock.now());
       if (waitMs === 'day') throw spent(host);
       waitedMs += waitMs;
-      if (waitedMs > MOST_WAIT_MS) throw impatient(host, waitMs);
+      if (waitedMs > MOST_WAIT_MS) throw impatient(host, said.status, waitMs);
       await clock.sleep(waitMs, signal);
     }
   };
@@ -193,8 +196,8 @@ function spent(host: string): RateLimited {
   return new RateLimited(`${what} → ${mend}`, { retryAfterMs: HOUR_MS, route: host });
 }
 
-function impatient(host: string, retryAfterMs: number): RateLimited {
-  const what = `${host} asks to wait (429), and 10 minutes were not enough`;
+function impatient(host: string, status: number, retryAfterMs: number): RateLimited {
+  const what = `${host} asks to wait (${status}), and 10 minutes were not enough`;
   const mend = 'run less often, or have its limit raised';
   return new RateLimited(`${what} → ${mend}`, { retryAfterMs, route: host });
 }

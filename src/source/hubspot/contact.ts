@@ -1,11 +1,11 @@
 /**
  * A contact of HubSpot as a record: `{ id, createdAt, updatedAt, archived, properties }`.
  *
- * When contacts are merged, nothing stands under the ids of the losers any more; HubSpot names them
- * in the winner, and answers the winner to whoever asks for one of them. But an opt-out of a loser is
- * known here by her id. So the winner's record is given once more under the id of each loser: as
- * somebody whose address has changed to the winner's, and who takes her opt-outs along. Several
- * records of one address are one person, and the strictest of them counts.
+ * When contacts are merged, nothing stands under the ids of the losers any more; HubSpot names
+ * them in the winner, and answers the winner to whoever asks for one of them. But an opt-out of a
+ * loser is known here by her id. So the winner's record is given once more under the id of each
+ * loser: as somebody whose address has changed to the winner's, and who takes her opt-outs along.
+ * Several records of one address are one person, and the strictest of them counts.
  */
 import { fieldAt } from '../../model/field.ts';
 import { jsonRecords } from '../json.ts';

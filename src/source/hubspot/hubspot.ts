@@ -1,10 +1,10 @@
 /**
  * The contacts of a HubSpot account as a source. What a merge means stands in contact.ts.
  *
- * `read` goes through the list of those who are there, and then through the archived: whoever is
- * archived meanwhile is in the second one at the latest, and in the other order might be in neither.
- * Whoever is restored meanwhile may be missing from both; she was gone before, and one reading
- * concludes nothing. Each list ends where HubSpot names no next page; only both ends are a proof.
+ * `read` goes through the list of those who are there, and then through the archived. Whoever is
+ * archived meanwhile is in the second one at the latest; the other way round she might be in
+ * neither. Whoever is restored meanwhile may be missing from both; she was gone before, and one
+ * reading concludes nothing. Each list ends where HubSpot names no next page; both are the proof.
  *
  * `changes` asks the search who was changed, and nothing else of it: its index is late, and lets
  * what an event has read already seem to be older. The values are read by id. Who is archived is

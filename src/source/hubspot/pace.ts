@@ -4,7 +4,7 @@
  *
  *   its headers say that nothing is left   → nothing more until their interval is over
  *   search, of which no header tells       → four a second, of the five that an account has
- *   429 for a second, or some              → as long as it says, or else as its policy is called
+ *   come later (429, 423, 477)             → as long as it says, or else as its policy is called
  *   429 for the day                        → not waited out: that may be hours
  */
 import { observe } from '../../http/observation.ts';
@@ -14,6 +14,7 @@ import type { Said } from '../asking.ts';
 const INTERVAL_MS = 10_000;
 const SEARCH_MS = 250;
 const LEAST_MS = 1_000;
+const LOCKED_MS = 2_000;
 
 export interface Pace {
   /** How long to wait before the next question, which is then taken to leave. */
@@ -38,13 +39,13 @@ export function createPace(): Pace {
   };
 }
 
-/** What a refusal (429) asks for. `nowMs`: of day, for headers that name one. */
-export function refusalOf({ status, headers, value }: Said, nowMs: number): number | 'day' {
+/** How much later to come, by such an answer. `nowMs`: of day, for headers that name one. */
+export function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
   const said = `${textOf(value, 'policyName')} ${textOf(value, 'message')}`.toLowerCase();
   if (/\bdaily\b/.test(said)) return 'day';
-  const { retryAfterMs } = observe(status, headers, nowMs);
-  const isOfSecond = /\bsecondly\b/.test(said);
-  return Math.max(retryAfterMs ?? (isOfSecond ? LEAST_MS : intervalOf(headers)), LEAST_MS);
+  const { retryAfterMs } = observe(429, headers, nowMs);
+  const ofPolicyMs = /\bsecondly\b/.test(said) ? LEAST_MS : intervalOf(headers);
+  return Math.max(retryAfterMs ?? (status === 423 ? LOCKED_MS : ofPolicyMs), LEAST_MS);
 }
 
 function intervalOf(headers: Said['headers']): number {

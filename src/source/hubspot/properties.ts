@@ -14,7 +14,8 @@ const inside = 'properties.';
 
 /**
  * HubSpot silently leaves out a property that it does not have, which would seem to be empty: an
- * opt-out that is not read. So the names are asked for first. Throws Invalid where one is not there.
+ * opt-out that is not read. So the names are asked for first. Throws Invalid where one is not
+ * there.
  */
 export interface Properties {
   /** Looked up now, and when that was, by HubSpot's clock, where it tells. */
