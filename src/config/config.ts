@@ -4,6 +4,7 @@ import type { Condition } from '../model/condition.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
+import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
 import type { fileSchema } from './schema.ts';
 
@@ -78,7 +79,7 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions>;
+  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions>;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -190,11 +191,13 @@ function settleContacts(
 }
 
 /** A source in a file is relative to the configuration, like every path. */
-function placed<T extends { path: string } | { url: string }>(
+function placed<T extends { path: string } | { url: string; tokenFile?: string | undefined }>(
   source: T,
   absolute: Surroundings['absolute'],
 ): T {
-  return 'path' in source ? { ...source, path: absolute(source.path) } : source;
+  if ('path' in source) return { ...source, path: absolute(source.path) };
+  const { tokenFile } = source;
+  return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
 }
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

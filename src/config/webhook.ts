@@ -24,7 +24,14 @@ const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Whether a single record can be read from a source, whatever else is wrong with it. */
 export function readsOne(source: unknown): boolean {
+  if (isHubspot(source)) return true;
   return typeof source === 'object' && source !== null && 'one' in source && Boolean(source.one);
+}
+
+export function isHubspot(source: unknown): boolean {
+  return (
+    typeof source === 'object' && source !== null && 'type' in source && source.type === 'hubspot'
+  );
 }
 
 /** As Standard Webhooks writes secrets, with or without `whsec_`. */
