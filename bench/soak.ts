@@ -20,9 +20,7 @@ import { openCrm, unguarded, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 
 const execute = promisify(execFile);
-const explained = z.object({
-  channels: z.array(z.object({ problem: z.object({ class: z.string() }).nullish() })),
-});
+const explained = z.object({ channels: z.array(z.object({ decision: z.string() })) });
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
 const random = seeded(7);
@@ -57,6 +55,7 @@ while (performance.now() < until) {
   await pause(250);
 }
 const settled = await settle(soak);
+console.table(samples);
 const conflicts: string[] = [];
 for (const email of settled.wrong) if (await isConflict(soak, email)) conflicts.push(email);
 const wrong = settled.wrong.filter((email) => !conflicts.includes(email));
@@ -174,11 +173,10 @@ async function isConflict({ files }: Soak, email: string): Promise<boolean> {
   const argv = [program, 'explain', email, '--json', '-c', files.file];
   const { stdout } = await execute(process.execPath, argv);
   const { channels } = explained.parse(JSON.parse(stdout));
-  return channels.some(({ problem }) => problem?.class === 'conflict');
+  return channels.some(({ decision }) => decision === 'conflict');
 }
 
 function print(seconds: number): void {
-  console.table(samples);
   const { told: events, refused, lost, redisRestarts, kills, left } = soak;
   const counts = { minutes, events, refused, lost, redisRestarts, kills, left: left.size };
   console.table({ ...counts, conflicts: conflicts.length, 'seconds to settle': seconds });

@@ -90,10 +90,14 @@ async function askOthers(
   rows: Map<string, DesiredRow>,
 ): Promise<boolean> {
   const { kind, source } = part;
-  const waiting = waitingIn(run, kind).map((key) => idsOf(run, kind, key));
-  if (waiting.some((ids) => ids.length === 0)) return false;
+  const waiting = waitingIn(run, kind);
+  // Under which ids somebody stands who was never there is known only of some.
+  if (waiting.some((key) => !run.snapshot.recorded.get(kind.name, key))) return false;
   const asked = new Set(rows.keys());
-  let next = [...waiting.flat(), ...companyOf(run, kind, [...rows.values()])];
+  let next = [
+    ...waiting.flatMap((key) => idsOf(run, kind, key)),
+    ...companyOf(run, kind, [...rows.values()]),
+  ];
   for (;;) {
     const fresh = [...new Set(next)].filter((id) => !asked.has(id));
     if (fresh.length === 0) return true;
@@ -119,10 +123,11 @@ function waitingIn(run: Run, { name }: Kind): Key[] {
 
 /** All ids under the names that these have, and had. */
 function companyOf(run: Run, kind: Kind, rows: readonly DesiredRow[]): string[] {
-  const { recorded } = run.snapshot;
+  const { recorded, twins } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
     ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
+    ...twins.namesOf(kind.name, id),
   ]);
   return [...new Set(keys)].flatMap((key) => idsOf(run, kind, key));
 }

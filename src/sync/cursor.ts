@@ -5,7 +5,7 @@
  *
  *   a run about everybody begins       takes it away, so that whoever is killed leaves none
  *   it ended well, and holds nobody    leaves the one of its own reading
- *   a fast one did not                 puts back the one it began with: all is read from there again
+ *   a fast one did not                 puts back the one it began with: it is read from there again
  *   a full one did not                 leaves none: what is left to do is not in the changes
  *   one about one person did not       spoils it, for whoever is under way as well
  */
@@ -22,7 +22,7 @@ const nameOf = (kind: KindName): string => `cursor of ${kind}s`;
 
 type Cursors = ReadonlyMap<Kind, string>;
 
-/** From where a run may read the changes, by kind. `writes`: it is taken, and nobody else has it. */
+/** From where a run may read the changes, by kind. One that writes has it for itself. */
 export function takeCursors(
   { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
   parts: readonly MirrorPart[],
