@@ -9,6 +9,7 @@ import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { httpOptions } from '../source/http/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
+import { salesforceOptions } from '../source/salesforce/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
@@ -121,7 +122,7 @@ const channels = z
 const contacts = z
   .strictObject({
     source: z
-      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions])
+      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions, salesforceOptions])
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
     email: field('the email address'),
@@ -135,8 +136,13 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use one of type http with `one`, or remove it';
+      'needs a source that reads a single record → use one of type salesforce, or http with `one`, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
+  }, onMapping)
+  .superRefine(({ source, id }, context) => {
+    if (source?.type !== 'salesforce' || id === undefined || id === 'Id') return;
+    const message = 'is not what tells records of Salesforce apart → write Id';
+    context.addIssue({ code: 'custom', path: ['id'], message });
   }, onMapping)
   .describe('The people to keep equal');
 
