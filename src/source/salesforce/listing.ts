@@ -34,7 +34,7 @@ export function everybody(reader: Reader, { bulkAbove, ...ways }: Ways): Listing
     if (first.total > bulkAbove) return yield* bulkRows({ session, ...ways }, query);
     return yield* rowsFrom(session, query, first);
   };
-  return listingOf(reader, all, async (rows) => rows);
+  return listingOf(reader, all, async () => []);
 }
 
 /** `time`: as SOQL writes it. */
@@ -45,19 +45,19 @@ export function changedSince(reader: Reader, time: string): Listing {
     const query = { shape, where: [since, where], order: 'SystemModstamp, Id' };
     return yield* rowsFrom(session, query, await firstPage(session, query));
   };
-  return listingOf(reader, changed, async (rows) => [...rows, ...(await standIns(reader, rows))]);
+  return listingOf(reader, changed, async (rows) => standIns(reader, rows));
 }
 
-/** `concerned`: everybody who is to be read because of some. */
+/** `besides`: who else is to be read because of some. */
 async function* listingOf(
   reader: Reader,
   rowsOf: (shape: Shape) => Rows,
-  concerned: (rows: Row[]) => Promise<Row[]>,
+  besides: (rows: Row[]) => Promise<Row[]>,
 ): Listing {
   const flaws: Flaw[] = [];
   let isBegun = false;
   for (const shape of reader.shapes) {
-    const reading = recordsOf(reader, { shape, rows: rowsOf(shape), concerned });
+    const reading = recordsOf(reader, { shape, rows: rowsOf(shape), besides });
     try {
       let step = await reading.next();
       for (; !step.done; step = await reading.next()) {
@@ -76,15 +76,16 @@ async function* listingOf(
 interface Part {
   shape: Shape;
   rows: Rows;
-  concerned: (rows: Row[]) => Promise<Row[]>;
+  besides: (rows: Row[]) => Promise<Row[]>;
 }
 
-async function* recordsOf(reader: Reader, { shape, rows, concerned }: Part): Listing {
+async function* recordsOf(reader: Reader, { shape, rows, besides }: Part): Listing {
   const seen = new Set<number>();
   let step = await rows.next();
   for (; !step.done; step = await rows.next()) {
     for (const { id } of step.value) seen.add(markOf(id));
-    yield* batchesOf(await settle(reader, await concerned(step.value)));
+    yield* batchesOf(await settle(reader, step.value));
+    yield* batchesOf(await settle(reader, await besides(step.value), step.value));
   }
   return seen.size === step.value ? [] : [miscounted(shape, seen.size, step.value)];
 }

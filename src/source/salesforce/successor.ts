@@ -20,9 +20,13 @@ import type { Row } from './row.ts';
 const MOST_STEPS = 10;
 const untrue = new Set(['', 'false', 'no', 'n', '0']);
 
-/** Each under its own id, in this order. */
-export async function settle(reader: Reader, rows: readonly Row[]): Promise<SourceRecord[]> {
-  const known = new Map<string, Row | null>(rows.map((row) => [row.id, row]));
+/** Each under its own id, in this order; `around`: others that were read just now. */
+export async function settle(
+  reader: Reader,
+  rows: readonly Row[],
+  around: readonly Row[] = [],
+): Promise<SourceRecord[]> {
+  const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
   for (let step = 0; step < MOST_STEPS; step += 1) {
     const walks = rows.map((row) => walk(reader, row, known));
     const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));

@@ -4,6 +4,8 @@
  */
 import nock from 'nock';
 import { onTestFinished } from 'vitest';
+import { fieldAt } from '../../../src/model/field.ts';
+import { textOf } from '../../../src/model/scalar.ts';
 
 export const ORIGIN = 'https://acme.my.salesforce.com';
 export const NOW = Date.UTC(2026, 0, 15, 12);
@@ -196,18 +198,18 @@ function matching({ records }: Org, soql: string) {
     /^SELECT (.+?) FROM (\w+)(?: WHERE (.+?))?(?: ORDER BY .+)?$/.exec(soql) ?? [];
   const [, field = '', list = ''] = /\((\w+) IN \((.+?)\)\)/.exec(where) ?? [];
   const since = /SystemModstamp >= ([\w:-]+)/.exec(where)?.[1];
-  const from = object === 'Lead' ? 'Lead' : 'Contact';
+  const from: 'Contact' | 'Lead' = object === 'Lead' ? 'Lead' : 'Contact';
   const found = records[from].filter((one) => {
     if (field !== '' && !list.includes(`'${at(one, field)}'`)) return false;
     if (where.includes("LastName = 'Hidden'")) return one['LastName'] === 'Hidden';
     if (where.includes("LastName != 'Hidden'") && one['LastName'] === 'Hidden') return false;
     return since === undefined || Date.parse(String(one['SystemModstamp'])) >= Date.parse(since);
   });
-  return { object: from as 'Contact' | 'Lead', names: select.split(', '), found };
+  return { object: from, names: select.split(', '), found };
 }
 
 function at(record: unknown, path: string): unknown {
-  return path.split('.').reduce((inner: any, name) => inner?.[name], record) ?? null;
+  return fieldAt(record, path) ?? null;
 }
 
 function jsonOf(type: string, names: readonly string[], record: Person) {
@@ -219,5 +221,5 @@ function jsonOf(type: string, names: readonly string[], record: Person) {
 }
 
 function cell(value: unknown): string {
-  return value === null ? '' : `"${String(value).replaceAll('"', '""')}"`;
+  return value === null ? '' : `"${textOf(value)?.replaceAll('"', '""')}"`;
 }
