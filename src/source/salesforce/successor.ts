@@ -1,6 +1,6 @@
 /**
- * Whom a record stands for that was merged into another, or a lead that was converted (salesforce.ts
- * says why). In a batch those that are needed are asked for together.
+ * Whom a record stands for that was merged into another, or a lead that was converted: why, says
+ * salesforce.ts. Those that a batch needs are asked for together.
  *
  *   the record           it leads to                       →
  *   is one by itself     ·                                 its own fields

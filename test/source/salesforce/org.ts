@@ -159,8 +159,14 @@ export function createOrg(people: Partial<Org['records']> = {}): Org {
 }
 
 const standard = [
-  ...['Id', 'Email', 'IsDeleted:boolean', 'MasterRecordId', 'SystemModstamp:datetime'],
-  ...['HasOptedOutOfEmail:boolean', 'OwnerId::Owner', 'LastName'],
+  'Id',
+  'Email',
+  'IsDeleted:boolean',
+  'MasterRecordId',
+  'SystemModstamp:datetime',
+  'HasOptedOutOfEmail:boolean',
+  'OwnerId::Owner',
+  'LastName',
 ];
 
 export function refused(status: number, errorCode: string, message = ''): Reply {
