@@ -5,7 +5,7 @@ import { salesforceSource } from '../../../src/source/salesforce/salesforce.ts';
 import { longId } from '../../../src/source/salesforce/ids.ts';
 import type { Certificate, SourceRecord } from '../../../src/source/source.ts';
 import { readAll, virtualClock } from '../reading.ts';
-import { createOrg, onNet, ORIGIN, type Org, type Person } from './org.ts';
+import { onNet, ORIGIN, type Org, type Person } from './org.ts';
 
 export const auth = { clientId: '3MVG9.id', clientSecret: 'sk_secret' };
 export const fields = ['Id', 'Email', 'HasOptedOutOfEmail', 'IsDeleted'];
@@ -60,5 +60,3 @@ export function cursorIn(certificate: Certificate | 'lost'): string {
   expect(certificate).toMatchObject({ complete: true });
   return (typeof certificate === 'object' && certificate.complete && certificate.cursor) || '';
 }
-
-export { createOrg, onNet };
