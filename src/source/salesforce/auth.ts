@@ -21,8 +21,8 @@ export interface Grant {
 export interface Grants {
   /** The one that is there, or a new one. */
   current(signal: AbortSignal): Promise<Grant>;
-  /** Another than the one that was refused. */
-  renew(refused: Grant, signal: AbortSignal): Promise<Grant>;
+  /** A new one, after the one that is there was refused. */
+  renew(signal: AbortSignal): Promise<Grant>;
 }
 
 const granted = z.object({
@@ -37,7 +37,7 @@ export function createGrants(options: SalesforceOptions, surroundings: Surroundi
   const ask = async (signal: AbortSignal) => (grant = await grantOf(options, surroundings, signal));
   return {
     current: async (signal) => grant ?? ask(signal),
-    renew: async (old, signal) => (grant && grant !== old ? grant : ask(signal)),
+    renew: ask,
   };
 }
 

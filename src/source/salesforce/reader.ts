@@ -18,7 +18,6 @@ export interface Reader {
   /** Fields of which true is an opt-out from all mail. */
   optOuts: readonly string[];
   where: string | undefined;
-  has(object: ObjectName): boolean;
   /** Records by their long ids; who is not there, or not to be read, is not among them. */
   lookUp(ids: readonly string[]): Promise<Row[]>;
   /** Those that were merged into one of these, or are leads that became one of them. */
@@ -52,7 +51,6 @@ export function createReader({ session, shapes, options, ...rest }: ReaderOption
     shapes,
     ...rest,
     where,
-    has: (object) => shapes.some((shape) => shape.object === object),
     async lookUp(ids) {
       const found: Row[] = [];
       for (const shape of shapes) {

@@ -62,7 +62,7 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
     async ask(question) {
       const grant = await grants.current(signal);
       let said = await askWith(grant, question);
-      if (said.status === 401) said = await askWith(await grants.renew(grant, signal), question);
+      if (said.status === 401) said = await askWith(await grants.renew(signal), question);
       if (said.status >= 400) throw errorOf(refusalOf(said), new URL(options.url).host);
       return said;
     },

@@ -28,14 +28,14 @@ export async function settle(
 ): Promise<SourceRecord[]> {
   const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
   for (let step = 0; step < MOST_STEPS; step += 1) {
-    const walks = rows.map((row) => walk(reader, row, known));
+    const walks = rows.map((row) => walk(row, known));
     const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));
     if (wanted.length === 0) break;
     const ids = [...new Set(wanted)];
     for (const id of ids) known.set(id, null);
     for (const row of await reader.lookUp(ids)) known.set(row.id, row);
   }
-  return rows.flatMap((row) => recordOf(reader, row, walk(reader, row, known)) ?? []);
+  return rows.flatMap((row) => recordOf(reader, row, walk(row, known)) ?? []);
 }
 
 /**
@@ -56,25 +56,24 @@ export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Ro
 
 type Way = { chain: Row[] } | { needs: string } | 'lost';
 
-/** From a record to the one it stands for; the chain ends with that. */
-function walk(reader: Reader, from: Row, known: ReadonlyMap<string, Row | null>): Way {
+/** From a record to the one it stands for; the chain ends with that. A circle is too long. */
+function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
   const chain = [from];
   for (let at = from; chain.length <= MOST_STEPS;) {
-    const next = nextOf(reader, at);
+    const next = nextOf(at);
     if (next === undefined) return { chain };
     const found = known.get(next);
     if (found === undefined) return { needs: next };
-    if (found === null || chain.includes(found)) return 'lost';
+    if (found === null) return 'lost';
     chain.push(found);
     at = found;
   }
   return 'lost';
 }
 
-/** A contact is followed to where contacts are read. */
-function nextOf({ has }: Reader, { isDeleted, master, isConverted, contact }: Row) {
+function nextOf({ isDeleted, master, isConverted, contact }: Row): string | undefined {
   if (isDeleted && master !== undefined) return master;
-  return isConverted && has('Contact') ? contact : undefined;
+  return isConverted ? contact : undefined;
 }
 
 function recordOf({ fields, optOuts }: Reader, row: Row, way: Way): SourceRecord | undefined {

@@ -221,6 +221,19 @@ describe('one', () => {
     expect(org.queries()[1]).toMatch(new RegExp(`FROM Contact WHERE \\(Id IN \\('${long}'\\)\\)$`));
   });
 
+  test('is asked what the object has again by other fields, and after ten minutes', async () => {
+    const org = createOrg({ Contact: [contact(1)] });
+    onNet(org);
+    const { source, clock } = sourceOf();
+    const described = () => org.asked.filter(({ path }) => path.endsWith('/describe')).length;
+    await one(source, contactId(1));
+    await one(source, contactId(1), ['Id']);
+    expect(described()).toBe(2);
+    await clock.sleep(10 * minute);
+    await one(source, contactId(1), ['Id']);
+    expect(described()).toBe(3);
+  });
+
   test('is nobody by what is no id, or not of what is read, or out of where', async () => {
     const org = createOrg({ Contact: [contact(1, { LastName: 'Hidden' })], Lead: [lead(1)] });
     onNet(org);
