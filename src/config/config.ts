@@ -6,6 +6,7 @@ import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
 import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
+import type { SalesforceOptions } from '../source/salesforce/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
@@ -79,7 +80,9 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions>;
+  readonly source: Readonly<
+    CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions
+  >;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -173,7 +176,7 @@ function settleContacts(
   const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
-    source: placed(source, absolute),
+    source: source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute),
     id,
     email,
     deleted,
@@ -198,6 +201,13 @@ function placed<T extends { path: string } | { url: string; tokenFile?: string |
   if ('path' in source) return { ...source, path: absolute(source.path) };
   const { tokenFile } = source;
   return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
+}
+
+/** So is the file of a key. */
+function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): SalesforceOptions {
+  const { privateKeyFile } = source.auth;
+  if (privateKeyFile === undefined) return source;
+  return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
 }
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
