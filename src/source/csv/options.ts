@@ -6,3 +6,10 @@ export const csvOptions = z.strictObject({
   path: z.string().min(1).describe('Path of the file, relative to the configuration'),
 });
 export type CsvOptions = z.infer<typeof csvOptions>;
+
+/** The YAML of the way back. */
+export const csvReturnsOptions = z.strictObject({
+  type: z.literal('csv').describe('A line of a CSV file for each person who left'),
+  path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+});
+export type CsvReturnsOptions = z.infer<typeof csvReturnsOptions>;

@@ -6,3 +6,10 @@ export const ndjsonOptions = z.strictObject({
   path: z.string().min(1).describe('Path of the file, relative to the configuration'),
 });
 export type NdjsonOptions = z.infer<typeof ndjsonOptions>;
+
+/** The YAML of the way back. */
+export const ndjsonReturnsOptions = z.strictObject({
+  type: z.literal('ndjson').describe('A line of a file, one JSON object, for each who left'),
+  path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+});
+export type NdjsonReturnsOptions = z.infer<typeof ndjsonReturnsOptions>;
