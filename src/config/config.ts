@@ -10,6 +10,7 @@ import type { SalesforceOptions } from '../source/salesforce/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
+type FileReturns = NonNullable<NonNullable<File['contacts']>['returns']>;
 
 /** Paths are absolute, defaults filled in; nothing in it ever changes. */
 export interface Config {
@@ -92,6 +93,8 @@ interface ContactsConfig {
   /** At least one, each id once. */
   readonly channels: readonly ChannelConfig[];
   readonly webhook?: WebhookConfig | undefined;
+  /** Where the CRM is told who left on the platform; undefined: nowhere. */
+  readonly returns?: Readonly<FileReturns> | undefined;
 }
 
 /** How the CRM signs its events, and the dotted path at which one names a CRM record. */
@@ -190,7 +193,15 @@ function settleContacts(
       replaces: channel.replaces,
     })),
     webhook,
+    returns: contacts.returns && placedReturns(contacts.returns, absolute),
   };
+}
+
+function placedReturns(
+  returns: FileReturns,
+  absolute: Surroundings['absolute'],
+): FileReturns {
+  return 'path' in returns ? { ...returns, path: absolute(returns.path) } : returns;
 }
 
 /** A source in a file is relative to the configuration, like every path. */

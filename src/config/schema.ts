@@ -16,6 +16,7 @@ import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
 import { notices } from './notices.ts';
+import { returns, returnsFaults } from './returns.ts';
 import { server } from './server.ts';
 import { readsOne, webhook } from './webhook.ts';
 
@@ -142,7 +143,12 @@ const contacts = z
     include: condition(false, 'false takes it out of scope').optional(),
     channels,
     webhook: webhook.optional(),
+    returns: returns.optional(),
   })
+  .superRefine((given, context) => {
+    for (const [path, message] of returnsFaults(given))
+      context.addIssue({ code: 'custom', path: ['returns', ...path], message });
+  }, onMapping)
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =

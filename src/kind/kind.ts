@@ -21,6 +21,7 @@ import type { Change, Op } from '../model/change.ts';
 import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Leaving } from './leaving.ts';
+import type { Outs } from './outs.ts';
 import type {
   Absence,
   DesiredRow,
@@ -53,6 +54,8 @@ export interface Kind {
   readonly parts?: Parts;
   /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
   readonly leaving?: Leaving;
+  /** Undefined where nobody leaves by themselves: the source is told nothing. */
+  readonly outs?: Outs;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;

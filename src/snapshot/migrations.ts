@@ -112,6 +112,18 @@ export const migrations: readonly string[] = [
    create index change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;`,
   'create index twin_by_id on twin (kind, id);',
+  // What the CRM is told of who left (returned.ts).
+  `create table returned (
+     seq integer primary key,
+     kind text not null, key text not null, crm text not null, part text not null,
+     id text not null, cause text not null, made_after integer, made_by integer not null,
+     state text not null, reason text, fix text,
+     attempts integer not null default 0, retry_at integer, run text,
+     planned_at integer not null, sent_at integer, ended_at integer
+   );
+   create unique index returned_by_record on returned (kind, key, crm, part);
+   create index returned_open on returned (kind, state, attempts, seq)
+     where state not in ('acked', 'needless');`,
 ];
 
 /**

@@ -21,6 +21,7 @@ export interface Purged {
   changes: number;
   absences: number;
   held: number;
+  returned: number;
 }
 
 /** A change of another key may say under which former keys the record was known (`former`). */
@@ -40,6 +41,7 @@ export function purgeIn(db: Statements): Purge {
   const absences = db.prepare('delete from absence where kind = ? and key = ?');
   const held = db.prepare('delete from held where kind = ? and key = ?');
   const standing = db.prepare('delete from standing where kind = ? and key = ?');
+  const returned = db.prepare('delete from returned where kind = ? and key = ?');
   const emptied = db.prepare('delete from held_plan where batch not in (select batch from held)');
   const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
   return {
@@ -56,6 +58,7 @@ export function purgeIn(db: Statements): Purge {
         absences: absences.run(kind, key).changes,
         // What the newest plan shows as held stands as such besides.
         held: Math.max(held.run(kind, key).changes, standing.run(kind, key).changes),
+        returned: returned.run(kind, key).changes,
       };
       emptied.run();
       return dropped;

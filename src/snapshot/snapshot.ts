@@ -29,6 +29,7 @@ import { problemsIn, type Problems } from './problems.ts';
 import { purgeIn, type Purge } from './purge.ts';
 import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
+import { returnedIn, type Returned } from './returned.ts';
 import { runsIn, type Runs } from './runs.ts';
 import { slicingIn, type Slicing } from './slicing.ts';
 import { spansIn, type Spans } from './spans.ts';
@@ -42,6 +43,7 @@ export interface Snapshot {
   recorded: Recorded;
   journal: Journal;
   runs: Runs;
+  returned: Returned;
   problems: Problems;
   parking: Parking;
   outcomes: Outcomes;
@@ -212,6 +214,7 @@ function snapshotOf(
     recorded: recordedIn(statements),
     journal: changesIn(statements),
     runs: runsIn(statements),
+    returned: returnedIn(statements),
     problems: problemsIn(statements),
     parking: parkingIn(statements),
     outcomes: outcomesIn(statements),

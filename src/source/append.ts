@@ -37,7 +37,8 @@ export function appendLines(
     doing(path, () => {
       const { size } = fstatSync(file);
       const begun = cutShort(tailOf(file, size));
-      writeAll(file, textAfter(begun, { head: size === 0 ? head : undefined, lines }));
+      const isFirst = begun.length === size;
+      writeAll(file, textAfter(begun, { head: isFirst ? head : undefined, lines }));
       fsyncSync(file);
     });
     if (isNew) keepName(path);
@@ -75,12 +76,12 @@ function textAfter(
   begun: Buffer,
   { head, lines }: { head: string | undefined; lines: readonly string[] },
 ): Buffer {
-  const whole = lines.map((line) => Buffer.from(`${line}\n`));
-  const first = head === undefined ? [] : [Buffer.from(`${head}\n`)];
-  if (begun.length === 0) return Buffer.concat([...first, ...whole]);
+  const all = head === undefined ? lines : [head, ...lines];
+  const whole = all.map((line) => Buffer.from(`${line}\n`));
+  if (begun.length === 0) return Buffer.concat(whole);
   const same = whole.find((line) => line.subarray(0, begun.length).equals(begun));
-  const rest = same ? same.subarray(begun.length) : Buffer.from('\n');
-  return Buffer.concat([rest, ...whole.filter((line) => line !== same)]);
+  if (same) return Buffer.concat([same.subarray(begun.length), ...whole.filter((one) => one !== same)]);
+  return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
 }
 
 /** What follows the last end of a line. */

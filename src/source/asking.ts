@@ -1,15 +1,15 @@
 /**
  * One question to the CRM, asked until there is an answer or none is to be had: 429 and 503 are
- * waited out as they say, failures are tried again. It only reads, whatever its method. No redirect
- * is followed: the headers are for one host. No message holds a header, an address beyond its host,
- * or anything of an answer.
+ * waited out as they say, failures are tried again. So it only reads, whatever its method, or says
+ * what may be said twice. No redirect is followed: the headers are for one host. No message holds a
+ * header, an address beyond its host, or anything of an answer.
  */
 import { observe } from '../http/observation.ts';
 import { createRetry, resend } from '../http/retry.ts';
 import { createSend } from '../http/send.ts';
 import type { Clock, Random } from '../model/clock.ts';
 import { Invalid, RateLimited, Unavailable } from '../model/errors.ts';
-import type { Answer, Request } from '../model/exchange.ts';
+import type { Answer, Method, Request } from '../model/exchange.ts';
 import { parseJson } from '../model/json.ts';
 
 const WAIT_MS = 10_000;
@@ -20,7 +20,8 @@ const MOST_WAIT_MS = 10 * 60_000;
 /** By its full address, which must be of the host of the options. */
 export interface Question {
   address: string;
-  /** POST when there is a body, else GET. */
+  /** Without it POST when there is a body, else GET. */
+  method?: Method;
   body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
   headers?: Readonly<Record<string, string>>;
   /** Statuses that are an answer too, whatever their body is; nothing of them is waited out. */
@@ -58,12 +59,21 @@ export interface AskingOptions {
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs: number;
   /** Options of the source to correct when it refuses the credentials, or a request. */
-  mend: { credentials: string; request: string };
+  mend: Mend;
+  /** All that is waited for one answer; ten minutes without it. */
+  mostWaitMs?: number;
+}
+
+/** `of`: where they stand; in the source, without it. */
+interface Mend {
+  credentials: string;
+  request: string;
+  of?: string;
 }
 
 export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
   const { origin, host } = new URL(options.url);
-  const { timeoutMs, mend } = options;
+  const { timeoutMs, mend, mostWaitMs = MOST_WAIT_MS } = options;
   const { send, close } = createSend({
     url: origin,
     timeoutMs,
@@ -78,10 +88,10 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
   return {
     host,
-    async ask({ address, body, headers, accepts = [] }, signal) {
+    async ask({ address, method, body, headers, accepts = [] }, signal) {
       const { pathname, search } = new URL(address);
       const request: Request = {
-        method: body ? 'POST' : 'GET',
+        method: method ?? (body ? 'POST' : 'GET'),
         path: pathname + search,
         headers: {
           ...standing,
@@ -91,7 +101,7 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         ...(body && { body: body.text }),
       };
       const attempt = async () => {
-        const patient = { host, accepts, clock, signal };
+        const patient = { host, accepts, mostWaitMs, clock, signal };
         const answer = await outwaited(() => send(request, signal), patient);
         return read(answer, { host, mend, accepts });
       };
@@ -115,6 +125,7 @@ function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<stri
 interface Patient {
   host: string;
   accepts: readonly number[];
+  mostWaitMs: number;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -122,7 +133,7 @@ interface Patient {
 /** The answer that does not ask to wait. */
 async function outwaited(
   send: () => Promise<Answer>,
-  { host, accepts, clock, signal }: Patient,
+  { host, accepts, mostWaitMs, clock, signal }: Patient,
 ): Promise<Answer> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
@@ -131,8 +142,9 @@ async function outwaited(
     if (!refused && retryAfterMs === undefined) return answer;
     const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
     waitedMs += waitMs;
-    if (waitedMs > MOST_WAIT_MS) {
-      const asked = `${host} asks to wait (${answer.status}), and 10 minutes were not enough`;
+    if (waitedMs > mostWaitMs) {
+      const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
+      const asked = `${host} asks to wait (${answer.status}), and ${most} were not enough`;
       const detail = { retryAfterMs: waitMs, route: host };
       throw new RateLimited(`${asked} → run less often, or have its limit raised`, detail);
     }
@@ -165,13 +177,14 @@ function read(answer: Answer, asked: Asked): Said | undefined {
 }
 
 function refusal(status: number, { host, mend }: Asked): string {
+  const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
-    return `${host} ${what} (${status}) → correct ${mend.credentials} of the source, or its rights there`;
+    return `${host} ${what} (${status}) → correct ${mend.credentials} of ${of}, or its rights there`;
   }
   if (status < 400) {
     const where = 'write where it leads into url; the headers are sent nowhere else';
     return `${host} answered with a redirect (${status}) → ${where}`;
   }
-  return `${host} refused the request (${status}) → correct ${mend.request} of the source`;
+  return `${host} refused the request (${status}) → correct ${mend.request} of ${of}`;
 }

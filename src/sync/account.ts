@@ -69,6 +69,7 @@ function withPurged(one: Unfinished, more: Purged): Unfinished {
       changes: sum('changes'),
       absences: sum('absences'),
       held: sum('held'),
+      returned: sum('returned'),
     },
   };
 }

@@ -21,6 +21,7 @@ const purged = z.object({
   changes: z.number(),
   absences: z.number(),
   held: z.number(),
+  returned: z.number().default(0),
 }) satisfies z.ZodType<Purged>;
 
 const unfinished = z.object({

@@ -14,6 +14,7 @@ import { phase } from './act.ts';
 import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
 import { decidePerson, type PersonRules } from './person.ts';
 import { leavingOf } from './leaving.ts';
+import { outsOf } from './left.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { observe } from './observe.ts';
@@ -43,6 +44,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     keyedById: false,
     parts: partsOf(channels),
     leaving: leavingOf(access),
+    outs: outsOf(channels),
     desire: contactDesire(fields),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });

@@ -1,20 +1,33 @@
 /** Who left on the platform, and when that was, as far as is known. */
-import type { Entry } from '../../model/ledger.ts';
+import { all, type Entry } from '../../model/ledger.ts';
 import type { RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
+import type { Out as OptOut, Outs } from '../outs.ts';
 import {
+  desiredBody,
   recordedBody,
   type Bracket,
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
 
-/** One way out that the platform knows of, and not from us. */
-export interface OptOut extends Bracket {
-  /** '*': all of them. */
-  channel: string;
-  /** How they left all mail; all_mail: that was not told apart when it was recorded. */
-  cause: 'opt_out' | 'all_mail' | NonNullable<ObservedContact['causes']>[number];
+export type { OptOut };
+
+/** What the CRM is told of: of channels that are kept equal, and of all mail. */
+export function outsOf(channels: readonly string[]): Outs {
+  const isKept = ({ channel }: OptOut): boolean => channel === all || channels.includes(channel);
+  return {
+    recorded: (row) => optOutsOf(row).filter(isKept),
+    remembered(entry) {
+      const out = optOutOf(entry);
+      return out && isKept(out) ? out : undefined;
+    },
+    saysSo({ body }, { channel }) {
+      const wishes = desiredBody.parse(JSON.parse(body)).channels;
+      const about = channel === all ? channels : [channel];
+      return about.every((id) => wishes[id] === 'opt_out');
+    },
+  };
 }
 
 /**

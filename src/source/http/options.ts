@@ -117,3 +117,44 @@ function oneFault(one: string, url: string): string | undefined {
   const isElsewhere = URL.parse(one)?.origin !== URL.parse(url)?.origin;
   return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
 }
+
+/** What stands for something of a return, in its address and its body. */
+const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
+const placeForm = /\{(\w*)\}/g;
+
+/** The YAML of the way back. */
+export const httpReturnsOptions = z
+  .strictObject({
+    type: z.literal('http').describe('A request to an HTTP API for each who left'),
+    url: text('Address it goes to, with {id} or {email} where they belong: https'),
+    method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
+    headers: headers.optional(),
+    body: z
+      .union([z.record(z.string(), z.json()), z.array(z.json())])
+      .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
+      .optional(),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    allowHttp: z
+      .preprocess(truth, z.boolean())
+      .describe('Allow an address without encryption that is not this machine')
+      .prefault(false),
+  })
+  .superRefine(({ url, body, allowHttp }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url, allowHttp) ?? placeFault(url) ?? hostFault(url));
+    wrong('body', placeFault(JSON.stringify(body) ?? ''));
+  });
+export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
+
+function placeFault(within: string): string | undefined {
+  const known: readonly string[] = returnPlaces;
+  const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
+  if (!unknown) return undefined;
+  return `holds {${unknown[1]}}, which stands for nothing → use {${known.join('}, {')}}`;
+}
+
+function hostFault(address: string): string | undefined {
+  const host = URL.parse(address)?.host ?? '';
+  return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
+}

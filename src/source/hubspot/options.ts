@@ -53,3 +53,28 @@ function addressFault(address: string): string | undefined {
   if (url.protocol === 'https:' || isLoopback(address)) return undefined;
   return 'would send people and the token unencrypted → use https';
 }
+
+/** The YAML of the way back; the account and the token are those of the source. */
+export const hubspotReturnsOptions = z.strictObject({
+  type: z.literal('hubspot').describe('The subscriptions of the account that is the source'),
+  subscriptions: z
+    .record(
+      z.string(),
+      z.coerce.string().regex(/^\d{1,19}$/, 'is no id of a subscription → write its number'),
+    )
+    .describe("Of each channel the id of HubSpot's subscription type; others are not told")
+    .optional(),
+  legalBasis: z
+    .enum([
+      'CONSENT_WITH_NOTICE',
+      'LEGITIMATE_INTEREST_CLIENT',
+      'LEGITIMATE_INTEREST_OTHER',
+      'LEGITIMATE_INTEREST_PQL',
+      'NON_GDPR',
+      'PERFORMANCE_OF_CONTRACT',
+      'PROCESS_AND_STORE',
+    ])
+    .describe('Legal basis that HubSpot writes down, where the account asks for one')
+    .optional(),
+});
+export type HubspotReturnsOptions = z.infer<typeof hubspotReturnsOptions>;

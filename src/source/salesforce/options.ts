@@ -95,3 +95,16 @@ function addressFault(address: string): string | undefined {
   if (url.protocol === 'https:' || isLoopback(address)) return undefined;
   return 'would send people and secrets unencrypted → use https';
 }
+
+/** The YAML of the way back; the organization and the way in are those of the source. */
+export const salesforceReturnsOptions = z.strictObject({
+  type: z.literal('salesforce').describe('The records of the organization that is the source'),
+  fields: z
+    .record(
+      z.string(),
+      z.string().regex(/^[A-Za-z]\w{0,79}$/, 'is no name of a field → write one: Newsletter__c'),
+    )
+    .describe('Of each channel the checkbox that is set to false; others are not told')
+    .optional(),
+});
+export type SalesforceReturnsOptions = z.infer<typeof salesforceReturnsOptions>;
