@@ -18,7 +18,7 @@ import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
-import { contactSource, templateSource } from './sources.ts';
+import { contactReturns, contactSource, templateSource } from './sources.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
@@ -91,6 +91,7 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
+    returns: config.contacts && contactReturns(config.contacts),
     snapshot,
     account: accountOf(config, platform),
     ledger,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { milliseconds, type Config } from '../config/config.ts';
-import { optOutOf, optOutsOf, type OptOut } from '../kind/contact/left.ts';
+import { optOutOf, optOutsOf } from '../kind/contact/left.ts';
+import type { Out } from '../kind/outs.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -43,7 +44,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-interface Left extends OptOut {
+interface Left extends Out {
   email: string;
 }
 
@@ -57,7 +58,7 @@ function leavers(
   since: number | null,
   remembered: readonly Left[],
 ): Leaver[] {
-  const isRecent = ({ by }: OptOut): boolean => since === null || by >= since;
+  const isRecent = ({ by }: Out): boolean => since === null || by >= since;
   const found = remembered.filter(isRecent);
   for (const row of memory.records('contact')) {
     for (const optOut of optOutsOf(row)) {

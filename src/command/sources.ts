@@ -1,12 +1,16 @@
 /** From the configuration of a source to the source: the only list of those there are. */
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/time.ts';
+import { csvReturns } from '../source/csv/returns.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
+import { httpReturns } from '../source/http/returns.ts';
 import { httpSource } from '../source/http/http.ts';
 import { hubspotSource } from '../source/hubspot/hubspot.ts';
+import { ndjsonReturns } from '../source/ndjson/returns.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
+import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
@@ -21,6 +25,17 @@ export function contactSource(contacts: NonNullable<Config['contacts']>): Source
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);
+}
+
+/** How the CRM is told who left; the way in to one that has a source is that of its source. */
+export function contactReturns({
+  returns,
+}: NonNullable<Config['contacts']>): Returns | undefined {
+  if (!returns) return undefined;
+  if (returns.type === 'http') return httpReturns(returns, surroundings);
+  if (returns.type === 'csv') return csvReturns(returns);
+  if (returns.type === 'ndjson') return ndjsonReturns(returns);
+  return undefined;
 }
 
 export function templateSource({ source }: NonNullable<Config['templates']>): Source {

@@ -18,6 +18,8 @@ export interface Summary {
   plan: string;
   contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
   templates: KindSummary & { invalid: number };
+  /** What the CRM was told of who left; null: this mirror does not tell it, or not in such a run. */
+  returns: ReturnsSummary | null;
   requests: RequestCounts;
   /** Of a plan: what it takes, by the limits that were seen. Null: nothing was planned. */
   forecast: Forecast | null;
@@ -30,6 +32,15 @@ export interface Summary {
   known: number;
   /** Milliseconds. */
   ms: number;
+}
+
+/** rejected, waiting: in all, after the run; of a plan: what waits, and would be told. */
+export interface ReturnsSummary {
+  told: number;
+  rejected: number;
+  waiting: number;
+  /** Who left, and cannot be told of as it is configured. */
+  leftOut: number;
 }
 
 export interface RequestCounts {
@@ -71,6 +82,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     plan: '',
     contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },
     templates: counts('template'),
+    returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
     forecast: null,
     certificate: { source: null, platform: null },

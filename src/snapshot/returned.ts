@@ -48,6 +48,8 @@ export interface ReturnedRow extends Return {
   attempts: number;
   /** When it was first seen; milliseconds since the epoch. */
   plannedAt: number;
+  /** When it was settled, so far. */
+  endedAt: number | null;
 }
 
 type Leaver = Pick<RecordedRow, 'key' | 'body' | 'seenAt'>;
@@ -78,7 +80,7 @@ export interface ReturnCounts {
 }
 
 const columns = `seq, id, key email, crm "crmId", part channel, cause, made_after "after",
-  made_by "by", state, reason, fix, attempts, planned_at "plannedAt"`;
+  made_by "by", state, reason, fix, attempts, planned_at "plannedAt", ended_at "endedAt"`;
 const isWaiting = "state in ('planned', 'sent', 'unknown')";
 
 export function returnedIn(db: Statements): Returned {

@@ -29,6 +29,8 @@ export interface Course {
   known: Map<Kind, Knowledge>;
   /** Why the source's reading, or the run, is not what it should be. */
   reasons: string[];
+  /** Why the CRM cannot be told who left: it stops nothing, and is not kept quiet. */
+  stuck: string | undefined;
   /** What is to be said besides, of a run that may be all it should be. */
   notes: string[];
   plan: Plan | undefined;

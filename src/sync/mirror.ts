@@ -9,6 +9,7 @@ import type { Platform } from '../platform/client.ts';
 import type { RequestCounts } from '../plan/summary.ts';
 import type { Ledger } from '../snapshot/ledger.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 import type { Beside } from './beside.ts';
 import type { Together } from './together.ts';
@@ -17,6 +18,8 @@ import type { Together } from './together.ts';
 export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
+  /** How the CRM is told who left on the platform; undefined: it is not. */
+  returns?: Returns | undefined;
   snapshot: Snapshot;
   account: Account;
   ledger: Ledger;

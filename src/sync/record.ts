@@ -1,5 +1,4 @@
 /** How a run begins and ends in the snapshot, and the summary it leaves. */
-import { Interrupted } from '../model/errors.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { createBrake } from './brake.ts';
@@ -10,8 +9,15 @@ import type { Course } from './course.ts';
 import { leaveOvertaken } from './decide.ts';
 import { isRecord, modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
-import { openIn } from './recover.ts';
-import { shownCounts, type KindSummary, type Status, type Summary } from '../plan/summary.ts';
+import { reasonsOf } from './reasons.ts';
+import {
+  shownCounts,
+  type KindSummary,
+  type ReturnsSummary,
+  type Status,
+  type Summary,
+} from '../plan/summary.ts';
+import { giveBack } from './back.ts';
 import { bindLedger } from './ledger.ts';
 import { keepLimits } from './foresee.ts';
 import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
@@ -67,6 +73,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     brake: createBrake(),
     known: new Map(),
     reasons: quarantined ? [sayQuarantine(quarantine)] : [],
+    stuck: undefined,
     notes:
       isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
     plan: undefined,
@@ -102,6 +109,7 @@ export async function conclude(course: Course): Promise<Summary> {
     settleQuarantine(course);
     await keepOrigins(course);
   }
+  const returns = await giveBack(course);
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
@@ -109,7 +117,7 @@ export async function conclude(course: Course): Promise<Summary> {
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
-  const summary = summaryOf(course);
+  const summary = summaryOf(course, returns);
   if (run.writes) run.snapshot.transaction(() => keep(course, summary));
   return summary;
 }
@@ -123,7 +131,9 @@ function keep(course: Course, summary: Summary): void {
   const { problems: _, ...kept } = summary;
   const { status, plan } = summary;
   // Most events change nothing, and nobody wants to read of them.
-  const isIdle = course.isEvent && status === 'done' && journal.tally(id).length === 0;
+  const wasTold = (summary.returns?.told ?? 0) > 0;
+  const isQuiet = course.isEvent && status === 'done' && !wasTold;
+  const isIdle = isQuiet && journal.tally(id).length === 0;
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   settleGuards(course);
@@ -147,11 +157,12 @@ function keepProblems({ run, parts, known, plan }: Course, at: number): void {
 }
 
 /** Looks through all that is kept: not for the sake of one person. */
-function prune({ snapshot: { runs, journal, held }, keepMs }: Run, at: number): void {
+function prune({ snapshot: { runs, journal, returned, held }, keepMs }: Run, at: number): void {
   // Guards count what happened in the last seven days.
   const before = at - Math.max(keepMs, weekMs);
   runs.prune(at - keepMs);
   journal.prune(before);
+  returned.prune(before);
   held.prune(before);
 }
 
@@ -166,7 +177,7 @@ async function keepOrigins({ run, parts, known }: Course): Promise<void> {
   }
 }
 
-function summaryOf(course: Course): Summary {
+function summaryOf(course: Course, returns: ReturnsSummary | undefined): Summary {
   const { run, tally, parts } = course;
   const contact = kindSummary(course, 'contact');
   const template = kindSummary(course, 'template');
@@ -182,11 +193,17 @@ function summaryOf(course: Course): Summary {
     plan: course.plan?.hash ?? '',
     contacts: { ...contact, held: countHeld(run.snapshot.guarding) },
     templates: template,
+    returns: returns ?? null,
     requests: run.requests(),
     forecast: course.forecast ?? null,
     certificate: certificateOf(course),
     problems: tally.problems(),
-    reasons: [...reasons, ...course.notes, ...(unfinished ? [sayUnfinished(erasures)] : [])],
+    reasons: [
+      ...reasons,
+      ...course.notes,
+      ...(unfinished ? [sayUnfinished(erasures)] : []),
+      ...(course.stuck === undefined ? [] : [course.stuck]),
+    ],
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
   };
@@ -248,34 +265,15 @@ function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: C
   return { planned, acked };
 }
 
-function reasonsOf(course: Course): string[] {
-  const { run, brake, failure, parts } = course;
-  const reasons = [...course.reasons, ...brake.reasons()];
-  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
-  if (!run.writes) return reasons;
-  const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;
-  if (unknown > 0) {
-    reasons.push(
-      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
-    );
-  }
-  const unsent = run.snapshot.journal
-    .tally(run.id)
-    .reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
-  if (unsent > 0 && !run.stop.aborted) {
-    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
-  }
-  return reasons;
-}
-
 /** An erasure that is not done is as loud as an opt-out that could not be applied. */
-function statusOf({ run, tally, failure }: Course, reasons: string[], unfinished: boolean): Status {
+function statusOf({ run, tally, failure, stuck }: Course, reasons: string[], unfinished: boolean): Status {
   const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
   if (held.delete + held.opt_in > 0) return 'held';
   const { news, optOutsFailed } = tally.counts();
-  return news > 0 || optOutsFailed > 0 || (unfinished && run.writes) ? 'rejected' : 'done';
+  if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
+  return unfinished && run.writes ? 'rejected' : 'done';
 }
 
 function certificateOf({ known }: Course): Summary['certificate'] {

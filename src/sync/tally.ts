@@ -16,6 +16,8 @@ export interface Tally {
   held(problem: Problem): void;
   /** Nothing of these classes is held after all. */
   released(classes: readonly GuardClass[]): void;
+  /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
+  returned(problem: Problem, isNew: boolean): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
   settledCount(kind: KindName): number;
   counts(): TallyCounts;
@@ -78,6 +80,11 @@ export function createTally(snapshot: Snapshot): Tally {
       const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
       for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
       ranks[0] = held;
+    },
+    returned(problem, isNew) {
+      if (isNew) news += 1;
+      else known += 1;
+      list(isNew ? 2 : 3, { ...problem, isNew });
     },
     settled(kind, change, outcome) {
       settled[kind.name] += 1;

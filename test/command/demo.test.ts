@@ -136,6 +136,7 @@ const summary: Summary = {
   plan: '',
   contacts: { ...counts, held: { delete: 0, opt_in: 0 }, invalid: 0 },
   templates: { ...counts, invalid: 0 },
+  returns: null,
   requests: { total: 0, byRoute: {}, rateLimited: 0 },
   forecast: null,
   only: null,

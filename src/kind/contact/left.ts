@@ -2,7 +2,7 @@
 import { all, type Entry } from '../../model/ledger.ts';
 import type { RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
-import type { Out as OptOut, Outs } from '../outs.ts';
+import type { Out, Outs } from '../outs.ts';
 import {
   desiredBody,
   recordedBody,
@@ -11,11 +11,9 @@ import {
   type RecordedContact,
 } from './record.ts';
 
-export type { OptOut };
-
 /** What the CRM is told of: of channels that are kept equal, and of all mail. */
 export function outsOf(channels: readonly string[]): Outs {
-  const isKept = ({ channel }: OptOut): boolean => channel === all || channels.includes(channel);
+  const isKept = ({ channel }: Out): boolean => channel === all || channels.includes(channel);
   return {
     recorded: (row) => optOutsOf(row).filter(isKept),
     remembered(entry) {
@@ -47,17 +45,17 @@ export function leftSince(
 }
 
 /** What the ledger tells of a contact that is gone; undefined: not how somebody left. */
-export function optOutOf({ part, cause, through, after, by }: Entry): OptOut | undefined {
+export function optOutOf({ part, cause, through, after, by }: Entry): Out | undefined {
   // Of another address of the same CRM record it is told under that one, or nobody's any more.
   if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
   return { channel: part, cause, after, by };
 }
 
 /** The channels by name, then all mail. What was not dated was so when it was last seen. */
-export function optOutsOf({ body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>): OptOut[] {
+export function optOutsOf({ body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>): Out[] {
   const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
   const undated = { after: null, by: seenAt };
-  const outs = Object.entries(channels).flatMap(([channel, { is, by, made }]): OptOut[] =>
+  const outs = Object.entries(channels).flatMap(([channel, { is, by, made }]): Out[] =>
     is === 'opt_out' && by === 'platform'
       ? [{ channel, cause: 'opt_out', ...(made ?? undated) }]
       : [],

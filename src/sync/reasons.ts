@@ -1,0 +1,24 @@
+/** Why a run that did not end as it should did not. */
+import { Interrupted } from '../model/errors.ts';
+import type { Course } from './course.ts';
+import { openIn } from './recover.ts';
+
+export function reasonsOf(course: Course): string[] {
+  const { run, brake, failure, parts } = course;
+  const reasons = [...course.reasons, ...brake.reasons()];
+  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
+  if (!run.writes) return reasons;
+  const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;
+  if (unknown > 0) {
+    reasons.push(
+      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
+    );
+  }
+  const unsent = run.snapshot.journal
+    .tally(run.id)
+    .reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
+  if (unsent > 0 && !run.stop.aborted) {
+    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
+  }
+  return reasons;
+}
