@@ -9,6 +9,8 @@ export interface Attention {
   code:
     | 'ledger'
     | 'opt_outs_refused'
+    | 'returns_stuck'
+    | 'returns_rejected'
     | 'erasure_unfinished'
     | 'channel_lost'
     | 'held'
@@ -30,6 +32,7 @@ export function attentionOf(standing: Standing): Attention[] {
   return [
     ...ledger(standing),
     ...optOuts(standing),
+    ...returns(standing),
     ...erasures(standing),
     ...lostChannels(standing),
     ...held(standing),
@@ -67,6 +70,26 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
       fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
     },
   ];
+}
+
+function returns({ returns: back, at }: Standing): Attention[] {
+  if (!back) return [];
+  const found: Attention[] = [];
+  const { stuck, waiting, rejected } = back;
+  if (stuck) {
+    const [why = '', fix = 'the next run tries again'] = stuck.reason.split(' → ');
+    const many = `${counted(waiting, 'opt-out')} of the platform`;
+    const text = `the CRM does not hear of ${many}, since ${stuck.since} (${ago(stuck.since, at)}): ${why}`;
+    found.push({ code: 'returns_stuck', text, fix });
+  }
+  if (rejected.count > 0) {
+    const many = counted(rejected.count, 'opt-out');
+    const since = `${rejected.since} (${ago(rejected.since, at)})`;
+    const text = `${many} of the platform the CRM did not take, the oldest since ${since}`;
+    const fix = 'enter it in the CRM by hand, or mend the reason and run `crm-mirror retry`';
+    found.push({ code: 'returns_rejected', text, fix });
+  }
+  return found;
 }
 
 function erasures({ erasuresUnfinished: { count, since, people }, at }: Standing): Attention[] {

@@ -12,6 +12,7 @@ import { knownLedger } from '../sync/ledger.ts';
 import { accountOf, connect, partsOf } from './assemble.ts';
 import { countSender, lookAtSenders, type Senders } from './senders.ts';
 import type { Shell } from './shell.ts';
+import { contactReturns } from './sources.ts';
 
 interface Flags {
   config: string;
@@ -58,6 +59,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         await look(`source of ${part.kind.name}s`, () => readSource(part, senders, shell)),
         await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
       );
+    }
+    const returns = config.contacts && contactReturns(config.contacts);
+    if (returns) {
+      findings.push(await look('who left', async () => ({ ok: true, found: returns.look() })));
     }
     for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
       findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });

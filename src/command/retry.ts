@@ -27,15 +27,25 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return change(command.opts<LookFlags>(), shell, ({ config, snapshot, names }) => {
     const records = snapshot ? chosen(snapshot, wanted) : [];
     const changes = snapshot ? release(snapshot, records) : 0;
+    const returns = snapshot ? releaseReturns(snapshot, wanted) : 0;
     const lifted = snapshot !== undefined && wanted === undefined && lift(snapshot);
     const document = {
       mirror: config.mirror,
       records: records.length,
       changes,
+      returns,
       quarantineLifted: lifted,
     };
+    const isNothing = records.length === 0 && returns > 0;
     const line = lineOf(records, changes, records.map(names)[0] ?? who);
-    return { document, lines: lifted ? [line, 'The quarantine is over.'] : [line] };
+    const lines = [
+      ...(isNothing ? [] : [line]),
+      ...(returns > 0
+        ? [`The next run tells the CRM of ${counted(returns, 'opt-out')} again.`]
+        : []),
+      ...(lifted ? ['The quarantine is over.'] : []),
+    ];
+    return { document, lines };
   });
 }
 
@@ -47,6 +57,14 @@ function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
 
 function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {
   return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
+}
+
+/** What the CRM did not take. */
+function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
+  const { returned, transaction } = snapshot;
+  const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
+  const keys = returned.refused('contact').filter((key) => isMeant({ kind: 'contact', key }));
+  return transaction(() => keys.reduce((sum, key) => sum + returned.release('contact', key), 0));
 }
 
 function lift({ meta, transaction }: Snapshot): boolean {

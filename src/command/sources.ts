@@ -6,9 +6,11 @@ import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import { httpReturns } from '../source/http/returns.ts';
 import { httpSource } from '../source/http/http.ts';
+import { hubspotReturns } from '../source/hubspot/returns.ts';
 import { hubspotSource } from '../source/hubspot/hubspot.ts';
 import { ndjsonReturns } from '../source/ndjson/returns.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
+import { salesforceReturns } from '../source/salesforce/returns.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
@@ -29,13 +31,20 @@ export function contactSource(contacts: NonNullable<Config['contacts']>): Source
 
 /** How the CRM is told who left; the way in to one that has a source is that of its source. */
 export function contactReturns({
+  source,
   returns,
 }: NonNullable<Config['contacts']>): Returns | undefined {
   if (!returns) return undefined;
   if (returns.type === 'http') return httpReturns(returns, surroundings);
   if (returns.type === 'csv') return csvReturns(returns);
   if (returns.type === 'ndjson') return ndjsonReturns(returns);
-  return undefined;
+  if (returns.type === 'hubspot' && source.type === 'hubspot') {
+    return hubspotReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'salesforce' && source.type === 'salesforce') {
+    return salesforceReturns(source, returns, surroundings);
+  }
+  throw new Error('returns and source were found to fit when the configuration was read');
 }
 
 export function templateSource({ source }: NonNullable<Config['templates']>): Source {

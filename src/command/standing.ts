@@ -1,11 +1,8 @@
 /** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
 import { existsSync, statSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
-import { dueBefore } from '../config/cron.ts';
 import type { ProblemClass } from '../model/problem.ts';
 import type { KindName } from '../model/record.ts';
 import type { RefusedOptOut } from '../snapshot/parking.ts';
-import type { KeptRun } from '../snapshot/runs.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { knownLedger } from '../sync/ledger.ts';
@@ -18,7 +15,9 @@ import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
 import type { Names } from './names.ts';
 import { pausedOf } from './paused.ts';
+import { provenBy, type ToldProof } from './proven.ts';
 import { copiedAt } from './restored.ts';
+import { returnsOf, type ToldReturns } from './returned.ts';
 import { instant } from './words.ts';
 
 /** How many of each kind; null: nobody knows, there is no snapshot. */
@@ -32,6 +31,8 @@ export interface Standing {
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** Opt-outs that the platform refused: `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
+  /** Who left, of whom the CRM does not know it yet; null: this mirror does not tell it. */
+  returns: ToldReturns | null;
   /** Erasures that are asked for and not done: `people` are hashes, of the first. */
   erasuresUnfinished: { count: number; since: string | null; people: string[] };
   /** What is ours. */
@@ -60,16 +61,6 @@ export interface Standing {
   /** `fault`: why every run is refused. */
   ledger: { file: string; fault: string | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
-}
-
-interface ToldProof {
-  run: string;
-  startedAt: string;
-  endedAt: string | null;
-  /** Counts from its start: nothing later was looked at. */
-  ageMs: number | null;
-  /** Older than a day and a half and than the last two full runs that were due by the schedule. */
-  stale: boolean;
 }
 
 interface ToldLimit {
@@ -104,7 +95,6 @@ interface ToldOptOut {
 }
 
 const peopleShown = 20;
-const provenForMs = 36 * 3_600_000;
 
 export function standingOf(seen: Seen): Standing {
   const { config, snapshot, leased, names, now } = seen;
@@ -115,6 +105,7 @@ export function standingOf(seen: Seen): Standing {
     proven: null,
     lastRuns: { full: null, fast: null },
     optOutsRefused: { count: 0, since: null, people: [] },
+    returns: null,
     erasuresUnfinished: { count: 0, since: null, people: [] },
     recorded: null,
     conflicts: null,
@@ -143,6 +134,7 @@ export function standingOf(seen: Seen): Standing {
     ...runsOf(snapshot, seen),
     ...problemsOf(snapshot),
     optOutsRefused: optOutsOf(snapshot, names),
+    returns: seen.config.contacts?.returns ? returnsOf(snapshot, names) : null,
     erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     open: openOf(snapshot),
@@ -199,25 +191,6 @@ function runsOf(
     proven: proven ? provenBy(proven, config, now) : null,
     lastRuns: { full: last('full'), fast: last('fast') },
   };
-}
-
-/** By a clock that was put back nobody knows how long ago it was. */
-function provenBy({ id, startedAt, endedAt }: KeptRun, config: Config, now: number): ToldProof {
-  return {
-    run: id,
-    startedAt: instant(startedAt),
-    endedAt: endedAt === null ? null : instant(endedAt),
-    ageMs: startedAt > now ? null : now - startedAt,
-    stale: startedAt < staleBefore(config, now),
-  };
-}
-
-/** Without a schedule nobody knows how often it should be proven. */
-function staleBefore({ schedule }: Config, now: number): number {
-  if (!schedule) return Number.NEGATIVE_INFINITY;
-  const { patterns, timezone } = schedule;
-  const due = patterns.full === undefined ? now : dueBefore(patterns.full, timezone, now);
-  return Math.min(due, now - provenForMs);
 }
 
 function problemsOf({

@@ -56,6 +56,7 @@ function headOf(standing: Standing, attention: readonly Attention[]): string[] {
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${text} → ${fix}`,
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
+      ...(code === 'returns_rejected' ? notTakenOf(standing) : []),
       ...(code === 'held' ? heldOf(standing) : []),
     ]),
   ];
@@ -71,6 +72,24 @@ function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
   });
   const more = count - people.length;
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
+}
+
+function notTakenOf({ returns }: Standing): string[] {
+  const { count = 0, people = [] } = returns?.rejected ?? {};
+  const lines = people.map(
+    ({ key, channel, reason, fix, since }) =>
+      `    ${key} in ${channel} since ${since}: ${reason}${fix ? ` → ${fix}` : ''}`,
+  );
+  const more = count - people.length;
+  return more > 0 ? [...lines, `    … and ${more} more`] : lines;
+}
+
+function returnedWords(returns: Standing['returns']): string {
+  if (!returns) return 'not told to the CRM; `crm-mirror optouts` lists them';
+  const { waiting, since, rejected } = returns;
+  if (waiting + rejected.count === 0) return 'the CRM was told of all';
+  const sinceWhen = since === null ? '' : `, the oldest since ${since}`;
+  return `${waiting} not told to the CRM yet${sinceWhen}; ${rejected.count} not taken by it`;
 }
 
 function heldOf({ held }: Standing): string[] {
@@ -112,6 +131,7 @@ function rowsOf(standing: Standing): string[][] {
     ['held', heldRow(standing)],
     ['approved', approvedWords(standing)],
     ['unanswered', openWords(open)],
+    ['who left', returnedWords(standing.returns)],
     ...standing.limits.map((seen, at) => [
       at === 0 ? 'limits seen' : '',
       `${seen.route} ${limitWords(seen, span)} (${seen.at})`,

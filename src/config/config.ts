@@ -197,10 +197,7 @@ function settleContacts(
   };
 }
 
-function placedReturns(
-  returns: FileReturns,
-  absolute: Surroundings['absolute'],
-): FileReturns {
+function placedReturns(returns: FileReturns, absolute: Surroundings['absolute']): FileReturns {
   return 'path' in returns ? { ...returns, path: absolute(returns.path) } : returns;
 }
 

@@ -29,6 +29,7 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     ]),
     '',
     ...heldLine(contacts.held),
+    ...returnsLine(summary.returns, writes),
     `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
     ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
@@ -39,6 +40,20 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
 function heldLine({ delete: leaving, opt_in: coming }: Summary['contacts']['held']): string[] {
   if (leaving + coming === 0) return [];
   return [`held, in people: ${leaving} deletes and opt-outs for absence, ${coming} opt-ins`];
+}
+
+/** Only where there is anything to say of it. */
+function returnsLine(returns: Summary['returns'], writes: boolean): string[] {
+  if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
+  const { told, waiting, rejected, leftOut } = returns;
+  const parts = [
+    ...(writes
+      ? [`${told} told to the CRM`, `${waiting} wait`]
+      : [`${waiting} to be told to the CRM`]),
+    ...(rejected > 0 ? [`${rejected} not taken by it`] : []),
+    ...(leftOut > 0 ? [`${leftOut} that \`returns\` cannot tell`] : []),
+  ];
+  return [`opt-outs of the platform: ${parts.join(', ')}`];
 }
 
 function outcomeOf({ status, mode, ms }: Summary): string {

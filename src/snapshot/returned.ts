@@ -111,7 +111,10 @@ function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 
      order by n.key`,
   );
   return {
-    of: either<ReturnedRow>((where) => `select ${columns} from returned where ${where}`, 'returned'),
+    of: either<ReturnedRow>(
+      (where) => `select ${columns} from returned where ${where}`,
+      'returned',
+    ),
     leavers: leavers('recorded'),
     noted: leavers('temp.noted'),
     barred: (kind) => barred.all({ kind }).map(({ key }) => key),

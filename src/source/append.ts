@@ -80,7 +80,8 @@ function textAfter(
   const whole = all.map((line) => Buffer.from(`${line}\n`));
   if (begun.length === 0) return Buffer.concat(whole);
   const same = whole.find((line) => line.subarray(0, begun.length).equals(begun));
-  if (same) return Buffer.concat([same.subarray(begun.length), ...whole.filter((one) => one !== same)]);
+  if (same)
+    return Buffer.concat([same.subarray(begun.length), ...whole.filter((one) => one !== same)]);
   return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
 }
 
@@ -102,7 +103,7 @@ function tailOf(file: number, size: number): Buffer {
 }
 
 function writeAll(file: number, text: Buffer): void {
-  for (let done = 0; done < text.length; ) done += writeSync(file, text, done);
+  for (let done = 0; done < text.length;) done += writeSync(file, text, done);
 }
 
 /** That there is such a file has to outlast a failure of power as well. */

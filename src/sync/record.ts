@@ -266,7 +266,11 @@ function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: C
 }
 
 /** An erasure that is not done is as loud as an opt-out that could not be applied. */
-function statusOf({ run, tally, failure, stuck }: Course, reasons: string[], unfinished: boolean): Status {
+function statusOf(
+  { run, tally, failure, stuck }: Course,
+  reasons: string[],
+  unfinished: boolean,
+): Status {
   const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';

@@ -44,11 +44,7 @@ export function createTally(snapshot: Snapshot): Tally {
   let news = 0;
   let known = 0;
   let optOutsFailed = 0;
-  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => {
-    const listed = ranks[rank] ?? [];
-    const again = listed.some((one) => sameProblem(one, problem));
-    if (listed.length < most && !again) listed.push(problem);
-  };
+  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
 
   return {
     adopted: (kind) => void (adopted[kind] += 1),
@@ -90,16 +86,21 @@ export function createTally(snapshot: Snapshot): Tally {
       settled[kind.name] += 1;
       if (outcome.is !== 'rejected') return;
       news += 1;
-      if (change.op === 'opt_out') optOutsFailed += 1;
-      const { key, part } = change;
+      const isOptOut = change.op === 'opt_out';
+      if (isOptOut) optOutsFailed += 1;
       const { reason, fix } = outcome;
-      const problem = { kind: kind.name, key, class: 'rejected' as const, part, reason, fix };
-      list(change.op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
+      const problem = { kind: kind.name, key: change.key, part: change.part, reason, fix };
+      list(isOptOut ? 1 : 2, { ...problem, class: 'rejected', isNew: true });
     },
     settledCount: (kind) => settled[kind],
     counts: () => ({ adopted, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+function add(listed: ListedProblem[], problem: ListedProblem): void {
+  const again = listed.some((one) => sameProblem(one, problem));
+  if (listed.length < most && !again) listed.push(problem);
 }
 
 function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {

@@ -66,7 +66,7 @@ async function tellBatch(telling: Telling, due: readonly ReturnedRow[]): Promise
   const { run, returns } = telling;
   const batch = claim(telling, due);
   const answers: Told[] = [];
-  let failure: unknown;
+  let failure: Expected | undefined;
   try {
     for await (const told of returns.tell(batch, run.abort)) answers.push(told);
   } catch (error) {
@@ -94,7 +94,7 @@ function claim(telling: Telling, due: readonly ReturnedRow[]): ReturnedRow[] {
 function settle(
   { run, kind, tally }: Telling,
   batch: readonly ReturnedRow[],
-  { answers, failure }: { answers: readonly Told[]; failure: unknown },
+  { answers, failure }: { answers: readonly Told[]; failure: Expected | undefined },
 ): void {
   const { returned, transaction } = run.snapshot;
   const at = run.clock.now();
@@ -126,7 +126,9 @@ function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
 const name = 'returns';
 
 /** Since when the CRM cannot be told anything, and why; undefined: it can, as far as is known. */
-export function stuckIn({ meta }: Pick<Snapshot, 'meta'>): { since: number; why: string } | undefined {
+export function stuckIn({
+  meta,
+}: Pick<Snapshot, 'meta'>): { since: number; why: string } | undefined {
   const text = meta.get(name);
   if (text === undefined) return undefined;
   const [since = '', ...why] = text.split(' ');

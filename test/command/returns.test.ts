@@ -1,5 +1,5 @@
 /** Who leaves on the platform is told to the CRM: by the command line, from end to end. */
-import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';

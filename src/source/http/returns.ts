@@ -50,7 +50,11 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<T
   const values = valuesOf(one);
   if (url.includes('{id}') && /^\.{1,2}$/.test(one.crmId)) {
     const fix = 'give the record another id, or name it in body';
-    return { is: 'rejected', reason: 'an id of dots makes the address that of something else', fix };
+    return {
+      is: 'rejected',
+      reason: 'an id of dots makes the address that of something else',
+      fix,
+    };
   }
   const said = await asking.ask(
     {

@@ -13,18 +13,17 @@
  *
  * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
  */
-import { readFile } from 'node:fs/promises';
-import { Interrupted, Invalid, isExpected } from '../../model/errors.ts';
+import { Interrupted, isExpected } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
 import { brokenFlaw, certificateOf, type Flaw } from '../certificate.ts';
-import { unreadable } from '../file.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import { createApi, type Api } from './api.ts';
 import { contactRecords } from './contact.ts';
-import { isToken, type HubspotOptions } from './options.ts';
+import type { HubspotOptions } from './options.ts';
 import { createPace } from './pace.ts';
 import { changedPages, listedPages, type Sheet } from './pages.ts';
 import { createProperties } from './properties.ts';
+import { tokenOf } from './token.ts';
 
 const HOLDS_MS = 15 * 60_000;
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -144,14 +143,4 @@ function millisecondsOf(duration: string): number {
 
 function cursorAt(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** Read anew each time, so that a token may be changed at any time. */
-async function tokenOf({ token = '', tokenFile }: HubspotOptions): Promise<string> {
-  if (tokenFile === undefined) return token;
-  const text = await readFile(tokenFile, 'utf8').catch((error: unknown) => {
-    throw unreadable(tokenFile, error);
-  });
-  if (isToken(text.trim())) return text.trim();
-  throw new Invalid(`${tokenFile}: the file of the token holds no token → write it alone into it`);
 }

@@ -10,8 +10,12 @@ export interface ApiQuestion {
   path: string;
   /** A JSON document: the question is a POST. */
   body?: object;
+  /** With a body: a record is changed. */
+  method?: 'PATCH';
   /** That the answer is text of this type, and not JSON. */
   text?: 'text/csv';
+  /** Statuses that are an answer too, whatever their body is. */
+  accepts?: readonly number[];
 }
 
 export interface Session {
@@ -44,14 +48,14 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
     open = { origin, asking: createAsking({ url: origin, timeoutMs, mend }, rest) };
     return open.asking;
   };
-  const askWith = async (grant: Grant, { path, body, text }: ApiQuestion) => {
+  const askWith = async (grant: Grant, { path, body, method, text, accepts = [] }: ApiQuestion) => {
     const asking = await askingAt(grant);
     const address = grant.origin + (path.startsWith('/services/') ? path : base + path);
     const headers = { authorization: `Bearer ${grant.token}`, ...(text && { accept: text }) };
     const json = body && { type: 'application/json' as const, text: JSON.stringify(body) };
-    const accepts = text ? [200, ...refusals] : refusals;
-    const question = { address, headers, accepts, ...(json && { body: json }) };
-    const said = await asking.ask(question, signal);
+    const all = [...(text ? [200] : []), ...refusals, ...accepts];
+    const how = { ...(json && { body: json }), ...(method && { method }) };
+    const said = await asking.ask({ address, headers, accepts: all, ...how }, signal);
     if (!said) throw new Error('404 is among what is accepted');
     startedAt ??= observe(said.status, said.headers, 0).dateMs;
     return said;
@@ -63,7 +67,8 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
       const grant = await grants.current(signal);
       let said = await askWith(grant, question);
       if (said.status === 401) said = await askWith(await grants.renew(signal), question);
-      if (said.status >= 400) throw errorOf(refusalOf(said), new URL(options.url).host);
+      const isAnswer = said.status < 400 || question.accepts?.includes(said.status);
+      if (!isAnswer) throw errorOf(refusalOf(said), new URL(options.url).host);
       return said;
     },
     close: async () => open?.asking.close(),
