@@ -44,6 +44,7 @@ export function createTally(snapshot: Snapshot): Tally {
   let news = 0;
   let known = 0;
   let optOutsFailed = 0;
+  const count = (isNew: boolean): void => void (isNew ? (news += 1) : (known += 1));
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
 
   return {
@@ -55,8 +56,7 @@ export function createTally(snapshot: Snapshot): Tally {
       const isNew = !before || (isConflict && before.reason !== problem.reason);
       snapshot.staging.addNoticed(problem);
       if (again) return;
-      if (!isConflict && isNew) news += 1;
-      else if (!isConflict) known += 1;
+      if (!isConflict) count(isNew);
       if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
     },
     parked({ op, kind, key, part }, { reason, fix }) {
@@ -78,8 +78,7 @@ export function createTally(snapshot: Snapshot): Tally {
       ranks[0] = held;
     },
     returned(problem, isNew) {
-      if (isNew) news += 1;
-      else known += 1;
+      count(isNew);
       list(isNew ? 2 : 3, { ...problem, isNew });
     },
     settled(kind, change, outcome) {
