@@ -65,6 +65,7 @@ describe('status', () => {
         fast: null,
       },
       optOutsRefused: { count: 0, since: null, people: [] },
+      returns: null,
       erasuresUnfinished: { count: 0, since: null, people: [] },
       recorded: { contacts: 2, templates: 1 },
       conflicts: { contacts: 0, templates: 0 },
@@ -279,7 +280,7 @@ describe('status', () => {
   });
 });
 
-const olderTables = `drop index origin_by_key;
+const olderTables = `drop table returned; drop index origin_by_key;
   drop table problem;
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,

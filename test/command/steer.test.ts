@@ -24,7 +24,7 @@ describe('retry', () => {
     const { code, json } = await world.call('retry', '--json');
     expect({ code, json }).toEqual({
       code: 0,
-      json: { mirror: 'world', records: 0, changes: 0, quarantineLifted: false },
+      json: { mirror: 'world', records: 0, changes: 0, returns: 0, quarantineLifted: false },
     });
     expect(existsSync(world.path)).toBe(false);
     await world.call('sync');

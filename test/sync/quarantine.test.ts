@@ -132,6 +132,7 @@ test('`status` shows it, and `retry` without a name lifts it', async () => {
   expect((await world.call('status')).out).toMatch(/quarantined +yes, until/);
   expect((await world.call('retry', address(0), '--json')).json).toMatchObject({
     changes: 1,
+    returns: 0,
     quarantineLifted: false,
   });
   expect((await world.call('retry')).out).toMatch(/\nThe quarantine is over\.$/);
