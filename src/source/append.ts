@@ -64,7 +64,7 @@ export function linesThere(path: string, lines: readonly string[]): ReadonlySet<
 export function lookAtFile(path: string): void {
   doing(path, () => {
     if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
-    else accessSync(dirname(path), constants.W_OK | constants.X_OK);
+    else accessSync(`${dirname(path)}/.`, constants.W_OK | constants.X_OK);
   });
   if (exists(path) && !statSync(path).isFile()) throw new Invalid(`${path}: ${noFile}`);
 }

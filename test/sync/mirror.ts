@@ -9,6 +9,7 @@ import type { Guards } from '../../src/plan/guard.ts';
 import { createPlatform } from '../../src/platform/client.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { Returns } from '../../src/source/returns.ts';
 import type { Source } from '../../src/source/source.ts';
 import { createBeside, type Beside } from '../../src/sync/beside.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
@@ -47,6 +48,7 @@ export interface Parts {
   templates: Source;
   pageSizes?: readonly number[];
   beside?: Beside;
+  returns?: Returns;
 }
 
 export function mirrorOf(parts: Parts): Mirror {
@@ -80,6 +82,7 @@ export function mirrorOf(parts: Parts): Mirror {
       { kind: contact, source: parts.contacts, manner: 'as it is' },
       { kind: template, source: parts.templates },
     ],
+    returns: parts.returns,
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
     ledger,

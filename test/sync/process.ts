@@ -11,6 +11,7 @@ import type { Summary } from '../../src/plan/summary.ts';
 import { ledgerInMemory } from '../../src/snapshot/ledger-file.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { Returns } from '../../src/source/returns.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
 import { createBeside } from '../../src/sync/beside.ts';
@@ -58,6 +59,8 @@ export interface StageOptions {
   wire?: (send: Send) => Send;
   /** Whether the CRM tells what changed. */
   tellsChanges?: boolean;
+  /** How it is told who left. */
+  returns?: Returns;
   /** What the CRM has said of one record is heard once this is over. */
   heard?: (id: string) => Promise<void>;
 }
@@ -103,6 +106,7 @@ export function createStage(options: StageOptions = {}): Stage {
         ...(options.tellsChanges && changesOf(stage)),
       },
       templates: sourceOf(stage, 'templates', {}),
+      ...(options.returns && { returns: options.returns }),
     });
 
   const how = {
