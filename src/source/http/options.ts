@@ -130,7 +130,7 @@ export const httpReturnsOptions = z
     method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
     headers: headers.optional(),
     body: z
-      .union([z.record(z.string(), z.json()), z.array(z.json())])
+      .preprocess(nulled, z.union([z.record(z.string(), z.json()), z.array(z.json())]))
       .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
       .optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
@@ -157,4 +157,12 @@ function placeFault(within: string): string | undefined {
 function hostFault(address: string): string | undefined {
   const host = URL.parse(address)?.host ?? '';
   return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
+}
+
+/** In a configuration nothing and null are the same; in JSON that is sent they are null. */
+function nulled(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return value.map(nulled);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, nulled(inner)]));
 }

@@ -1,0 +1,115 @@
+/** Where the CRM is told who left: what stands there, and what is wrong with it. */
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { makeFolder, minimal } from './folder.ts';
+
+const { folder, load, mistakes, remove } = makeFolder();
+afterAll(remove);
+
+const csv = 'type: csv, path: ./people.csv';
+const hubspot = 'type: hubspot, token: t';
+const salesforce =
+  'type: salesforce, url: https://acme.my.salesforce.com, auth: { clientId: c, clientSecret: s }';
+const ids: Record<string, string> = { [hubspot]: 'id', [salesforce]: 'Id' };
+const contacts = (returns: string, source = csv) =>
+  minimal(
+    `contacts:\n  source: { ${source} }\n  id: ${ids[source] ?? 'i'}\n  email: e\n` +
+      `  channels: [{ id: ch_news, subscription: s }]\n  returns: ${returns}`,
+  );
+const back = (yaml: string, source?: string) => load(contacts(yaml, source)).contacts?.returns;
+
+describe('returns', () => {
+  it('are a file beside the configuration', () => {
+    const path = join(folder, 'back');
+    expect(back('{ type: csv, path: back }')).toEqual({ type: 'csv', path });
+    expect(back('{ type: ndjson, path: ./back }')).toEqual({ type: 'ndjson', path });
+  });
+
+  it('are a request', () => {
+    const url = 'https://crm.example.com/people/{id}';
+    expect(back(`{ type: http, url: '${url}', body: { of: '{channel}', n: [1, null] } }`)).toEqual({
+      type: 'http',
+      url,
+      method: 'POST',
+      body: { of: '{channel}', n: [1, null] },
+      timeoutMs: 30_000,
+      allowHttp: false,
+    });
+  });
+
+  it('are the subscriptions or fields of the source', () => {
+    expect(back('{ type: hubspot, subscriptions: { ch_news: 4711 } }', hubspot)).toEqual({
+      type: 'hubspot',
+      subscriptions: { ch_news: '4711' },
+    });
+    expect(back('{ type: salesforce, fields: { ch_news: News__c } }', salesforce)).toEqual({
+      type: 'salesforce',
+      fields: { ch_news: 'News__c' },
+    });
+  });
+
+  it('are none unless somebody says so', () => {
+    const without = contacts('X').replace(/\n {2}returns: X/, '');
+    expect(load(without).contacts?.returns).toBeUndefined();
+  });
+});
+
+describe('a mistake in them', () => {
+  const lines = (yaml: string, source?: string) =>
+    mistakes(contacts(yaml, source))?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
+  const url = 'https://crm.example.com';
+  it.each([
+    ['{ type: csv, path: people.csv }', 'path  is the file of the source  → name another one'],
+    ['{ type: http, url: ftp://x }', 'url  is no web address  → write https://HOST/…'],
+    [
+      '{ type: http, url: http://crm.example.com }',
+      'url  would send people and secrets unencrypted  → use https, or add allowHttp: true',
+    ],
+    [
+      `{ type: http, url: '${url}/{mail}' }`,
+      'url  holds {mail}, which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}',
+    ],
+    [
+      "{ type: http, url: 'https://{id}.example.com' }",
+      'url  fills in its host  → write that as it is',
+    ],
+    [
+      `{ type: http, url: '${url}', body: { a: ['{x}'] } }`,
+      'body  holds {x}, which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}',
+    ],
+    [
+      `{ type: http, url: '${url}', method: GET }`,
+      'method  is not known here  → use PUT or PATCH or POST',
+    ],
+    [
+      '{ type: hubspot }',
+      'type  hubspot is told with what its source has to get in  → use the source hubspot, or another way back',
+    ],
+    [
+      '{ type: salesforce }',
+      'type  salesforce is told with what its source has to get in  → use the source salesforce, or another way back',
+    ],
+  ])('%s', (yaml, words) => {
+    expect(lines(yaml)).toEqual([`contacts.returns.${words}`]);
+  });
+
+  it.each([
+    [
+      '{ type: hubspot, subscriptions: { ch_new: 1 } }',
+      hubspot,
+      'subscriptions.ch_new  is no channel of this mirror  → write the id of one of channels',
+    ],
+    [
+      '{ type: hubspot, subscriptions: { ch_news: news } }',
+      hubspot,
+      'subscriptions.ch_news  is no id of a subscription  → write its number',
+    ],
+    [
+      "{ type: salesforce, fields: { ch_news: 'a b' } }",
+      salesforce,
+      'fields.ch_news  is no name of a field  → write one: Newsletter__c',
+    ],
+  ])('%s', (yaml, source, words) => {
+    expect(lines(yaml, source)).toEqual([`contacts.returns.${words}`]);
+  });
+});
