@@ -6,11 +6,13 @@ import { directorySource } from '../source/directory/directory.ts';
 import { httpSource } from '../source/http/http.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import type { Source } from '../source/source.ts';
+import { sqlSource } from '../source/sql/sql.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
 
 export function contactSource({ source, id }: NonNullable<Config['contacts']>): Source {
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
+  if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);

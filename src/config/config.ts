@@ -1,10 +1,12 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
+import { milliseconds } from '../model/duration.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
+import { type SqlOptions, withPaths } from '../source/sql/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
@@ -78,7 +80,7 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions>;
+  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | SqlOptions>;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -172,7 +174,7 @@ function settleContacts(
   const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
-    source: placed(source, absolute),
+    source: source.type === 'sql' ? withPaths(source, absolute) : placed(source, absolute),
     id,
     email,
     deleted,
@@ -195,13 +197,6 @@ function placed<T extends { path: string } | { url: string }>(
   absolute: Surroundings['absolute'],
 ): T {
   return 'path' in source ? { ...source, path: absolute(source.path) } : source;
-}
-
-const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Of a duration as the configuration has it: 90d, 20h. */
-export function milliseconds(duration: string): number {
-  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
 function freeze<T>(value: T): T {

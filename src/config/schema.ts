@@ -3,12 +3,14 @@
  * configuration). Own messages read "what is wrong → how to mend it".
  */
 import { z } from 'zod';
+import { durationForm } from '../model/duration.ts';
 import { isLoopback } from '../model/loopback.ts';
 import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { httpOptions } from '../source/http/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
+import { sqlOptions } from '../source/sql/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
@@ -22,7 +24,7 @@ const field = (what: string) => text(`Column or dotted path of the CRM record: $
 const duration = (what: string) =>
   z
     .string()
-    .regex(/^[1-9]\d{0,5}[smhd]$/, {
+    .regex(durationForm, {
       error: ({ input }) =>
         /^0+[smhd]$/.test(String(input))
           ? 'is no time at all, and has to be longer than that → write 1s or more'
@@ -121,7 +123,7 @@ const channels = z
 const contacts = z
   .strictObject({
     source: z
-      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions])
+      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions, sqlOptions])
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
     email: field('the email address'),
@@ -135,7 +137,7 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use one of type http with `one`, or remove it';
+      'needs a source that reads a single record → use one of type sql, or http with `one`, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
   }, onMapping)
   .describe('The people to keep equal');

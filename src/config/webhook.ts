@@ -24,7 +24,9 @@ const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Whether a single record can be read from a source, whatever else is wrong with it. */
 export function readsOne(source: unknown): boolean {
-  return typeof source === 'object' && source !== null && 'one' in source && Boolean(source.one);
+  if (typeof source !== 'object' || source === null) return false;
+  const isSql = 'type' in source && source.type === 'sql';
+  return isSql || ('one' in source && Boolean(source.one));
 }
 
 /** As Standard Webhooks writes secrets, with or without `whsec_`. */
