@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import type { TestDatabase } from './database.ts';
@@ -82,6 +83,8 @@ async function started({ path, root, libraries }: Server) {
   const options = [
     '--no-defaults',
     `--datadir=${data}`,
+    // Two servers that begin at once would take each other's files in a common one.
+    `--tmpdir=${folder}`,
     `--lc-messages-dir=${join(root, 'share/mysql')}`,
     '--innodb-buffer-pool-size=32M',
     '--innodb-flush-log-at-trx-commit=0',
@@ -133,11 +136,12 @@ async function bootstrap(path: string, { options, env, tables }: Bootstrap): Pro
   ];
   const child = spawn(path, [...options, '--bootstrap', '--skip-networking'], {
     env,
-    stdio: ['pipe', 'ignore', 'ignore'],
+    stdio: ['pipe', 'ignore', 'pipe'],
   });
+  const said = text(child.stderr);
   child.stdin.end(statements.join('\n'));
   const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`MariaDB could not make its tables (${code})`);
+  if (code !== 0) throw new Error(`MariaDB could not make its tables (${code}): ${await said}`);
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -82,6 +82,7 @@ const verdicts: readonly Verdict[] = [
 const unnamed: readonly [message: RegExp, code: string][] = [
   [/^no such table: /, '42P01'],
   [/^no such column: /, '42703'],
+  [/more than one statement/, '42601'],
   [/^attempt to write/, '25006'],
   [/does not support SSL/, 'NO_TLS'],
   [/establishing an SSL/, 'NO_TLS'],

@@ -3,9 +3,9 @@
  *
  * A page begins with what is equal to the last row of the one before, and that row is left out: a
  * database may take values for equal that are not, by case or spaces, and its page ends between
- * them. Rows without a key come last, as many as one page holds.
+ * them. Where a whole page has been seen, it goes on behind it. Rows without a key come last, as
+ * many as one page holds.
  */
-import type { Flaw } from '../certificate.ts';
 import { type Relation, statementFor } from './relation.ts';
 import type { Raw, Session } from './session.ts';
 
@@ -16,6 +16,9 @@ export interface Paged {
   /** Only what has changed since; undefined: everything. */
   since: Raw | undefined;
 }
+
+/** How a page begins: with what is equal to the last row, or behind that. */
+type From = '>=' | '>';
 
 /** How many there are, to be held against what was read. */
 export interface Count {
@@ -42,23 +45,20 @@ export async function countOf({ session, relation, since }: Paged): Promise<Coun
   return { rows, keys, ids, different };
 }
 
-/** Ends with a page that is not full; the flaw: it could not go on before that. */
-export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], Flaw | undefined> {
+/** Ends with a page that is not full. */
+export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined> {
   const { session, pageSize } = paged;
   const limit = pageSize + 1;
   let seen = new Set<string>();
   let last: Raw[] | undefined;
-  for (;;) {
-    const { text, values } = pageAfter(paged, last, limit);
+  for (let from: From = '>='; ;) {
+    const { text, values } = pageAfter(paged, { last, from, limit });
     const rows = await session.rows(text, values);
     const marks = rows.map((row) => row.join('\0'));
     const fresh = rows.filter((_, at) => !seen.has(marks[at] ?? ''));
     if (fresh.length > 0) yield fresh;
     if (rows.length < limit) return undefined;
-    if (fresh.length === 0) {
-      const why = `more than ${pageSize} rows have one key`;
-      return { why, fix: 'name as key a column whose values are unique' };
-    }
+    from = fresh.length > 0 ? '>=' : '>';
     seen = new Set(marks);
     last = rows.at(-1);
   }
@@ -91,7 +91,13 @@ export async function rowsWith(
 /** More are not told apart by case or spaces. */
 const MOST_EQUAL = 100;
 
-function pageAfter(paged: Paged, last: readonly Raw[] | undefined, limit: number) {
+interface After {
+  last: readonly Raw[] | undefined;
+  from: From;
+  limit: number;
+}
+
+function pageAfter(paged: Paged, { last, from, limit }: After) {
   const { session, relation, since } = paged;
   const { at } = relation;
   const key = nameAt(session, relation, at.key);
@@ -99,14 +105,14 @@ function pageAfter(paged: Paged, last: readonly Raw[] | undefined, limit: number
   const upTo = (place: number) => statement.bind(last?.[place] ?? null, columnAt(relation, place));
   const conditions = [`${key} is not null`];
   if (since === undefined || at.updatedAt === undefined) {
-    if (last) conditions.push(`${key} >= ${upTo(at.key)}`);
+    if (last) conditions.push(`${key} ${from} ${upTo(at.key)}`);
     const text = `${selectOf(paged)} where ${conditions.join(' and ')} order by ${key} limit ${limit}`;
     return { text, values: statement.values };
   }
   const time = nameAt(session, relation, at.updatedAt);
   if (last) {
     conditions.push(`${time} >= ${upTo(at.updatedAt)}`);
-    conditions.push(`(${time} > ${upTo(at.updatedAt)} or ${key} >= ${upTo(at.key)})`);
+    conditions.push(`(${time} > ${upTo(at.updatedAt)} or ${key} ${from} ${upTo(at.key)})`);
   } else conditions.push(changed(paged, since, statement));
   const order = `order by ${time}, ${key} limit ${limit}`;
   return {

@@ -40,8 +40,9 @@ export async function* certified(
   const paged = { session, relation, pageSize, since: isWhole ? undefined : since };
   const json = jsonRecords(fields);
   const records = recordsOf(relation, { json, zone });
-  const proof = createProof(await countOf(paged));
-  yield* batchesOf(paged, { records, proof });
+  const count = await countOf(paged);
+  const proof = createProof(count);
+  yield* batchesOf(paged, { records, proof, most: count.rows });
   const flaws = proof.flaws();
   const lack = json.lacking();
   if (isWhole && lack !== undefined && flaws.length === 0) {
@@ -54,12 +55,14 @@ export async function* certified(
 interface Reading {
   records: Records;
   proof: Proof;
+  /** Rows there are in all. */
+  most: number;
 }
 
 /** How it ended is told to the proof. */
 async function* batchesOf(
   paged: Paged,
-  { records, proof }: Reading,
+  { records, proof, most }: Reading,
 ): AsyncGenerator<SourceRecord[], void> {
   let number = 0;
   const batchOf = (rows: readonly Raw[][]) =>
@@ -77,6 +80,7 @@ async function* batchesOf(
   let step = await pages.next().catch(stopped);
   while (!step.done) {
     yield batchOf(step.value);
+    if (number > most) return;
     step = await pages.next().catch(stopped);
   }
   if (step.value) {

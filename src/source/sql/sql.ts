@@ -12,7 +12,6 @@
  * do not say when they were changed.
  */
 import type { Clock } from '../../model/clock.ts';
-import { textOf } from '../../model/scalar.ts';
 import { jsonRecords } from '../json.ts';
 import type { ReadRequest, Source, SourceRecord } from '../source.ts';
 import { readCursor } from './cursor.ts';
@@ -104,9 +103,7 @@ async function single(
   });
   const records = recordsOf(relation, { json: jsonRecords(fields), zone: options.zone });
   const where = 'the row by its id';
-  const found = rows
-    .map((row) => records.of(row, where))
-    .filter((one) => one.id === textOf(wanted));
+  const found = rows.map((row) => records.of(row, where)).filter((one) => one.id === wanted);
   if (found.length < 2) return found[0]?.record;
   const fix = 'give every person one row, and an id of its own';
   return { where, broken: `is one of ${found.length} with this id`, fix };
