@@ -104,6 +104,7 @@ export async function stands(): Promise<[string, Stand][]> {
 }
 
 function told(name: string, packaged: string, variable: string): undefined {
+  // oxlint-disable-next-line no-console -- nobody would notice what is missing
   console.warn(
     `no ${name} for the tests, they are skipped: install ${packaged}, or set ${variable}`,
   );

@@ -5,6 +5,7 @@
 import Database from 'better-sqlite3';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
+import { Invalid } from '../../model/errors.ts';
 import { opened } from '../file.ts';
 import { failureOf } from './failure.ts';
 import { bytesOf, type Column, type Opening, type Raw, type Session } from './session.ts';
@@ -19,8 +20,7 @@ export async function openSqlite(
   path: string,
   { signal, timeoutMs, clock }: Opening & { clock: Clock },
 ): Promise<Session> {
-  // It says of a file that cannot be opened only that.
-  await (await opened(path)).close();
+  await assertFile(path);
   const guarded = <T>(work: () => T): T => {
     signal.throwIfAborted();
     try {
@@ -44,14 +44,11 @@ export async function openSqlite(
   };
   try {
     guarded(() => db.pragma('query_only = on'));
-    const [[now] = []] = guarded(() => raws.parse(prepared(CLOCK).all()));
+    const waiting = { path, clock, signal, timeoutMs };
+    const [[now] = []] = await unlocked(() => raws.parse(prepared(CLOCK).all()), waiting);
     guarded(() => db.exec('begin'));
-    await unlocked(() => db.prepare('select 1 from sqlite_schema').get(), {
-      path,
-      clock,
-      signal,
-      timeoutMs,
-    });
+    // What is read first fixes the state.
+    await unlocked(() => db.prepare('select 1 from sqlite_schema').get(), waiting);
     return {
       name: path,
       now: Number(now) * 1000,
@@ -82,16 +79,23 @@ interface Waiting extends Opening {
   clock: Clock;
 }
 
-/** What is read first fixes the state, and has to wait while somebody writes. */
-async function unlocked(
-  look: () => unknown,
-  { path, clock, signal, timeoutMs }: Waiting,
-): Promise<void> {
+/** SQLite says of a file that cannot be opened only that. */
+async function assertFile(path: string): Promise<void> {
+  const handle = await opened(path);
+  const stats = await handle.stat();
+  await handle.close();
+  if (stats.isFile()) return;
+  throw new Invalid(
+    `${path}: this is no regular file → name a file of SQLite in url of the source`,
+  );
+}
+
+/** Once nobody writes there. */
+async function unlocked<T>(look: () => T, { path, clock, signal, timeoutMs }: Waiting): Promise<T> {
   const until = clock.monotonic() + timeoutMs;
   for (;;) {
     try {
-      look();
-      return;
+      return look();
     } catch (error) {
       const isLocked =
         error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
@@ -102,8 +106,12 @@ async function unlocked(
 }
 
 function columnsOf(statement: Database.Statement): Column[] {
-  return statement.columns().map(({ name, type }) => {
-    return { name, holds: 'any', ...(type !== null && { type }) };
+  const columns = statement.columns();
+  const names = new Set(columns.map(({ name }) => name));
+  return columns.map(({ name, type }) => {
+    // A second column of one name is given a number, and the first one is taken without a word.
+    const own = name.replace(/:\d+$/, '');
+    return { name: names.has(own) ? own : name, holds: 'any', ...(type !== null && { type }) };
   });
 }
 
