@@ -1,6 +1,6 @@
 /**
- * A real MariaDB for tests. In this order: the one that TEST_MARIADB_URL names (a MySQL will do); its
- * server on PATH; Debian's package, unpacked.
+ * A real MariaDB for tests. In this order: the one that TEST_MARIADB_URL names (a MySQL will do);
+ * its server on PATH; Debian's package, unpacked.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

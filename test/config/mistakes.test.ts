@@ -201,7 +201,7 @@ describe('one mistake', () => {
   it.each([
     [
       '{ type: xml, path: p }',
-      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http',
+      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http or sql',
     ],
     [
       '{ path: p }',

@@ -1,4 +1,4 @@
-/** What goes wrong with a database, what is said of it, and that nothing can be written or is left. */
+/** What goes wrong with a database and what is said of it; nothing is written, and nothing left. */
 import Database from 'better-sqlite3';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';

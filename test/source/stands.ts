@@ -1,4 +1,4 @@
-/** Databases that a source of type sql is tried on: SQLite always, the others where they are had. */
+/** Databases that a source of type sql is tried on: SQLite always, others where they are had. */
 import Database from 'better-sqlite3';
 import { createConnection } from 'mysql2/promise';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ export interface Stand {
   ago(seconds: number): string;
 }
 
-export async function sqliteStand(): Promise<Stand> {
+async function sqliteStand(): Promise<Stand> {
   const path = join(await scratch(), 'crm.sqlite');
   const connect = async (): Promise<Writer> => {
     const db = new Database(path);
@@ -52,7 +52,7 @@ export async function sqliteStand(): Promise<Stand> {
   };
 }
 
-export async function postgresStand(): Promise<Stand | undefined> {
+async function postgresStand(): Promise<Stand | undefined> {
   const found = await anyPostgres();
   if (!found) return told('PostgreSQL', 'postgresql', 'TEST_POSTGRES_URL');
   afterAll(found.close);
@@ -76,7 +76,7 @@ export async function postgresStand(): Promise<Stand | undefined> {
   };
 }
 
-export async function mariadbStand(): Promise<Stand | undefined> {
+async function mariadbStand(): Promise<Stand | undefined> {
   const found = await anyMariadb();
   if (!found) return told('MariaDB', 'mariadb-server', 'TEST_MARIADB_URL');
   afterAll(found.close);

@@ -1,7 +1,7 @@
 /**
  * What went wrong with a database, in one line that names it and nothing it said but the name of a
- * table or column: its messages hold values. What may pass by itself is Unavailable, the rest is for
- * a person to mend.
+ * table or column: its messages hold values. What may pass by itself is Unavailable, the rest is
+ * for a person to mend.
  */
 import { Invalid, isExpected, Unavailable } from '../../model/errors.ts';
 import { quoted } from '../names.ts';

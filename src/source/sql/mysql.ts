@@ -1,6 +1,6 @@
 /**
- * MySQL and MariaDB, by the driver `mysql2`. Every value with more digits than a double has comes as
- * text, and so does time, in UTC.
+ * MySQL and MariaDB, by the driver `mysql2`. Every value with more digits than a double has comes
+ * as text, and so does time, in UTC.
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';

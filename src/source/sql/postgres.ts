@@ -46,8 +46,8 @@ export async function openPostgres(access: Access, opening: Opening): Promise<Se
     await line.ask(() => client.query('begin isolation level repeatable read, read only'));
     await line.ask(() => client.query(settings(timeoutMs)));
     const [row] = await line.ask(() => asked(client, CLOCK, []));
-    const [process, now] = started.parse(row);
-    line.onAbort(() => cancel(new Connection(config), process));
+    const [backend, now] = started.parse(row);
+    line.onAbort(() => cancel(new Connection(config), backend));
     return {
       name,
       now: Math.floor(Number(now)),
@@ -122,11 +122,11 @@ function meant(text: string, { holds }: Column): Raw[] {
 }
 
 /** By a connection of its own: the first one is busy. */
-async function cancel(client: Client, process: string): Promise<void> {
+async function cancel(client: Client, backend: string): Promise<void> {
   client.on('error', () => undefined);
   try {
     await client.connect();
-    await client.query('select pg_cancel_backend($1)', [process]);
+    await client.query('select pg_cancel_backend($1)', [backend]);
   } finally {
     await client.end();
   }

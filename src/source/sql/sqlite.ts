@@ -1,6 +1,6 @@
 /**
- * A file of SQLite, opened read-only. One page at a time it holds up the process, and whoever writes
- * the file waits for the end of the reading, unless it keeps a write-ahead log (WAL).
+ * A file of SQLite, opened read-only. One page at a time it holds up everything else here, and who
+ * writes the file waits for the end of the reading, unless it keeps a write-ahead log (WAL).
  */
 import Database from 'better-sqlite3';
 import { z } from 'zod';
