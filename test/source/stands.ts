@@ -4,6 +4,7 @@ import { createConnection } from 'mysql2/promise';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll } from 'vitest';
+import { systemClock } from '../../src/http/time.ts';
 import type { Source } from '../../src/source/source.ts';
 import { type SqlOptions, sqlOptions } from '../../src/source/sql/options.ts';
 import { sqlSource } from '../../src/source/sql/sql.ts';
@@ -128,7 +129,7 @@ export type Given = Partial<Record<keyof SqlOptions, unknown>>;
 /** The source of options as they stand in a configuration; its clock is not the database's. */
 export function sourceOn({ url }: Pick<Stand, 'url'>, given: Given, id = 'id'): Required<Source> {
   const source = sqlSource(sqlOptions.parse({ type: 'sql', url, ...given }), {
-    clock: virtualClock(),
+    clock: { ...virtualClock(), sleep: systemClock.sleep },
     id,
   });
   const none = async function* () {

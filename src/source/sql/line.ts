@@ -1,5 +1,6 @@
 /** The connection to a server: asked one thing at a time, let go of whatever happens. */
 import { Socket } from 'node:net';
+import type { Clock } from '../../model/clock.ts';
 import type { ServerPlace } from './address.ts';
 import { failureOf } from './failure.ts';
 import type { Opening } from './session.ts';
@@ -9,6 +10,9 @@ export interface Access extends ServerPlace {
   /** Undefined: not encrypted. Without `ca` those are believed that Node.js believes. */
   tls: { ca?: string } | undefined;
 }
+
+/** Who asks for a stop or says farewell does not wait for long. */
+export const BRIEF_MS = 3_000;
 
 /** More than the server is given for a statement: it is to say itself that it took too long. */
 const GRACE_MS = 5_000;
@@ -28,7 +32,7 @@ export interface Line {
   close(farewell?: () => Promise<void>): Promise<void>;
 }
 
-export function createLine({ name, signal }: Pick<Opening, 'signal'> & { name: string }): Line {
+export function createLine(name: string, { signal, clock }: Opening): Line {
   const socket = new Socket();
   // The drivers' own listeners come and go with what they do.
   socket.on('error', () => undefined);
@@ -66,9 +70,16 @@ export function createLine({ name, signal }: Pick<Opening, 'signal'> & { name: s
     async close(farewell) {
       signal.removeEventListener('abort', abort);
       await canceled;
-      socket.ref();
-      if (!signal.aborted) await farewell?.().catch(() => undefined);
+      if (!signal.aborted && farewell) await brief(farewell, clock);
       end();
     },
   };
+}
+
+/** A server that does not answer any more does not answer a farewell either. */
+async function brief(farewell: () => Promise<void>, clock: Clock): Promise<void> {
+  const enough = new AbortController();
+  const waited = clock.sleep(BRIEF_MS, enough.signal).catch(() => undefined);
+  await Promise.race([farewell().catch(() => undefined), waited]);
+  enough.abort();
 }

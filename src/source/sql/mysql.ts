@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';
-import { type Access, createLine, patienceOf } from './line.ts';
+import { type Access, BRIEF_MS, createLine, patienceOf } from './line.ts';
 import {
   bytesOf,
   type Column,
@@ -54,9 +54,9 @@ const fields = z.array(
 
 export async function openMysql(access: Access, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
-  const { timeoutMs, signal } = opening;
+  const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
-  const line = createLine({ name, signal });
+  const line = createLine(name, opening);
   const config = configOf(access, timeoutMs);
   const begin = () => {
     if (access.host.startsWith('/')) return line.socket.connect(access.host);
@@ -72,7 +72,8 @@ export async function openMysql(access: Access, opening: Opening): Promise<Sessi
       line.ask(() => asked(open, { statement, values, timeoutMs }));
     const [row] = await rows(CLOCK, []);
     const [thread, now, version] = started.parse(row);
-    line.onAbort(async () => cancel(await createConnection(config), thread));
+    const brief = { ...config, connectTimeout: BRIEF_MS };
+    line.onAbort(async () => cancel(await createConnection(brief), thread));
     for (const statement of settings(version, timeoutMs))
       await line.ask(() => open.query(statement));
     return {

@@ -1,6 +1,5 @@
 /** From the options to a session with the database they name. */
 import { readFile } from 'node:fs/promises';
-import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import { unreadable } from '../file.ts';
 import { placeOf } from './address.ts';
@@ -11,18 +10,17 @@ import { openPostgres } from './postgres.ts';
 import type { Opening, Session } from './session.ts';
 import { openSqlite } from './sqlite.ts';
 
-interface Opened extends Pick<Opening, 'signal'> {
-  clock: Clock;
-}
-
 /** Encrypted, unless it stays on this machine or the options allow it. */
-export async function open(options: SqlOptions, { signal, clock }: Opened): Promise<Session> {
+export async function open(
+  options: SqlOptions,
+  { signal, clock }: Pick<Opening, 'signal' | 'clock'>,
+): Promise<Session> {
   signal.throwIfAborted();
   const place = placeOf(options.url);
   if (typeof place === 'string') throw new Invalid(`url of the source ${place}`);
   const { timeoutMs, allowPlain, ca: file } = options;
-  const opening = { signal, timeoutMs };
-  if (place.system === 'sqlite') return openSqlite(place.path, { ...opening, clock });
+  const opening = { signal, clock, timeoutMs };
+  if (place.system === 'sqlite') return openSqlite(place.path, opening);
   const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);
   const ca = file === undefined ? {} : { ca: await authorityIn(file) };
   const access: Access = {

@@ -5,7 +5,7 @@
  */
 import type { Client, ClientConfig } from 'pg';
 import { z } from 'zod';
-import { type Access, createLine, patienceOf } from './line.ts';
+import { type Access, BRIEF_MS, createLine, patienceOf } from './line.ts';
 import type { Column, Holds, Opening, Raw, Session } from './session.ts';
 
 const kinds: Record<number, Holds> = {
@@ -33,9 +33,9 @@ const IDLE = '15min';
 
 export async function openPostgres(access: Access, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
-  const { timeoutMs, signal } = opening;
+  const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
-  const line = createLine({ name, signal });
+  const line = createLine(name, opening);
   const config = configOf(access, timeoutMs);
   const client = new Connection({ ...config, stream: () => line.socket });
   // What happens between two questions is said to the next one.
@@ -47,7 +47,9 @@ export async function openPostgres(access: Access, opening: Opening): Promise<Se
     await line.ask(() => client.query(settings(timeoutMs)));
     const [row] = await line.ask(() => asked(client, CLOCK, []));
     const [backend, now] = started.parse(row);
-    line.onAbort(() => cancel(new Connection(config), backend));
+    line.onAbort(() =>
+      cancel(new Connection({ ...config, connectionTimeoutMillis: BRIEF_MS }), backend),
+    );
     return {
       name,
       now: Math.floor(Number(now)),
@@ -67,7 +69,7 @@ export async function openPostgres(access: Access, opening: Opening): Promise<Se
 
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
 
-/** Nothing is left to what the environment says (PGPASSWORD, PGSSLMODE and their like). */
+/** Who asks, and how, is not left to the environment (PGPASSWORD, PGSSLMODE and their like). */
 function configOf(access: Access, timeoutMs: number): ClientConfig {
   const { host, port, user, password = '', database, tls } = access;
   return {

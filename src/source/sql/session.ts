@@ -3,6 +3,8 @@
  * from beginning to end. What differs between databases is here and in one file for each.
  */
 
+import type { Clock } from '../../model/clock.ts';
+
 /** A value as the driver has it, to be bound again just as it came. */
 export type Raw = string | number | bigint | Uint8Array | null;
 
@@ -50,6 +52,7 @@ export interface Session {
 
 /** What a session is opened with. */
 export interface Opening {
+  clock: Clock;
   signal: AbortSignal;
   timeoutMs: number;
 }

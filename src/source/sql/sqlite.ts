@@ -4,7 +4,6 @@
  */
 import Database from 'better-sqlite3';
 import { z } from 'zod';
-import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import { opened } from '../file.ts';
 import { failureOf } from './failure.ts';
@@ -18,7 +17,7 @@ const raws = z.array(
 
 export async function openSqlite(
   path: string,
-  { signal, timeoutMs, clock }: Opening & { clock: Clock },
+  { signal, timeoutMs, clock }: Opening,
 ): Promise<Session> {
   await assertFile(path);
   const guarded = <T>(work: () => T): T => {
@@ -76,7 +75,6 @@ const CLOCK = "select unixepoch('now')";
 
 interface Waiting extends Opening {
   path: string;
-  clock: Clock;
 }
 
 /** SQLite says of a file that cannot be opened only that. */
