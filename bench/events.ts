@@ -11,7 +11,7 @@ import { createEmulator } from '../src/emulator/emulator.ts';
 import { seeded } from '../src/emulator/random.ts';
 import { serve } from '../src/emulator/serve.ts';
 import { ownRedis } from '../test/redis.ts';
-import { openCrm, secret } from './stage/crm.ts';
+import { openCrm, unguarded } from './stage/crm.ts';
 import { configure, end, work } from './stage/worker.ts';
 
 const known = 200;
@@ -44,14 +44,8 @@ const receive: typeof emulator.receive = (request) => {
 const platform = await serve({ receive }, 0);
 const files = await configure(folder, {
   platform: { url: platform.url, apiKey: 'bench' },
-  contacts: {
-    source: crm.source,
-    id: 'id',
-    email: 'email',
-    channels: [{ id: 'ch_news', subscription: 'news' }],
-    webhook: { format: 'standard', secret },
-  },
-  guards: { optIns: { percent: 100, floor: 1_000_000 } },
+  contacts: crm.contacts,
+  guards: unguarded,
   schedule: { full: '*/5 * * * * *' },
   redis: redis.url,
 });

@@ -5,26 +5,22 @@
  * sides are equal, nobody who left was brought back, and memory and open handles stayed flat.
  * Whose opt-out got no answer stays out, as it may have been her own, and is told as a conflict.
  */
-import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { z } from 'zod';
 import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
 import { seeded } from '../src/emulator/random.ts';
 import { serve } from '../src/emulator/serve.ts';
 import { ownRedis, type TestRedis } from '../test/redis.ts';
-import { openCrm, secret, type Crm } from './stage/crm.ts';
+import { openCrm, unguarded, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 
-const quiet: ExecFileSyncOptionsWithStringEncoding = {
-  encoding: 'utf8',
-  stdio: ['ignore', 'pipe', 'ignore'],
-};
-const explained = z.object({
-  channels: z.array(z.object({ problem: z.object({ class: z.string() }).nullish() })),
-});
+const execute = promisify(execFile);
+const explained = z.object({ channels: z.array(z.object({ decision: z.string() })) });
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
 const random = seeded(7);
@@ -59,7 +55,9 @@ while (performance.now() < until) {
   await pause(250);
 }
 const settled = await settle(soak);
-const conflicts = settled.wrong.filter((email) => isConflict(soak, email));
+console.table(samples);
+const conflicts: string[] = [];
+for (const email of settled.wrong) if (await isConflict(soak, email)) conflicts.push(email);
 const wrong = settled.wrong.filter((email) => !conflicts.includes(email));
 print(settled.seconds);
 await end(soak.worker, 'SIGTERM');
@@ -84,14 +82,8 @@ async function begin(): Promise<Soak> {
   const { url } = platform;
   const files = await configure(folder, {
     platform: { url, apiKey: 'soak', timeoutMs: 3_000 },
-    contacts: {
-      source: crm.source,
-      id: 'id',
-      email: 'email',
-      channels: [{ id: 'ch_news', subscription: 'news' }],
-      webhook: { format: 'standard', secret },
-    },
-    guards: { optIns: { percent: 100, floor: 1_000_000 } },
+    contacts: crm.contacts,
+    guards: unguarded,
     schedule: { fast: '*/2 * * * * *', full: '*/30 * * * * *', sentinel: '*/10 * * * * *' },
     redis: redis.url,
   });
@@ -176,15 +168,15 @@ function differences({ crm, emulator, left }: Soak): string[] {
   });
 }
 
-/** What the mirror itself says of somebody. */
-function isConflict({ files }: Soak, email: string): boolean {
+/** What the mirror itself says of somebody, who asks the CRM and the platform of this process. */
+async function isConflict({ files }: Soak, email: string): Promise<boolean> {
   const argv = [program, 'explain', email, '--json', '-c', files.file];
-  const { channels } = explained.parse(JSON.parse(execFileSync(process.execPath, argv, quiet)));
-  return channels.some(({ problem }) => problem?.class === 'conflict');
+  const { stdout } = await execute(process.execPath, argv);
+  const { channels } = explained.parse(JSON.parse(stdout));
+  return channels.some(({ decision }) => decision === 'conflict');
 }
 
 function print(seconds: number): void {
-  console.table(samples);
   const { told: events, refused, lost, redisRestarts, kills, left } = soak;
   const counts = { minutes, events, refused, lost, redisRestarts, kills, left: left.size };
   console.table({ ...counts, conflicts: conflicts.length, 'seconds to settle': seconds });

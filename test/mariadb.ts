@@ -11,7 +11,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import type { TestDatabase } from './database.ts';
-import { certify, exists, findProgram, freePort, launch, unpacked } from './program.ts';
+import { freePort } from './port.ts';
+import { certify, exists, findProgram, launch, unpacked } from './program.ts';
 
 const PACKAGES = ['mariadb-server-core', 'mariadb-server', 'liburing2', 'libaio1'];
 const TABLES = 'share/mysql/mysql_system_tables.sql';

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { certify, findProgram, freePort, launch, run, unpacked } from './program.ts';
+import { freePort } from './port.ts';
+import { certify, findProgram, launch, run, unpacked } from './program.ts';
 import type { TestDatabase } from './database.ts';
 
 const NOBODY = 65_534;

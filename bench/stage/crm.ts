@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 
-export const secret = `whsec_${Buffer.from('a secret of a benchmark').toString('base64')}`;
+const secret = `whsec_${Buffer.from('a secret of a benchmark').toString('base64')}`;
 
 export interface Person {
   id: string;
@@ -15,13 +15,16 @@ export interface Person {
 export interface Crm {
   people: Map<string, Person>;
   /** What a configuration says of it. */
-  source: object;
+  contacts: object;
   /** Tells the worker whose server is at `url` of these records; answers its status, 0 for none. */
   tell(url: string, ids: readonly string[]): Promise<number>;
   close(): void;
 }
 
 const pageSize = 200;
+
+/** As many may come in as want to. */
+export const unguarded = { optIns: { percent: 100, floor: 1_000_000 } };
 
 export async function openCrm(count: number): Promise<Crm> {
   const people = new Map<string, Person>();
@@ -50,13 +53,19 @@ export async function openCrm(count: number): Promise<Crm> {
   const webhook = new Webhook(secret);
   return {
     people,
-    source: {
-      type: 'http',
-      url: base,
-      records: 'items',
-      total: 'total',
-      page: { number: 'page', size: 'size', sizeValue: pageSize },
-      one: `${base}/{id}`,
+    contacts: {
+      source: {
+        type: 'http',
+        url: base,
+        records: 'items',
+        total: 'total',
+        page: { number: 'page', size: 'size', sizeValue: pageSize },
+        one: `${base}/{id}`,
+      },
+      id: 'id',
+      email: 'email',
+      channels: [{ id: 'ch_news', subscription: 'news' }],
+      webhook: { format: 'standard', secret },
     },
     async tell(url, ids) {
       const body = JSON.stringify(ids.map((id) => ({ type: 'person.changed', data: { id } })));

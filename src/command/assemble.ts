@@ -1,7 +1,7 @@
 /**
  * From a configuration to a mirror that can run: the one place where everything is put together.
  */
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { AbsenceRules } from '../kind/contact/absence.ts';
 import { contactKind } from '../kind/contact/contact.ts';
@@ -208,13 +208,18 @@ export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   return { ...guards, deletes: policy.deletes };
 }
 
+/** Whatever of the configuration bears on what is read of a record. */
+function mannerOf(contacts: NonNullable<Config['contacts']>): string {
+  return hash('sha256', JSON.stringify(contacts)).slice(0, 16);
+}
+
 export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   const { contacts, templates, policy } = config;
   const parts: MirrorPart[] = [];
   if (contacts) {
     const absence = absenceRulesOf(config);
     const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
-    parts.push({ kind, source: contactSource(contacts) });
+    parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
   }
   if (templates) {
     const kind = templateKind({ policy, platform: platform.templates });

@@ -35,13 +35,17 @@ export async function orHandOver(
   const { connectQuickly } = await import('../queue/quick.ts');
   const quick = connectQuickly(redis);
   const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
+  // Where Redis is away this process stands alone, as it does for the limits.
+  const served = await isServed().catch((error: unknown) => {
+    if (isExpected(error)) return false;
+    quick.close();
+    throw error;
+  });
+  if (!served) {
+    quick.close();
+    return here();
+  }
   try {
-    // Where Redis is away this process stands alone, as it does for the limits.
-    const served = await isServed().catch((error: unknown) => {
-      if (!isExpected(error)) throw error;
-      return false;
-    });
-    if (!served) return await here();
     const key = readKey(ledger.keyFile);
     if (key === undefined) {
       throw new Invalid(

@@ -53,15 +53,20 @@ export async function look(
   tell: (seen: Seen) => Told | Promise<Told>,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
-  const snapshot = lookInto(config.snapshot);
+  const seen = see(config, flags.addresses ?? shell.terminal);
   try {
-    const names = namesIn(snapshot, flags, shell);
-    const leased = isLeased(config.snapshot);
-    print(await tell({ config, snapshot, names, leased, now: Date.now() }), flags, shell);
+    print(await tell(seen), flags, shell);
     return 0;
   } finally {
-    snapshot?.close();
+    seen.snapshot?.close();
   }
+}
+
+/** The snapshot in it is for the caller to close. */
+export function see(config: Config, addresses: boolean): Seen {
+  const snapshot = lookInto(config.snapshot);
+  const names = namesIn(snapshot, addresses);
+  return { config, snapshot, names, leased: isLeased(config.snapshot), now: Date.now() };
 }
 
 type Act = (seen: Omit<Seen, 'leased' | 'now'>) => Told;
@@ -73,7 +78,11 @@ type Act = (seen: Omit<Seen, 'leased' | 'now'>) => Told;
 export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const tell = (snapshot: Snapshot | undefined): void =>
-    print(act({ config, snapshot, names: namesIn(snapshot, flags, shell) }), flags, shell);
+    print(
+      act({ config, snapshot, names: namesIn(snapshot, flags.addresses ?? shell.terminal) }),
+      flags,
+      shell,
+    );
   const held = shell.held?.();
   if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
   try {
@@ -103,9 +112,8 @@ async function changeHere(
   }
 }
 
-function namesIn(snapshot: Snapshot | undefined, flags: LookFlags, shell: Shell): Names {
-  if (!snapshot) return ({ key }) => key;
-  return namesOf(snapshot, flags.addresses ?? shell.terminal);
+function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
+  return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
 }
 
 export function print({ document, lines }: Told, flags: Pick<LookFlags, 'json'>, shell: Shell) {

@@ -4,6 +4,7 @@ import { systemClock } from '../http/time.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import { httpSource } from '../source/http/http.ts';
+import { hubspotSource } from '../source/hubspot/hubspot.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import type { Source } from '../source/source.ts';
 import { sqlSource } from '../source/sql/sql.ts';
@@ -13,6 +14,7 @@ const surroundings = { clock: systemClock, random: Math.random };
 export function contactSource({ source, id }: NonNullable<Config['contacts']>): Source {
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
   if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
+  if (source.type === 'hubspot') return hubspotSource(source, surroundings);
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);

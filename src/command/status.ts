@@ -2,13 +2,10 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { limitWords } from '../plan/forecast.ts';
 import { table } from '../plan/render.ts';
-import { isLeased } from '../snapshot/lease.ts';
-import { lookInto } from '../snapshot/snapshot.ts';
 import type { MirrorStatus } from '../server/page.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
-import { look, namingOptions, type LookFlags } from './look.ts';
-import { namesOf, type Names } from './names.ts';
+import { look, namingOptions, see, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
 import { counted, size, span } from './words.ts';
@@ -37,13 +34,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 /** How a mirror stands now; nobody is named by an address. */
 export function standingNow(config: Config): Standing {
-  const snapshot = lookInto(config.snapshot);
+  const seen = see(config, false);
   try {
-    const names: Names = snapshot ? namesOf(snapshot, false) : ({ key }) => key;
-    const leased = isLeased(config.snapshot);
-    return standingOf({ config, snapshot, names, leased, now: Date.now() });
+    return standingOf(seen);
   } finally {
-    snapshot?.close();
+    seen.snapshot?.close();
   }
 }
 

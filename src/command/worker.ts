@@ -5,12 +5,11 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../model/errors.ts';
-import type { Summary } from '../plan/summary.ts';
 import { dueIn, type Schedule } from '../queue/run-queue.ts';
 import { codeOfStop } from './fault.ts';
 import { serve, type Workable } from './worker/serving.ts';
 import type { Shell } from './shell.ts';
-import { openServer } from './worker/server.ts';
+import { openServer, type WorkerServer } from './worker/server.ts';
 
 interface Flags {
   config: string[];
@@ -32,15 +31,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
   refuseTwins(configs);
-  const listeners: ((mirror: string, summary: Summary) => void)[] = [];
   const served = configs.map((config) =>
     serve(config, shell, {
       acceptLost,
-      ended: (summary) => listeners.forEach((told) => told(config.mirror, summary)),
+      ended: (summary) => server?.ended(config.mirror, summary),
     }),
   );
-  const server = openServer(configs, served, shell);
-  if (server) listeners.push(server.ended);
+  // Nothing ends before it is there.
+  const server: WorkerServer | undefined = openServer(configs, served, shell);
   try {
     await server?.listen();
     await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);

@@ -39,28 +39,29 @@ export function compile(text: string, { nullable }: { nullable: boolean }): Cond
     const evaluate = environment.parse(replaced(text, nulls, 'dyn(null)'));
     const { error: late } = evaluate.check();
     if (late) return { ...told(late), at: 0 };
-    return conditionOf(evaluate, [...new Set(uses.flatMap(({ field }) => field ?? []))]);
+    const fields = [...new Set(uses.flatMap(({ field }) => field ?? []))];
+    return { text, fields, judge: judging(evaluate, fields) };
   } catch (error) {
     return told(error);
   }
 }
 
-function conditionOf(evaluate: (context: object) => unknown, fields: string[]): Condition {
-  return {
-    fields,
-    judge(record) {
-      const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
-      const known = values.filter(([, value]) => value !== undefined);
-      const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
-      const failsOn = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
-      if (failsOn.length > 0) return { failsOn };
-      try {
-        return { gives: evaluate({ record: seen }) };
-      } catch (error) {
-        const node = error instanceof EvaluationError ? error.node : undefined;
-        return { failsOn: node ? usesOf(node).flatMap(({ field }) => field ?? []) : [] };
-      }
-    },
+function judging(
+  evaluate: (context: object) => unknown,
+  fields: readonly string[],
+): Condition['judge'] {
+  return (record) => {
+    const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
+    const known = values.filter(([, value]) => value !== undefined);
+    const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
+    const failsOn = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+    if (failsOn.length > 0) return { failsOn };
+    try {
+      return { gives: evaluate({ record: seen }) };
+    } catch (error) {
+      const node = error instanceof EvaluationError ? error.node : undefined;
+      return { failsOn: node ? usesOf(node).flatMap(({ field }) => field ?? []) : [] };
+    }
   };
 }
 

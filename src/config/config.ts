@@ -5,6 +5,7 @@ import { milliseconds } from '../model/duration.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
+import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
 import { type SqlOptions, withPaths } from '../source/sql/options.ts';
 import type { fileSchema } from './schema.ts';
@@ -80,7 +81,7 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | SqlOptions>;
+  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SqlOptions>;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -192,11 +193,13 @@ function settleContacts(
 }
 
 /** A source in a file is relative to the configuration, like every path. */
-function placed<T extends { path: string } | { url: string }>(
+function placed<T extends { path: string } | { url: string; tokenFile?: string | undefined }>(
   source: T,
   absolute: Surroundings['absolute'],
 ): T {
-  return 'path' in source ? { ...source, path: absolute(source.path) } : source;
+  if ('path' in source) return { ...source, path: absolute(source.path) };
+  const { tokenFile } = source;
+  return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
 }
 
 function freeze<T>(value: T): T {

@@ -9,6 +9,7 @@ import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
 import { directoryOptions } from '../source/directory/options.ts';
 import { httpOptions } from '../source/http/options.ts';
+import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
 import { address, isReadable } from './address.ts';
@@ -17,7 +18,7 @@ import { isPattern, isTimeZone } from './cron.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
 import { notices } from './notices.ts';
 import { server } from './server.ts';
-import { readsOne, webhook } from './webhook.ts';
+import { isOf, readsOne, webhook } from './webhook.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
@@ -123,7 +124,13 @@ const channels = z
 const contacts = z
   .strictObject({
     source: z
-      .discriminatedUnion('type', [csvOptions, ndjsonOptions, httpOptions, sqlOptions])
+      .discriminatedUnion('type', [
+        csvOptions,
+        ndjsonOptions,
+        httpOptions,
+        hubspotOptions,
+        sqlOptions,
+      ])
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
     email: field('the email address'),
@@ -137,8 +144,14 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use one of type sql, or http with `one`, or remove it';
+      'needs a source that reads a single record' +
+      ' → use one of type http with `one`, hubspot or sql, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
+  }, onMapping)
+  .superRefine(({ source, id }, context) => {
+    if (id === undefined || id === 'id' || !isOf('hubspot', source)) return;
+    const message = 'is not where a contact of HubSpot has its id → write id, and nothing else';
+    context.addIssue({ code: 'custom', path: ['id'], message });
   }, onMapping)
   .describe('The people to keep equal');
 

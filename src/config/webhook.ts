@@ -24,9 +24,13 @@ const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Whether a single record can be read from a source, whatever else is wrong with it. */
 export function readsOne(source: unknown): boolean {
-  if (typeof source !== 'object' || source === null) return false;
-  const isSql = 'type' in source && source.type === 'sql';
-  return isSql || ('one' in source && Boolean(source.one));
+  if (isOf('hubspot', source) || isOf('sql', source)) return true;
+  return typeof source === 'object' && source !== null && 'one' in source && Boolean(source.one);
+}
+
+/** Whether a source is of a type, whatever else is wrong with it. */
+export function isOf(type: string, source: unknown): boolean {
+  return typeof source === 'object' && source !== null && 'type' in source && source.type === type;
 }
 
 /** As Standard Webhooks writes secrets, with or without `whsec_`. */

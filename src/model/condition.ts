@@ -2,6 +2,8 @@
 
 /** Pure, and parsed once: a million records are judged by the same parsed expression. */
 export interface Condition {
+  /** As it was written. */
+  readonly text: string;
   /** The fields of a record it reads. */
   readonly fields: readonly string[];
   /** Never throws. */

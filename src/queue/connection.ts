@@ -13,16 +13,13 @@
  */
 import type { Redis } from 'ioredis';
 import type { Clock } from '../model/clock.ts';
+import { OPENING_MS, waitsForNothing } from './retrying.ts';
 
-/** 200 ms tripped under load. */
-const COMMAND_MS = 1000;
-const OPENING_MS = 2500;
 const PING_EACH_MS = 250;
 /** Where it is soon lost again, as one is that answers pings and nothing else. */
 const MOST_PING_EACH_MS = 10_000;
 const SOON_MS = 10_000;
 const GOOD_PINGS = 3;
-const MOST_RETRY_MS = 1000;
 
 export interface Link {
   /** Runs a script on one key; undefined when that cannot be had. */
@@ -106,16 +103,7 @@ export function openLink(options: LinkOptions): Link {
 /** Loaded only where there is a Redis: most commands of most mirrors start without. */
 async function connect(state: State): Promise<Redis> {
   const { Redis } = await import('ioredis');
-  const redis = new Redis(state.options.url, {
-    commandTimeout: COMMAND_MS,
-    connectTimeout: OPENING_MS,
-    // What was not answered is not said twice, and nothing is kept for later.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
-    connectionName: 'crm-mirror',
-  });
+  const redis = new Redis(state.options.url, waitsForNothing);
   redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
   redis.on('ready', () => (state.reason = 'the connection was lost'));
   redis.on('close', () => lose(state, state.reason));

@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
-
-const mostRetryMs = 1_000;
+import { retryMs } from './retrying.ts';
 
 /** A connection to Redis for work: it waits for it however long it is away, until it is left. */
 export interface Patient {
@@ -12,8 +11,7 @@ export interface Patient {
 
 export function connectPatiently(url: string): Patient {
   let isLeft = false;
-  const retryStrategy = (times: number) =>
-    isLeft ? null : Math.min(mostRetryMs, 50 * 2 ** Math.min(times, 10));
+  const retryStrategy = (times: number) => (isLeft ? null : retryMs(times));
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
   redis.on('error', () => undefined);
   return {

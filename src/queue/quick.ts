@@ -7,10 +7,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Unavailable } from '../model/errors.ts';
 import { prefix } from './names.ts';
-
-const COMMAND_MS = 1000;
-const OPENING_MS = 2500;
-const MOST_RETRY_MS = 1000;
+import { waitsForNothing } from './retrying.ts';
 
 export interface Quick {
   redis: Redis;
@@ -21,15 +18,7 @@ export interface Quick {
 }
 
 export function connectQuickly(url: string): Quick {
-  const redis = new Redis(url, {
-    commandTimeout: COMMAND_MS,
-    connectTimeout: OPENING_MS,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10)),
-    connectionName: prefix,
-  });
+  const redis = new Redis(url, waitsForNothing);
   redis.on('error', () => undefined);
   const opened = new Promise((resolve) => {
     redis.once('ready', resolve);
@@ -39,12 +28,8 @@ export function connectQuickly(url: string): Quick {
     redis,
     queue<Data, Answer>(name: string) {
       // Without these two it never recovers from a Redis that was away when it was made.
-      const waitsForNothing = { skipWaitingForReady: true, skipVersionCheck: true };
-      const queue = new Queue<Data, Answer>(name, {
-        connection: redis,
-        prefix,
-        ...waitsForNothing,
-      });
+      const recovers = { skipWaitingForReady: true, skipVersionCheck: true };
+      const queue = new Queue<Data, Answer>(name, { connection: redis, prefix, ...recovers });
       queue.on('error', () => undefined);
       return queue;
     },

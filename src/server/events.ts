@@ -7,21 +7,45 @@ const longestId = 500;
 /** When two of HubSpot's records become one, these name the others. */
 const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
 
+/** HubSpot's number for contacts. */
+const contactType: unknown = '0-1';
+
 export interface Naming {
   format: 'standard' | 'hubspot';
   /** Dotted path. */
   id: string;
 }
 
+/** `others`: there are events of something else, which ask for nothing. */
+export interface Named {
+  ids: string[];
+  others: boolean;
+}
+
 /**
  * Each id once. A body is an event or a list of them, and at the path stands an id or a list of
  * them; an event that names no record is passed over.
  */
-export function idsIn(body: unknown, { format, id }: Naming): string[] {
+export function toldIn(body: unknown, { format, id }: Naming): Named {
   const fields = format === 'hubspot' ? [id, ...merged] : [id];
   const events: unknown[] = Array.isArray(body) ? body : [body];
-  const named = events.flatMap((event) => fields.flatMap((field) => fieldAt(event, field)));
-  return [...new Set(named.flatMap(idOf))];
+  const ours = format === 'hubspot' ? events.filter(isOfContact) : events;
+  const named = ours.flatMap((event) => fields.flatMap((field) => fieldAt(event, field)));
+  return { ids: [...new Set(named.flatMap(idOf))], others: ours.length < events.length };
+}
+
+/**
+ * What HubSpot tells of companies or deals, and of who belongs to whom, is of no contact. Its older
+ * events name the object (`contact.creation`), the newer ones its number (`object.creation`).
+ */
+function isOfContact(event: unknown): boolean {
+  const type = fieldAt(event, 'subscriptionType');
+  if (typeof type !== 'string') return true;
+  const [object, what] = type.split('.');
+  if (what === 'associationChange') return false;
+  return object === 'object'
+    ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
+    : object === 'contact';
 }
 
 function idOf(value: unknown): string[] {

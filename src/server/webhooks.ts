@@ -2,8 +2,8 @@
  * What a CRM says has changed: `POST /webhooks/<mirror>`.
  *
  *   202  durably queued                       400  no JSON, or no event that names a record
- *   200  was accepted before; nothing is      401  not signed, by another secret, or too long ago
- *        queued again                         404  no such mirror, or it takes no events
+ *   200  was accepted before, or is of no     401  not signed, by another secret, or too long ago
+ *        contact: nothing is queued           404  no such mirror, or it takes no events
  *   503  Redis is away: to be sent again      413, 415  over 1 MB, or not application/json
  *
  * A delivery is remembered after it was queued. Whatever goes wrong between the two, it is queued
@@ -15,7 +15,7 @@ import type { Clock } from '../model/clock.ts';
 import { Unavailable } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import type { EventQueue } from '../queue/event-queue.ts';
-import { idsIn, type Naming } from './events.ts';
+import { toldIn, type Naming } from './events.ts';
 import type { Metrics } from './metrics.ts';
 import { verify, type Signing } from './signature.ts';
 
@@ -83,7 +83,8 @@ async function take(
     return { code: 401, body: { error: 'not signed as it should be, or too long ago' } };
   }
   const content = parseJson(body.toString('utf8'));
-  const ids = idsIn(content, webhook);
+  const { ids, others } = toldIn(content, webhook);
+  if (ids.length === 0 && others) return { code: 200, body: { status: 'of no contact' } };
   if (ids.length === 0) {
     metrics.refused(mirror, 'unnamed');
     const error = `no event names a record at ${webhook.id}`;

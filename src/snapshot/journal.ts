@@ -29,8 +29,8 @@ export interface Journal {
    * runs, which are under way.
    */
   doubt(kind: KindName, but: readonly string[]): void;
-  /** What is still planned will not be sent any more; not of these runs either. */
-  abandon(kind: KindName, at: number, but: readonly string[]): void;
+  /** What is still planned will not be sent any more; not of these runs either. How much it is. */
+  abandon(kind: KindName, at: number, but: readonly string[]): number;
   /** How many changes of a run are in which state, by kind and operation. */
   tally(run: string): Tally[];
   /** Forgets the changes of runs that are no longer known. */
@@ -117,7 +117,7 @@ export function changesIn(db: Statements): Journal {
     },
     open: (kind) => open.all(kind).map(fromStored),
     doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
-    abandon: (kind, at, but) => void abandon.run(at, kind, JSON.stringify(but)),
+    abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes,
     tally: (run) => tally.all(run),
     prune: (before) => void prune.run(before),
   };

@@ -111,6 +111,7 @@ export const migrations: readonly string[] = [
   `drop index change_by_guard;
    create index change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;`,
+  'create index twin_by_id on twin (kind, id);',
 ];
 
 /**

@@ -14,6 +14,8 @@ export interface Narrowing {
   full(kind: KindName, span: Span, absent: boolean): void;
   /** What is recorded stands in for the platform. */
   fast(kind: KindName, span: Span, absent: boolean): void;
+  /** Whom the source was asked for, where it was not read wholly, and the keys they had before. */
+  named(kind: KindName): void;
   /** What the platform refused, whatever became of it. */
   parked(kind: KindName): void;
   /** Only records that were read by themselves since they were decided upon last. */
@@ -72,6 +74,16 @@ export function narrowingIn(db: Statements): Narrowing {
      select @kind, r.key from recorded r where @absent and ${inSpan('r')}
        and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)`,
   );
+  const named = db.prepare<{ kind: KindName }>(
+    `insert or ignore into temp.candidate (kind, key)
+     select kind, key from temp.staged where kind = @kind and key <> ''
+     union
+     select r.kind, r.key from temp.staged s
+       join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
+       join recorded r on r.kind = o.kind and r.key = o.key
+     where s.kind = @kind and s.key <> '' and r.id is not null and not exists (
+       select 1 from temp.staged t where t.kind = o.kind and t.key = o.key)`,
+  );
   const parked = db.prepare<[string]>(
     `insert or ignore into temp.candidate (kind, key)
      select kind, key from problem where kind = ? and desired is not null`,
@@ -84,6 +96,7 @@ export function narrowingIn(db: Statements): Narrowing {
   return {
     full: (kind, span, absent) => void full.run({ kind, ...span, absent: Number(absent) }),
     fast: (kind, span, absent) => void fast.run({ kind, ...span, absent: Number(absent) }),
+    named: (kind) => void named.run({ kind }),
     parked: (kind) => void parked.run(kind),
     add: (kind, key) => void add.run(kind, key),
     next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),

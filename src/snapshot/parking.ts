@@ -1,6 +1,6 @@
 import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
-import type { KindName } from '../model/record.ts';
+import type { Key, KindName } from '../model/record.ts';
 
 /** The known problems as a whole, and what of them is parked (problems.ts): looked at, let go. */
 export interface Parking {
@@ -11,6 +11,8 @@ export interface Parking {
   countRefusedOptOuts(): number;
   /** The parts that are a problem of their own: it stands under the part's name. */
   parts(kind: KindName): PartProblem[];
+  /** Of which records something is to be tried again now, whatever the source says of them. */
+  due(kind: KindName, at: number): Key[];
   /** Of which records something is parked. */
   records(): Named[];
   /**
@@ -58,6 +60,10 @@ export function parkingIn(db: Statements): Parking {
   const countOptOuts = db.prepare<[], { n: number }>(
     `select count(*) n from problem where ${refused}`,
   );
+  const due = db.prepare<[string, number], { key: Key }>(
+    `select distinct key from problem
+     where kind = ? and desired is not null and (retry_at <= ? or desired = '${released}')`,
+  );
   const records = db.prepare<[], Named>(
     'select distinct kind, key from problem where desired is not null order by kind, key',
   );
@@ -75,6 +81,7 @@ export function parkingIn(db: Statements): Parking {
     refusedOptOuts: (count) => optOuts.all(count),
     countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
     parts: (kind) => parts.all(kind),
+    due: (kind, at) => due.all(kind, at).map(({ key }) => key),
     records: () => records.all(),
     release: ({ kind, key }) => release.run(kind, key).changes,
   };

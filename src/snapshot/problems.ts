@@ -13,10 +13,11 @@ export interface Problems {
   put(problem: Problem & Name & Known & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
-   * of one record, or of all but those that another run was at meanwhile.
+   * of one record, or of all (of a reading that is not whole: those it names) but those that
+   * another run was at meanwhile.
    */
   adopt(kind: KindName, run: string, at: number): void;
-  forgetUnnoticed(kind: KindName, run: string, which: Key | { but: readonly Key[] }): void;
+  forgetUnnoticed(kind: KindName, run: string, which: Key | Others): void;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
@@ -26,6 +27,11 @@ export interface Problems {
    * decided that it is wanted no more. Not of those that another run was at meanwhile.
    */
   dropUnnamed(kind: KindName, but: readonly Key[]): void;
+}
+
+interface Others {
+  but: readonly Key[];
+  whole: boolean;
 }
 
 interface Name extends Pick<Problem, 'kind' | 'key' | 'class' | 'part'> {
@@ -111,6 +117,10 @@ export function problemsIn(db: Statements): Problems {
 function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed'> {
   const unnoticed = 'delete from problem where kind = @kind and run <> @run and desired is null';
   const forget = db.prepare(`${unnoticed} and key not in (select value from json_each(@but))`);
+  const forgetNamed = db.prepare(
+    `${unnoticed} and key not in (select value from json_each(@but)) and exists (
+       select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
+  );
   const forgetOne = db.prepare(`${unnoticed} and key = @only`);
   const dropUnnamed = db.prepare(
     `delete from problem
@@ -121,7 +131,7 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
   return {
     forgetUnnoticed(kind, run, which) {
       if (typeof which === 'string') forgetOne.run({ kind, run, only: which });
-      else forget.run({ kind, run, but: JSON.stringify(which.but) });
+      else (which.whole ? forget : forgetNamed).run({ kind, run, but: JSON.stringify(which.but) });
     },
     dropUnnamed: (kind, but) => void dropUnnamed.run(kind, JSON.stringify(but)),
   };

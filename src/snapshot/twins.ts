@@ -15,6 +15,8 @@ export interface Twins {
   /** Whoever stood under this name. */
   drop(kind: KindName, key: Key): void;
   of(kind: KindName, key: Key): string[];
+  /** Under which names this record stands. */
+  namesOf(kind: KindName, id: string): Key[];
 }
 
 export function twinsIn(db: Statements): Twins {
@@ -35,11 +37,15 @@ export function twinsIn(db: Statements): Twins {
   const of = db.prepare<[string, string], { id: string }>(
     'select id from twin where kind = ? and key = ? order by id',
   );
+  const names = db.prepare<[string, string], { key: Key }>(
+    'select key from twin indexed by twin_by_id where kind = ? and id = ?',
+  );
   const drop = db.prepare('delete from twin where kind = ? and key = ?');
   return {
     note: (kind, span) => void note.run({ kind, ...span }),
     dropOld: (kind) => void dropOld.run({ kind }),
     drop: (kind, key) => void drop.run(kind, key),
+    namesOf: (kind, id) => names.all(kind, id).map(({ key }) => key),
     of: (kind, key) => of.all(kind, key).map(({ id }) => id),
   };
 }

@@ -23,7 +23,7 @@ export interface Question {
   /** POST when there is a body, else GET. */
   body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
   headers?: Readonly<Record<string, string>>;
-  /** Statuses that are an answer too, whatever their body is. */
+  /** Statuses that are an answer too, whatever their body is; nothing of them is waited out. */
   accepts?: readonly number[];
 }
 
@@ -91,7 +91,7 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         ...(body && { body: body.text }),
       };
       const attempt = async () => {
-        const patient = { host, clock, signal };
+        const patient = { host, accepts, clock, signal };
         const answer = await outwaited(() => send(request, signal), patient);
         return read(answer, { host, mend, accepts });
       };
@@ -114,6 +114,7 @@ function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<stri
 
 interface Patient {
   host: string;
+  accepts: readonly number[];
   clock: Clock;
   signal: AbortSignal;
 }
@@ -121,10 +122,11 @@ interface Patient {
 /** The answer that does not ask to wait. */
 async function outwaited(
   send: () => Promise<Answer>,
-  { host, clock, signal }: Patient,
+  { host, accepts, clock, signal }: Patient,
 ): Promise<Answer> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
+    if (accepts.includes(answer.status)) return answer;
     const { refused, retryAfterMs } = observe(answer.status, answer.headers, clock.now());
     if (!refused && retryAfterMs === undefined) return answer;
     const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);

@@ -15,12 +15,12 @@
  *   looked at is not what was read. A source of people needs it: nobody is deleted without.
  * - `one` reads a single record by its id; undefined: the source has none of that id. Not every
  *   source can. It throws what reading throws, and Invalid for an answer that is another record.
- * - `changes` reads the records that changed since a cursor of its own, and nothing else: in as many
- *   requests as there are changes. Whoever is deleted there comes as a record whose field for that
- *   says so, or not at all; of whom it does not name nothing is concluded. Better one twice than
- *   none: a cursor lies so far before the beginning of its reading as the source may tell late. A
- *   record that was read twice counts as it was read last. 'lost': the source does not know that
- *   cursor any more, and has to be read wholly. Who has `changes` has `one` as well.
+ * - `changes` reads what changed since a cursor, and nothing else, in as many requests as that
+ *   takes. Whoever was deleted comes as a record that says so, or not at all: of whom it does not
+ *   name nothing is concluded. Better one twice than none: a cursor lies so far before the start of
+ *   its reading as the source may tell late. A record read twice counts as it was read last.
+ *   'lost': the source does not know that cursor any more, and has to be read wholly. A source
+ *   that has `changes` has `one` as well.
  * - Records and reasons may hold personal data: they go to staging and never to a log.
  */
 export interface Source {

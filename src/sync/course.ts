@@ -16,6 +16,10 @@ export interface Course {
   run: Run;
   /** Those that take part: one that cannot be read or listed leaves. */
   parts: readonly MirrorPart[];
+  /** Those that it began with. */
+  begun: readonly MirrorPart[];
+  /** From where the changes of their sources may be read, where that is known. */
+  since: ReadonlyMap<Kind, string>;
   /** The CRM told of a record: it is about whoever stands under that. */
   isEvent: boolean;
   /** Whom it is about, where that is one person. */

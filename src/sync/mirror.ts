@@ -53,6 +53,8 @@ export interface Account {
 export interface MirrorPart {
   kind: Kind;
   source: Source;
+  /** Names how the source is read: a cursor of another reading is none. Undefined: none is kept. */
+  manner?: string | undefined;
 }
 
 /**

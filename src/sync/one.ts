@@ -11,7 +11,7 @@ import type { People, Taken } from './beside.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
-import { desiredOf, type Sizes } from './read.ts';
+import { desiredOf, recordedSizes, stageFew } from './read.ts';
 import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';
 
@@ -49,7 +49,7 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
       const asked = await ask(run, part, id);
       // What was said before she was taken, under a name that was not known, may be outdated.
       if (isAmong(asked, people)) {
-        stage(course, part, asked);
+        await stage(course, part, asked);
         return taken;
       }
       people = both(asked, people);
@@ -74,7 +74,8 @@ export async function keepTwins({ run, parts, known }: Course): Promise<void> {
       transaction(() => twins.note(kind.name, span));
     });
     transaction(() => {
-      if (known.get(kind)?.certified) twins.dropOld(kind.name);
+      const knowledge = known.get(kind);
+      if (knowledge?.certified && knowledge.whole) twins.dropOld(kind.name);
       const isErased = run.ledger.erased();
       const gone = isErased ? overtakenIn(run, kind).filter(isErased) : [];
       for (const key of gone) twins.drop(kind.name, key);
@@ -122,40 +123,21 @@ async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
 }
 
 /** One that cannot be read is still the record of this id. */
-function rowOf(kind: Kind, id: string, record: SourceRecord): DesiredRow {
+export function rowOf(kind: Kind, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(kind, record);
   return row.id === '' ? { ...row, id } : row;
 }
 
-/** Of all people, as far as is known; counted only where a guard has to know it. */
-function sizesOf({ snapshot }: Run, { kind }: MirrorPart): Sizes {
-  return {
-    ...unknown.sizes,
-    get wanted() {
-      return snapshot.recorded.count(kind.name);
-    },
-  };
-}
-
-function stage(course: Course, part: MirrorPart, { rows, keys, complete }: Asked): void {
+async function stage(
+  course: Course,
+  { kind }: MirrorPart,
+  { rows, keys, complete }: Asked,
+): Promise<void> {
   const { run, known } = course;
-  const { kind } = part;
-  const { staging, stage: staged } = run.snapshot;
-  staged(() => {
-    for (const [at, row] of rows.entries()) staging.addDesired(row, at + 1);
-    staging.sortIn(kind.name, 'keyless');
-    staging.sortIn(kind.name, everything);
-  });
-  staging.endSorting();
-  staged(() => {
-    staging.noteStrange(kind.name, 'keyless');
-    staging.noteStrange(kind.name, everything);
-    staging.nameByOrigin(kind.name, rows.length);
-  });
+  await stageFew(run, kind.name, rows);
   const [key] = keys;
   if (key === undefined) course.parts = [];
   else run.mode = { single: key };
-  known.set(kind, { ...unknown, certified: complete, sizes: sizesOf(run, part) });
+  const sizes = recordedSizes(run, kind.name, unknown.sizes);
+  known.set(kind, { ...unknown, certified: complete, sizes });
 }
-
-const everything = { after: '', upTo: new Uint8Array() };

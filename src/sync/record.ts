@@ -18,6 +18,7 @@ import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quaranti
 import { knowledgeNamed } from './states.ts';
 import { createTally } from './tally.ts';
 import { throughout } from './throughout.ts';
+import { leaveCursors, takeCursors } from './cursor.ts';
 import { gatherIn } from './together.ts';
 import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
@@ -39,22 +40,27 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   snapshot.narrowing.clear();
   const others = mirror.beside.others(id);
   const isAlone = onlyKey(options) !== undefined;
-  if (options.writes) {
-    bindLedger(run);
-    snapshot.transaction(() => {
-      for (const { kind } of parts) {
-        snapshot.journal.doubt(kind.name, others);
-        if (!isAlone) snapshot.journal.abandon(kind.name, at, others);
-      }
-      snapshot.runs.start({ id, mode: modeName(options.mode), at });
-    });
-  }
+  const start = (): Course['since'] => {
+    let isLeft = false;
+    for (const { kind } of parts) {
+      snapshot.journal.doubt(kind.name, others);
+      if (!isAlone && snapshot.journal.abandon(kind.name, at, others) > 0) isLeft = true;
+    }
+    snapshot.runs.start({ id, mode: modeName(options.mode), at });
+    const since = takeCursors(mirror, parts, options);
+    // Somebody was left behind in the middle, whose record may never change again.
+    return isLeft ? new Map() : since;
+  };
+  if (options.writes) bindLedger(run);
+  const since = options.writes ? snapshot.transaction(start) : takeCursors(mirror, parts, options);
   const approvals = approvalsOf(run);
   // Last: what is begun has to end.
   mirror.beside.begin(id, isAlone ? 'one' : 'all');
   return {
     run,
     parts,
+    begun: parts,
+    since,
     isEvent: isRecord(options.mode),
     taken: undefined,
     tally: createTally(snapshot),
@@ -121,6 +127,7 @@ function keep(course: Course, summary: Summary): void {
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   settleGuards(course);
+  leaveCursors(course, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
   if (onlyKey(run) === undefined) prune(run, at);
 }
@@ -131,9 +138,11 @@ function keepProblems({ run, parts, known, plan }: Course, at: number): void {
   for (const { kind } of parts) {
     problems.adopt(kind.name, run.id, at);
     const others = overtakenIn(run, kind);
-    if (!known.get(kind)?.certified) continue;
-    if (only === undefined) problems.dropUnnamed(kind.name, others);
-    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others });
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified) continue;
+    const { whole } = knowledge;
+    if (only === undefined && whole) problems.dropUnnamed(kind.name, others);
+    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others, whole });
   }
 }
 

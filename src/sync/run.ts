@@ -13,6 +13,7 @@ import { countAbsences } from './absence.ts';
 import { apply } from './apply.ts';
 import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
+import { readPart } from './changes.ts';
 import type { Course } from './course.ts';
 import { commit, decide, leaveOvertaken } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
@@ -32,7 +33,6 @@ import { each } from './each.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { observe } from './observe.ts';
 import { idsOf } from './overtaken.ts';
-import { read } from './read.ts';
 import { recover } from './recover.ts';
 import { begin, conclude } from './record.ts';
 import { atHer, keepTwins, takeOne } from './one.ts';
@@ -50,6 +50,14 @@ const mostRounds = 3;
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const course = begin(mirror, options);
+  try {
+    return await lead(course, options);
+  } finally {
+    leave(course);
+  }
+}
+
+async function lead(course: Course, options: RunOptions): Promise<Summary> {
   try {
     await belong(course);
     await take(course);
@@ -71,13 +79,10 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
       if (!again(course)) break;
     }
   } catch (error) {
-    if (!isExpected(error)) {
-      leave(course);
-      throw error;
-    }
+    if (!isExpected(error)) throw error;
     course.failure = error;
   }
-  const summary = await conclude(course).finally(() => leave(course));
+  const summary = await conclude(course);
   if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
   return summary;
 }
@@ -101,9 +106,11 @@ function leave({ run, taken }: Course): void {
  * and no other; throws what it threw when none is left.
  */
 async function readAll(course: Course): Promise<void> {
-  const { run, reasons, known } = course;
+  const { reasons, known } = course;
   for (const part of course.parts) {
-    const certificate = await read(run, part).catch((error: unknown) => drop(course, part, error));
+    const certificate = await readPart(course, part).catch((error: unknown) =>
+      drop(course, part, error),
+    );
     if (!certificate) continue;
     if (!certificate.complete && part.kind.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
@@ -178,6 +185,10 @@ async function addCandidates(run: Run, kind: Kind, known: Knowledge): Promise<vo
   const key = onlyKey(run);
   if (key !== undefined) {
     for (const one of keysOf(run, kind, { key, known })) narrowing.add(name, one);
+    return;
+  }
+  if (!known.listing && !known.whole) {
+    stage(() => narrowing.named(name));
     return;
   }
   await throughout(run, spans.ofKeys(name), (span) => {

@@ -12,6 +12,10 @@ import { whoOf } from './remember.ts';
 export interface Knowledge {
   /** Whether the reading of the source was certified. */
   certified: boolean;
+  /** Whether that reading names everybody whom the source has. */
+  whole: boolean;
+  /** From where its changes go on, where the source tells them. */
+  cursor: string | undefined;
   /** Undefined in a fast run: nothing was listed. */
   listing: Listing | undefined;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
@@ -28,6 +32,8 @@ export interface Knowledge {
 /** Where nothing was read. */
 export const unknown: Knowledge = {
   certified: false,
+  whole: false,
+  cursor: undefined,
   listing: undefined,
   lost: new Set(),
   reading: '',
@@ -44,9 +50,12 @@ export function knowledgeNamed(known: ReadonlyMap<Kind, Knowledge>, kind: KindNa
 /** What a reading of the source tells. */
 export function readingOf(
   source: Source,
-  { complete, reading, sizes }: Read,
-): Pick<Knowledge, 'certified' | 'reading' | 'sizes' | 'still'> {
-  return { certified: complete, reading, sizes, still: () => source.still?.(reading) ?? false };
+  read: Read,
+): Pick<Knowledge, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
+  const { complete: certified, reading, whole, sizes } = read;
+  const cursor = read.complete ? read.cursor : undefined;
+  const still = (): boolean => source.still?.(reading) ?? false;
+  return { certified, whole, cursor, reading, sizes, still };
 }
 
 /** What is known of one record, of all that was read and recorded. */

@@ -1,6 +1,7 @@
 /** A CRM in a database, mirrored by the command line: from the first load to somebody who left. */
 import Database from 'better-sqlite3';
 import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -36,7 +37,14 @@ async function mirrored() {
     const code = await main([...argv, '-c', file], { ...shell, ...rest });
     return { code, said: lines.join('\n') };
   };
-  return { world, db, call };
+  return { world, db, call, file };
+}
+
+/** Adds to the source of a configuration. */
+function configure(file: string, extra: object): void {
+  const config = JSON.parse(readFileSync(file, 'utf8'));
+  Object.assign(config.contacts.source, extra);
+  writeFileSync(file, JSON.stringify(config));
 }
 
 describe('a CRM in a database', () => {
@@ -77,6 +85,27 @@ describe('a CRM in a database', () => {
     db.exec('delete from contacts where rowid = (select max(rowid) from contacts)');
     expect((await call('sync')).code).toBe(0);
     expect(world.shown(ann)).toBeUndefined();
+  });
+
+  test('that says when a row was changed has fast runs read only those', async () => {
+    const { world, db, call, file } = await mirrored();
+    db.exec(`
+      alter table contacts add column changed_at text;
+      update contacts set changed_at = datetime('now', '-1 hour');
+    `);
+    configure(file, { updatedAt: 'changed_at' });
+    expect((await call('sync')).code).toBe(0);
+    world.writes();
+    db.exec(`
+      update contacts set news = 0, changed_at = datetime('now') where id = 2;
+      update contacts set news = 0 where id = 1;
+    `);
+    const fast = await call('sync', '--fast', '--json');
+    expect(fast.code).toBe(0);
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
   });
 
   test('with a column that is not there changes nothing', async () => {

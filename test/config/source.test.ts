@@ -14,6 +14,7 @@ const contacts = (source: string) =>
   );
 const http = (rest: string) => contacts(`{ type: http, ${rest} }`);
 const url = 'url: https://crm.example/people';
+const hubspot = (rest: string) => contacts(`{ type: hubspot, ${rest} }`).replace('id: i', 'id: id');
 
 describe('a source', () => {
   it('of contacts may be a file of lines, of templates as well', () => {
@@ -134,5 +135,72 @@ describe('a mistake in an API', () => {
   it('is told without a value', () => {
     const rest = `${url}, headers: { A: "\${TOKEN}" }`;
     expect(mistakes(http(rest), { TOKEN: 'sk\nsecret' })?.join()).not.toContain('secret');
+  });
+});
+
+describe("HubSpot's contacts", () => {
+  it('need a token, and nothing else', () => {
+    expect(load(hubspot('token: "${T}"'), { T: 'pat-1' }).contacts?.source).toEqual({
+      type: 'hubspot',
+      token: 'pat-1',
+      url: 'https://api.hubapi.com',
+      timeoutMs: 30_000,
+      overlap: '2m',
+    });
+    const more = 'tokenFile: secrets/hubspot, url: "http://127.0.0.1:1", overlap: 10m';
+    expect(load(hubspot(more)).contacts?.source).toMatchObject({
+      tokenFile: join(folder, 'secrets/hubspot'),
+      url: 'http://127.0.0.1:1',
+      overlap: '10m',
+    });
+  });
+
+  it('may be told of by events', () => {
+    const content = `${hubspot('token: t')}\n  webhook: { format: hubspot, secret: s }`;
+    expect(load(content).contacts?.webhook).toMatchObject({ format: 'hubspot', id: 'objectId' });
+  });
+
+  it('are the example, given a token', () => {
+    const config = loadConfig('config/hubspot.yaml', { PLATFORM_API_KEY: 'k', HUBSPOT_TOKEN: 't' });
+    expect(config.contacts).toMatchObject({
+      source: { type: 'hubspot', token: 't' },
+      deleted: 'archived',
+    });
+  });
+
+  it.each([
+    ['timeoutMs: 5', 'token', 'is missing  → add it, or tokenFile'],
+    ['token: t, tokenFile: f', 'tokenFile', 'stands beside token  → keep one of the two'],
+    [
+      'token: "a b"',
+      'token',
+      'is empty or holds what a header cannot carry  → write the token alone',
+    ],
+    ['token: t, url: x', 'url', 'is no web address  → write https://HOST'],
+    ['token: t, url: https://a.b/crm', 'url', 'holds more than a host  → end it before the path'],
+    ['token: t, url: https://me@a.b', 'url', 'holds a user or password  → move it to token'],
+    [
+      'token: t, url: http://a.b',
+      'url',
+      'would send people and the token unencrypted  → use https',
+    ],
+    [
+      'token: t, overlap: 2min',
+      'overlap',
+      'is not a duration  → write a number from 1 and s, m, h or d: 2m',
+    ],
+  ])('%s', (rest, path, words) => {
+    const lines = mistakes(hubspot(rest))?.map((line) =>
+      line.replace(/^mirror.yaml:7:\d+ {2}/, ''),
+    );
+    expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
+  });
+
+  it('have one id', () => {
+    const wrong = hubspot('token: t').replace('id: id', 'id: properties.hs_object_id');
+    expect(mistakes(wrong)).toEqual([
+      'mirror.yaml:8:7  contacts.id  is not where a contact of HubSpot has its id' +
+        '  → write id, and nothing else',
+    ]);
   });
 });

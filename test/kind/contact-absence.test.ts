@@ -23,7 +23,7 @@ const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
 
 const flagged = () => wish({ archived: 'yes' });
 const outside = (record: Record<string, unknown> = {}) =>
-  contactDesire({ ...fields, include: { fields: [], judge: () => ({ gives: false }) } })(
+  contactDesire({ ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } })(
     { id: '2', email: ANN, newsletter: '', product: '', ...record },
     '',
   );

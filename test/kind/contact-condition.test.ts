@@ -9,7 +9,11 @@ import type { Condition, Verdict } from '../../src/model/condition.ts';
 import { NEWS, PRODUCT } from './stage.ts';
 
 /** A condition that comes to this, whatever the record. */
-const comes = (verdict: Verdict): Condition => ({ fields: ['age'], judge: () => verdict });
+const comes = (verdict: Verdict): Condition => ({
+  text: '',
+  fields: ['age'],
+  judge: () => verdict,
+});
 const gives = (value: unknown) => comes({ gives: value });
 const fails = comes({ failsOn: ['age', 'age'] });
 

@@ -227,6 +227,43 @@ describe('HubSpot', () => {
     expect([status, await queued()]).toEqual([202, ['101', '7', '8', '9']]);
   });
 
+  test('events of contacts count, whatever they tell, and of nothing else', async () => {
+    const of = (subscriptionType: string, more: object) => ({ subscriptionType, ...more });
+    const batch = [
+      of('contact.creation', { objectId: 11 }),
+      of('contact.propertyChange', { objectId: 12, propertyName: 'email' }),
+      of('contact.deletion', { objectId: 13 }),
+      of('contact.restore', { objectId: 14 }),
+      of('contact.privacyDeletion', { objectId: 15 }),
+      of('contact.merge', {
+        objectId: 16,
+        primaryObjectId: 16,
+        mergedObjectIds: [17, 18],
+        newObjectId: 19,
+      }),
+      of('object.creation', { objectId: 20, objectTypeId: '0-1' }),
+      of('object.creation', { objectId: 30, objectTypeId: '0-2' }),
+      of('object.merge', { primaryObjectId: 31, newObjectId: 32, objectTypeId: '0-3' }),
+      of('company.propertyChange', { objectId: 33 }),
+      of('contact.associationChange', { objectId: 34, fromObjectId: 34, toObjectId: 35 }),
+      of('conversation.creation', { objectId: 36 }),
+    ];
+    const { status, body } = await hubspot(batch);
+    expect([status, body]).toEqual([202, { status: 'accepted', records: 10 }]);
+    expect(await queued()).toEqual(['11', '12', '13', '14', '15', '16', '17', '18', '19', '20']);
+  });
+
+  test('a hundred events at once are taken; none of a contact are answered well', async () => {
+    const hundred = Array.from({ length: 100 }, (_, at) => ({ objectId: 1000 + at }));
+    expect((await hubspot(hundred)).status).toBe(202);
+    expect(await queued()).toHaveLength(100);
+    const deals = [{ subscriptionType: 'deal.creation', objectId: 1 }];
+    const { status, body } = await hubspot(deals);
+    // Else HubSpot would send them again and again.
+    expect([status, body]).toEqual([200, { status: 'of no contact' }]);
+    expect(await queued()).toHaveLength(100);
+  });
+
   test.each<[string, Parameters<typeof hubspot>[1]]>([
     ['by another app', { key: 'another' }],
     ['six minutes ago', { ago: 6 * minute }],

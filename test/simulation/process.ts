@@ -13,6 +13,7 @@ import type { Mirror } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import { absenceOf } from './absence.ts';
+import { telling } from './changes.ts';
 import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Wire } from './faults.ts';
@@ -35,6 +36,8 @@ export interface Ground {
   path: string;
   /** What the CRM was when it was read last. */
   last: Export;
+  /** What the CRM has told of people, each time: a cursor names one of them. */
+  told: (readonly CrmRecord[])[];
   /** Our clock is ahead by so much. */
   aheadMs: number;
   /** Used since there is this snapshot. */
@@ -134,6 +137,7 @@ interface Parts {
 function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): Mirror {
   const { world } = ground;
   const leaving = absenceOf(world.story);
+  const people = sourceOf(life, step, outing.people);
   return mirrorOf({
     send: wire.send,
     snapshot: snapshotOf(life, opened.snapshot),
@@ -143,7 +147,9 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
     apiKey: world.keys[step.key],
     ...leaving,
     policy: { ...world.story, ...leaving.policy },
-    contacts: sourceOf(life, step, outing.people),
+    contacts: world.story.tells
+      ? telling(ground, people, { life, step, reading: outing.people })
+      : people,
     templates: sourceOf(life, step, outing.templates),
     pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
   });

@@ -55,7 +55,7 @@ export interface Telling {
 interface Stage extends Ground {
   story: Story;
   /** People and templates that somebody was told about. */
-  told: Set<string>;
+  listed: Set<string>;
   /** Changes whose outcome the last process left open. */
   opened: number;
   runs: number;
@@ -100,11 +100,12 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     reached,
     path: join(folder, 'snapshot.sqlite'),
     last: { people: [], templates: [] },
+    told: [],
     aheadMs: 0,
     found: [],
     log: telling.log ?? (() => undefined),
     broken: telling.broken ?? ((mirror) => mirror),
-    told: new Set(),
+    listed: new Set(),
     opened: 0,
     runs: 0,
     requests: 0,
@@ -204,7 +205,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   if (!killed) judge('no run gives up', !summary && 'the run gave up');
   noteGuards(stage, lived);
   const listed = (summary?.problems ?? []).map(({ kind, key, part }) => `${kind} ${key} ${part}`);
-  for (const one of [...listed, ...files.problems]) stage.told.add(one);
+  for (const one of [...listed, ...files.problems]) stage.listed.add(one);
   return summary;
 }
 
@@ -328,7 +329,7 @@ async function settle(stage: Stage): Promise<void> {
   // Five who are refused stop a channel for that run.
   const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
   const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
-  stage.told.clear();
+  stage.listed.clear();
   if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = 2 + slow; runs > 0; runs -= 1) {
     if (!(await goCalmly(stage))) return;
@@ -352,7 +353,7 @@ async function settle(stage: Stage): Promise<void> {
   known.judge('in the end the listing is certified', wrong);
   if (isEmpty(outing.people)) return;
   checkEnd(outing.people, known, {
-    told: stage.told,
+    told: stage.listed,
     files,
     isLeaving: summary.contacts.held.delete > 0,
   });

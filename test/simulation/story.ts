@@ -54,6 +54,8 @@ const settings = {
   floor: [10, 10, 0, 1],
   /** How many are brought in in one run, once a first load has ended. */
   optIns: [100, 100, 100, 100, 0, 1],
+  /** Whether the CRM tells what changed. */
+  tells: [false, true],
 } as const;
 const settingNames = [
   'algorithm',
@@ -67,6 +69,7 @@ const settingNames = [
   'deletes',
   'floor',
   'optIns',
+  'tells',
 ] as const;
 
 /** All that a story may choose from, as what it comes to is counted. */
@@ -111,6 +114,7 @@ export const choices = {
     'who was forgotten is allowed again',
     'who was forgotten under another address is allowed',
     'its key is not proven',
+    'the CRM tells what changed',
   ],
   settings: settingNames.flatMap((name) => {
     const values: readonly unknown[] = settings[name];
@@ -225,6 +229,7 @@ export const story = fc.record({
   farewell: fc.option(farewell, { freq: 2, nil: undefined }),
   optIns: pick(settings.optIns),
   release: fc.option(release, { freq: 9, nil: undefined }),
+  tells: pick(settings.tells),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
 

@@ -42,6 +42,7 @@ export function told(people: Person[], steps: Step[], more: Partial<Story> = {})
     farewell: undefined,
     optIns: 100,
     release: undefined,
+    tells: false,
     letters: [],
     people,
     steps,

@@ -71,7 +71,7 @@ describe.each(all)('%s', (_, stand) => {
   });
 });
 
-/** What a MySQL says first: version 10 of the protocol, and nothing that it offers is encryption. */
+/** What a MySQL says first: version 10 of the protocol, and none of its offers is encryption. */
 const greeting = Buffer.concat([
   Buffer.from([72, 0, 0, 0, 10]),
   Buffer.from('5.5.5\0'),

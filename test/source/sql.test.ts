@@ -95,7 +95,7 @@ describe.each(await stands())('%s', (_, stand) => {
       const error = await errorOf(read(stand, { table }, ['id', 'email', 'mail.x']));
       expect(error.name).toBe('Invalid');
       expect(error.message).toMatch(
-        /: there are no columns "email", "mail\.x"; columns found: "id", "mail"; correct the/,
+        /: there are no columns "email", "mail\.x"; columns found: "id", "mail"; did you mean "mail" for "email"\?; .+; correct the/,
       );
     });
 

@@ -1,30 +1,8 @@
 /** What a run about everybody believes of whom others were at meanwhile: it counts no more. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../src/model/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './process.ts';
-
-const ann = 'ann@example.com';
-let folder: string;
-beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'stale-'))));
-afterEach(() => rmSync(folder, { recursive: true }));
-
-const record = (id: string, email: string, wish = 'yes') => ({ id, email, ch_news: wish });
-
-function stageOf(options: StageOptions = {}): Stage {
-  const stage = createStage({ path: join(folder, 'snapshot.sqlite'), ...options });
-  stage.people.push(record('1', ann), record('2', 'bob@example.com'));
-  return stage;
-}
-
-const alone = async (stage: Stage, id: string) => stage.clock.run(stage.one(id));
-const sent = (stage: Stage): string[] =>
-  stage.writes().map((write) => `${write.subscription} ${write.email}`);
-const wish = (stage: Stage, id: string, value: string): void => {
-  for (const person of stage.people) if (person['id'] === id) person['ch_news'] = value;
-};
+import type { Stage } from './process.ts';
+import { alone, ann, record, sent, stageOf, wish } from './two.ts';
 
 /** Holds back what `stops` from the moment it is closed until it is open again. */
 function dammed(stops: (request: Request) => boolean) {

@@ -1,36 +1,14 @@
 /** Runs about one person, beside the run that is about everybody, in one process. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Summary } from '../../src/plan/summary.ts';
+import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../src/model/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './process.ts';
+import type { Stage } from './process.ts';
+import { alone, ann, record, sent, stageOf, wish } from './two.ts';
 
-const ann = 'ann@example.com';
-let folder: string;
-beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'beside-'))));
-afterEach(() => rmSync(folder, { recursive: true }));
-
-const record = (id: string, email: string, wish = 'yes') => ({ id, email, ch_news: wish });
-
-function stageOf(options: StageOptions = {}): Stage {
-  const stage = createStage({ path: join(folder, 'snapshot.sqlite'), ...options });
-  stage.people.push(record('1', ann), record('2', 'bob@example.com'));
-  return stage;
-}
-
-const alone = async (stage: Stage, id: string): Promise<Summary> => stage.clock.run(stage.one(id));
-const sent = (stage: Stage): string[] =>
-  stage.writes().map((write) => `${write.subscription} ${write.email}`);
 const shown = (stage: Stage, email: string) =>
   stage.emulator.world
     .contact(email)
     ?.channels.filter(({ id }) => id === 'ch_news')
     .map(({ subscription }) => subscription)[0];
-const wish = (stage: Stage, id: string, value: string): void => {
-  for (const person of stage.people) if (person['id'] === id) person['ch_news'] = value;
-};
 
 describe('one record', () => {
   test('brings in line who stands under it, and asks for nobody else', async () => {

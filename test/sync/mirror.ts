@@ -77,7 +77,7 @@ export function mirrorOf(parts: Parts): Mirror {
   return {
     name: 'test',
     parts: [
-      { kind: contact, source: parts.contacts },
+      { kind: contact, source: parts.contacts, manner: 'as it is' },
       { kind: template, source: parts.templates },
     ],
     snapshot,

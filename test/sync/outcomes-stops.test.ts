@@ -1,9 +1,7 @@
 /** Outcomes that stop more than one record, or slow everything down. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createBeside } from '../../src/sync/beside.ts';
 import { run } from '../../src/sync/run.ts';
-import { limits } from './mirror.ts';
 import type { Arrival } from './server.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -247,22 +245,10 @@ describe('a run that failed', () => {
       world.emulator.seed.contact({ email: `x${at}@example.com` });
     world.csv('id,email\n');
     world.server.delayMs = 5;
-    const { platform, parts, gate, close } = world.connect();
-    const { clock, snapshot, ledger } = world;
+    const connected = world.connect();
     const never = new AbortController().signal;
-    const account = { url: world.server.url, apiKey: 'key', platform };
-    const base = { name: 'world', parts, snapshot, account, ledger, notes: [], clock };
-    const mirror = { ...base, random: Math.random, keepMs: 1e10, guards: limits };
     const failed = run(
-      {
-        ...mirror,
-        beside: createBeside(),
-        timeoutMs: 150,
-        pageSizes: [100, 83],
-        reserve: 0,
-        requests: gate.counts,
-        limits: gate.limits,
-      },
+      { ...world.mirror(connected), timeoutMs: 150 },
       {
         mode: 'full',
         writes: true,
@@ -273,9 +259,9 @@ describe('a run that failed', () => {
       },
     );
     await expect(failed).rejects.toThrow('news');
-    const counted = snapshot.staging.countObserved('contact');
+    const counted = world.snapshot.staging.countObserved('contact');
     await pause(100);
-    expect(snapshot.staging.countObserved('contact')).toBe(counted);
-    await close();
+    expect(world.snapshot.staging.countObserved('contact')).toBe(counted);
+    await connected.close();
   });
 });

@@ -29,6 +29,10 @@ export interface Stage {
   people: Record<string, unknown>[];
   templates: Record<string, unknown>[];
   certificate: Certificate;
+  /** Ids of the people that were changed, in their order: what a CRM that tells changes goes by. */
+  changed: string[];
+  /** What the CRM was asked for people: all, since a cursor, or one. */
+  asked: string[];
   sync(options?: Partial<RunOptions>): Promise<Summary>;
   /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
   one(id: string): Promise<Summary>;
@@ -52,6 +56,8 @@ export interface StageOptions {
   path?: string;
   /** Stands between the client and the emulator. */
   wire?: (send: Send) => Send;
+  /** Whether the CRM tells what changed. */
+  tellsChanges?: boolean;
   /** What the CRM has said of one record is heard once this is over. */
   heard?: (id: string) => Promise<void>;
 }
@@ -73,10 +79,12 @@ export function createStage(options: StageOptions = {}): Stage {
   const beside = createBeside();
   const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
-  const stage: Pick<Stage, 'people' | 'templates' | 'certificate'> = {
+  const stage: Crm = {
     people: [],
     templates: [],
     certificate: { complete: true, reading: 'all' },
+    changed: [],
+    asked: [],
   };
   let asked = 0;
 
@@ -90,8 +98,11 @@ export function createStage(options: StageOptions = {}): Stage {
       random,
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
-      contacts: sourceOf(stage, 'people', options.heard),
-      templates: sourceOf(stage, 'templates'),
+      contacts: {
+        ...sourceOf(stage, 'people', options),
+        ...(options.tellsChanges && changesOf(stage)),
+      },
+      templates: sourceOf(stage, 'templates', {}),
     });
 
   const how = {
@@ -135,22 +146,43 @@ export function createStage(options: StageOptions = {}): Stage {
   return whole;
 }
 
+type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'asked'>;
+
 function sourceOf(
-  stage: Pick<Stage, 'people' | 'templates' | 'certificate'>,
+  stage: Crm,
   which: 'people' | 'templates',
-  heard?: (id: string) => Promise<void>,
+  { heard, tellsChanges }: StageOptions,
 ): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
+      if (which === 'people') stage.asked.push('all');
+      const cursor = String(stage.changed.length);
       yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
-      return { ...stage.certificate };
+      return { ...stage.certificate, ...(tellsChanges && { cursor }) };
     },
     still: (reading) => stage.certificate.reading === reading,
     one: async (id: string) => {
+      if (which === 'people') stage.asked.push(`one ${id}`);
       const found = stage[which].find((record) => record['id'] === id);
       const value = found && { ...found };
       await heard?.(id);
       return value && { where: `record ${id}`, value };
+    },
+  };
+}
+
+/** A cursor is how many changes there were. One of more than that is none it knows. */
+function changesOf(stage: Crm): Required<Pick<Source, 'changes'>> {
+  return {
+    async *changes(since) {
+      stage.asked.push(`since ${since}`);
+      const cursor = String(stage.changed.length);
+      if (Number(since) > stage.changed.length) return 'lost';
+      for (const id of stage.changed.slice(Number(since))) {
+        const value = stage.people.find((record) => record['id'] === id);
+        if (value) yield [{ where: `record ${id}`, value: { ...value } }];
+      }
+      return { ...stage.certificate, cursor };
     },
   };
 }

@@ -16,6 +16,7 @@ import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../../model/errors.ts';
 import type { RouteLimit } from '../../model/limit.ts';
 import type { Summary } from '../../plan/summary.ts';
+import type { Worked } from '../../queue/event-queue.ts';
 import type { Tick } from '../../queue/run-queue.ts';
 import { systemClock } from '../../http/time.ts';
 import { watch } from '../../sync/sentinel.ts';
@@ -40,9 +41,6 @@ import {
 
 type RunTick = Exclude<Tick, 'sentinel'>;
 
-/** What became of an event. */
-type Done = 'done' | 'elsewhere' | 'again';
-
 export interface Home {
   /** Stands by until the mirror is this worker's, or it is to stop. Throws as assemble does. */
   taken(): Promise<void>;
@@ -51,7 +49,7 @@ export interface Home {
   /** Never throws; `elsewhere`: the mirror is another's by now. */
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /** Brings in line whoever stands under this id of the source. Never throws. */
-  record(id: string): Promise<Done>;
+  record(id: string): Promise<Worked>;
   /**
    * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
    * well. Throws Busy where it is another's.
@@ -152,7 +150,7 @@ async function lookOnce(state: State): Promise<void> {
   state.complain.no();
 }
 
-async function record(state: State, id: string): Promise<Done> {
+async function record(state: State, id: string): Promise<Worked> {
   const { shell, config, complain, log } = state;
   if (shell.stop.aborted || state.coming) return 'elsewhere';
   try {

@@ -9,7 +9,7 @@ import { explain } from '../fault.ts';
 import type { Served } from './serving.ts';
 import type { Shell } from '../shell.ts';
 
-interface WorkerServer extends Pick<Metrics, 'ended'> {
+export interface WorkerServer extends Pick<Metrics, 'ended'> {
   /** Throws Invalid where it cannot listen there. */
   listen(): Promise<void>;
   close(): Promise<void>;

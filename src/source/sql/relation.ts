@@ -1,6 +1,6 @@
 /** What is read: the columns of it that matter, and the statements that read them. */
 import { Invalid } from '../../model/errors.ts';
-import { listed, quoted } from '../names.ts';
+import { listed, nearest, quoted } from '../names.ts';
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './session.ts';
 
@@ -78,10 +78,17 @@ function mayNest({ holds, type = '' }: Column): boolean {
 function lack(missing: readonly string[], all: readonly Column[]): string {
   const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
   const names = all.map(({ name }) => name);
-  return (
-    `${what} ${listed([...new Set(missing)])}; columns found: ${listed(names)}; ` +
-    'correct the configuration or the query'
-  );
+  const asked = [...new Set(missing)];
+  const hints = asked.flatMap((name) => {
+    const near = nearest(name, names);
+    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
+  });
+  return [
+    `${what} ${listed(asked)}`,
+    `columns found: ${listed(names)}`,
+    ...hints,
+    'correct the configuration or the query',
+  ].join('; ');
 }
 
 /** A statement that grows, and the values bound in it so far. */

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { durationForm } from '../../model/duration.ts';
+import { isLoopback } from '../../model/loopback.ts';
+import { numeric } from '../../model/scalar.ts';
+
+const text = (what: string) => z.string().min(1).describe(what);
+const noToken = 'is empty or holds what a header cannot carry → write the token alone';
+const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
+
+/** The YAML of this source. */
+export const hubspotOptions = z
+  .strictObject({
+    type: z.literal('hubspot').describe('The contacts of a HubSpot account'),
+    token: z
+      .string()
+      .refine(isToken, noToken)
+      .describe('Access token of an app of the account; better ${NAME} than in the file')
+      .optional(),
+    tokenFile: text('File that holds the token, instead of token').optional(),
+    url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
+    timeoutMs: z
+      .preprocess(numeric, z.number().int().min(1).max(600_000))
+      .describe('Longest wait for one answer, in milliseconds')
+      .prefault(30_000),
+    overlap: z
+      .string()
+      .regex(durationForm, noDuration)
+      .describe("How late HubSpot's search may know of a change")
+      .default('2m'),
+  })
+  .superRefine(({ token, tokenFile, url }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url));
+    if (token === undefined && tokenFile === undefined)
+      wrong('token', 'is missing → add it, or tokenFile');
+    if (token !== undefined && tokenFile !== undefined)
+      wrong('tokenFile', 'stands beside token → keep one of the two');
+  });
+export type HubspotOptions = z.infer<typeof hubspotOptions>;
+
+/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
+export function isToken(given: string): boolean {
+  return /^[\x21-\x7e]+$/.test(given);
+}
+
+function addressFault(address: string): string | undefined {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST';
+  if (url.username || url.password) return 'holds a user or password → move it to token';
+  if (url.pathname !== '/' || url.search || url.hash) {
+    return 'holds more than a host → end it before the path';
+  }
+  if (url.protocol === 'https:' || isLoopback(address)) return undefined;
+  return 'would send people and the token unencrypted → use https';
+}

@@ -1,0 +1,138 @@
+/**
+ * What a run learns of a source that tells what changed: those records, whoever else stands under
+ * their names (several records of one address are one person), and those for whom something is
+ * still open. Of nobody else anything is concluded. A run between full ones takes as long as there
+ * are changes, whatever the size of the CRM.
+ *
+ * Everything is read instead where there is no cursor, where the source does not know it any more,
+ * where very much has changed, and where somebody waits whose record cannot be asked for.
+ */
+import type { Kind } from '../kind/kind.ts';
+import type { DesiredRow, Key } from '../model/record.ts';
+import type { Certificate, Source } from '../source/source.ts';
+import type { Course } from './course.ts';
+import { each } from './each.ts';
+import { modeName, type MirrorPart, type Run } from './mirror.ts';
+import { rowOf } from './one.ts';
+import { desiredOf, read, reasonOf, recordedSizes, stageFew, type Read } from './read.ts';
+import { openIn } from './recover.ts';
+
+/** More are read as everything is: in batches, and with all proofs. */
+const most = 10_000;
+const askedAtOnce = 4;
+
+/** Reads what the run needs of a source: its changes where that is enough, else all of it. */
+export async function readPart(course: Course, part: MirrorPart): Promise<Read> {
+  const { run, since } = course;
+  const cursor = since.get(part.kind);
+  const isFast = modeName(run.mode) === 'fast';
+  const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
+  return found ?? read(run, part);
+}
+
+/** Undefined: everything has to be read. */
+async function readChanges(run: Run, part: MirrorPart, since: string): Promise<Read | undefined> {
+  const { kind, source } = part;
+  const told = await tell(run, kind, source.changes?.(since, requestOf(run, kind)));
+  const isAll = told && (await askOthers(run, part, told.rows));
+  if (!told || !isAll) return undefined;
+  const rows = [...told.rows.values(), ...told.nameless];
+  await stageFew(run, kind.name, rows);
+  const invalid = run.snapshot.staging.countInvalid(kind.name);
+  const sizes = recordedSizes(run, kind.name, { valid: rows.length - invalid, invalid });
+  return { ...told.certificate, whole: false, sizes };
+}
+
+function requestOf({ stop }: Run, { fields }: Kind) {
+  return { fields, signal: stop };
+}
+
+interface Told {
+  /** By their ids, each as it was read last. */
+  rows: Map<string, DesiredRow>;
+  /** Those that cannot be read. */
+  nameless: DesiredRow[];
+  certificate: Certificate;
+}
+
+async function tell(
+  run: Run,
+  kind: Kind,
+  changes: ReturnType<NonNullable<Source['changes']>> | undefined,
+): Promise<Told | undefined> {
+  const rows = new Map<string, DesiredRow>();
+  const nameless: DesiredRow[] = [];
+  if (!changes) return undefined;
+  let step = await changes.next();
+  for (; !step.done; step = await changes.next()) {
+    for (const record of step.value) {
+      const row = desiredOf(kind, record);
+      if (row.id === '') nameless.push(row);
+      else rows.set(row.id, row);
+    }
+    const done = rows.size + nameless.length;
+    run.progress({ stage: 'reading', kind: kind.name, done, of: undefined });
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    if (done <= most) continue;
+    await changes.return('lost');
+    return undefined;
+  }
+  return step.value === 'lost' ? undefined : { rows, nameless, certificate: step.value };
+}
+
+/**
+ * Asks for the other records of these people, and for all of those who wait; false: that cannot be
+ * done one by one.
+ */
+async function askOthers(
+  run: Run,
+  part: MirrorPart,
+  rows: Map<string, DesiredRow>,
+): Promise<boolean> {
+  const { kind, source } = part;
+  const waiting = waitingIn(run, kind);
+  // Under which ids somebody stands who was never there is known only of some.
+  if (waiting.some((key) => !run.snapshot.recorded.get(kind.name, key))) return false;
+  const asked = new Set(rows.keys());
+  let next = [
+    ...waiting.flatMap((key) => idsOf(run, kind, key)),
+    ...companyOf(run, kind, [...rows.values()]),
+  ];
+  for (;;) {
+    const fresh = [...new Set(next)].filter((id) => !asked.has(id));
+    if (fresh.length === 0) return true;
+    if (asked.size + fresh.length > most) return false;
+    const found: DesiredRow[] = [];
+    await each(fresh, askedAtOnce, async (id) => {
+      const record = await source.one?.(id, requestOf(run, kind));
+      asked.add(id);
+      if (!record) return;
+      const row = rowOf(kind, id, record);
+      found.push(row);
+      rows.set(id, row);
+    });
+    next = companyOf(run, kind, found);
+  }
+}
+
+/** Of whom a change is open, or was refused and is due again. */
+function waitingIn(run: Run, { name }: Kind): Key[] {
+  const open = openIn(run, name).map(({ key }) => key);
+  return [...new Set([...open, ...run.snapshot.parking.due(name, run.clock.now())])];
+}
+
+/** All ids under the names that these have, and had. */
+function companyOf(run: Run, kind: Kind, rows: readonly DesiredRow[]): string[] {
+  const { recorded, twins } = run.snapshot;
+  const keys = rows.flatMap(({ key, id }) => [
+    ...(key === undefined ? [] : [key]),
+    ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
+    ...twins.namesOf(kind.name, id),
+  ]);
+  return [...new Set(keys)].flatMap((key) => idsOf(run, kind, key));
+}
+
+/** Under which ids of the source somebody stands, as far as is known. */
+function idsOf({ snapshot }: Run, { name }: Kind, key: Key): string[] {
+  return [...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)];
+}

@@ -1,0 +1,61 @@
+/**
+ * Up to where the changes of a source are known to be done: its cursor, kept in the snapshot from
+ * one run to the next. There is one only while nobody waits for anything but the platform's refusal
+ * or their own record; without one everything is read.
+ *
+ *   a run about everybody begins       takes it away, so that whoever is killed leaves none
+ *   it ended well, and holds nobody    leaves the one of its own reading
+ *   a fast one did not                 puts back the one it began with: it is read from there again
+ *   a full one did not                 leaves none: what is left to do is not in the changes
+ *   one about one person did not       spoils it, for whoever is under way as well
+ */
+import { z } from 'zod';
+import type { Kind } from '../kind/kind.ts';
+import type { KindName } from '../model/record.ts';
+import type { Status } from '../plan/summary.ts';
+import type { Course } from './course.ts';
+import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
+
+const stored = z.object({ manner: z.string(), cursor: z.string() });
+const spoilt = 'spoilt';
+const nameOf = (kind: KindName): string => `cursor of ${kind}s`;
+
+type Cursors = ReadonlyMap<Kind, string>;
+
+/** From where a run may read the changes, by kind. One that writes has it for itself. */
+export function takeCursors(
+  { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
+  parts: readonly MirrorPart[],
+  { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
+): Cursors {
+  const taken = new Map<Kind, string>();
+  if (onlyKey({ mode }) !== undefined) return taken;
+  for (const { kind, manner } of parts) {
+    const text = meta.get(nameOf(kind.name));
+    if (text === undefined) continue;
+    if (writes) meta.drop(nameOf(kind.name));
+    if (text === spoilt) continue;
+    const found = stored.parse(JSON.parse(text));
+    if (found.manner === manner) taken.set(kind, found.cursor);
+  }
+  return taken;
+}
+
+/** When a run that writes has ended. */
+export function leaveCursors(course: Course, status: Status): void {
+  const { run, begun, parts, known, since } = course;
+  const { meta } = run.snapshot;
+  const isWell = status === 'done' || status === 'rejected';
+  for (const { kind, manner } of begun) {
+    const name = nameOf(kind.name);
+    if (onlyKey(run) !== undefined) {
+      if (!isWell && course.plan) meta.set(name, spoilt);
+      continue;
+    }
+    const took = parts.some((part) => part.kind === kind);
+    const gained = took && isWell ? known.get(kind)?.cursor : undefined;
+    const cursor = gained ?? (run.mode === 'fast' ? since.get(kind) : undefined);
+    if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
+    meta.set(name, JSON.stringify({ manner, cursor }));
+  }
+}
