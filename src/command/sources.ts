@@ -6,15 +6,20 @@ import { directorySource } from '../source/directory/directory.ts';
 import { httpSource } from '../source/http/http.ts';
 import { hubspotSource } from '../source/hubspot/hubspot.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
+import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Source } from '../source/source.ts';
 import { sqlSource } from '../source/sql/sql.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
 
-export function contactSource({ source, id }: NonNullable<Config['contacts']>): Source {
+export function contactSource(contacts: NonNullable<Config['contacts']>): Source {
+  const { source, id, unsubscribed } = contacts;
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
   if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
+  if (source.type === 'salesforce') {
+    return salesforceSource(source, { ...surroundings, unsubscribed });
+  }
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);

@@ -7,6 +7,7 @@ import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
 import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
+import type { SalesforceOptions } from '../source/salesforce/options.ts';
 import { type SqlOptions, withPaths } from '../source/sql/options.ts';
 import type { fileSchema } from './schema.ts';
 
@@ -81,7 +82,9 @@ interface GuardsConfig {
 
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
-  readonly source: Readonly<CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SqlOptions>;
+  readonly source: Readonly<
+    CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions | SqlOptions
+  >;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | undefined;
@@ -175,7 +178,7 @@ function settleContacts(
   const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
-    source: source.type === 'sql' ? withPaths(source, absolute) : placed(source, absolute),
+    source: settleSource(source, absolute),
     id,
     email,
     deleted,
@@ -192,6 +195,14 @@ function settleContacts(
   };
 }
 
+function settleSource(
+  source: NonNullable<File['contacts']>['source'],
+  absolute: Surroundings['absolute'],
+): ContactsConfig['source'] {
+  if (source.type === 'sql') return withPaths(source, absolute);
+  return source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute);
+}
+
 /** A source in a file is relative to the configuration, like every path. */
 function placed<T extends { path: string } | { url: string; tokenFile?: string | undefined }>(
   source: T,
@@ -200,6 +211,13 @@ function placed<T extends { path: string } | { url: string; tokenFile?: string |
   if ('path' in source) return { ...source, path: absolute(source.path) };
   const { tokenFile } = source;
   return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
+}
+
+/** So is the file of a key. */
+function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): SalesforceOptions {
+  const { privateKeyFile } = source.auth;
+  if (privateKeyFile === undefined) return source;
+  return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
 }
 
 function freeze<T>(value: T): T {

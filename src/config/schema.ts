@@ -11,6 +11,7 @@ import { directoryOptions } from '../source/directory/options.ts';
 import { httpOptions } from '../source/http/options.ts';
 import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
+import { salesforceOptions } from '../source/salesforce/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
@@ -18,7 +19,7 @@ import { isPattern, isTimeZone } from './cron.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
 import { notices } from './notices.ts';
 import { server } from './server.ts';
-import { isOf, readsOne, webhook } from './webhook.ts';
+import { readsOne, webhook } from './webhook.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
@@ -121,6 +122,9 @@ const channels = z
   }, onList)
   .describe('The channels to keep equal, at least one');
 
+/** Where a source says itself what tells its records apart. */
+const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id' };
+
 const contacts = z
   .strictObject({
     source: z
@@ -129,6 +133,7 @@ const contacts = z
         ndjsonOptions,
         httpOptions,
         hubspotOptions,
+        salesforceOptions,
         sqlOptions,
       ])
       .describe('Where the CRM records come from'),
@@ -144,13 +149,13 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record' +
-      ' → use one of type http with `one`, hubspot or sql, or remove it';
+      'needs a source that reads a single record → use http with `one`, hubspot, salesforce or sql, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
   }, onMapping)
   .superRefine(({ source, id }, context) => {
-    if (id === undefined || id === 'id' || !isOf('hubspot', source)) return;
-    const message = 'is not where a contact of HubSpot has its id → write id, and nothing else';
+    const given = ids[source?.type ?? ''];
+    if (given === undefined || id === undefined || id === given) return;
+    const message = `is not what tells its records apart → write ${given}, and nothing else`;
     context.addIssue({ code: 'custom', path: ['id'], message });
   }, onMapping)
   .describe('The people to keep equal');

@@ -22,15 +22,14 @@ export const webhook = z
 
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
+/** Sources that always can. */
+const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql']);
+
 /** Whether a single record can be read from a source, whatever else is wrong with it. */
 export function readsOne(source: unknown): boolean {
-  if (isOf('hubspot', source) || isOf('sql', source)) return true;
-  return typeof source === 'object' && source !== null && 'one' in source && Boolean(source.one);
-}
-
-/** Whether a source is of a type, whatever else is wrong with it. */
-export function isOf(type: string, source: unknown): boolean {
-  return typeof source === 'object' && source !== null && 'type' in source && source.type === type;
+  if (typeof source !== 'object' || source === null) return false;
+  if ('type' in source && readers.has(source.type)) return true;
+  return 'one' in source && Boolean(source.one);
 }
 
 /** As Standard Webhooks writes secrets, with or without `whsec_`. */

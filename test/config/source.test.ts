@@ -199,8 +199,7 @@ describe("HubSpot's contacts", () => {
   it('have one id', () => {
     const wrong = hubspot('token: t').replace('id: id', 'id: properties.hs_object_id');
     expect(mistakes(wrong)).toEqual([
-      'mirror.yaml:8:7  contacts.id  is not where a contact of HubSpot has its id' +
-        '  → write id, and nothing else',
+      'mirror.yaml:8:7  contacts.id  is not what tells its records apart  → write id, and nothing else',
     ]);
   });
 });

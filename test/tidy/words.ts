@@ -21,6 +21,8 @@ const named = [
   'lockManager',
   'Terms of service',
   'Service Unavailable',
+  // Paths of Salesforce.
+  '/services/',
 ];
 
 export const wordRule: Rule = {
@@ -45,6 +47,7 @@ export const wordRule: Rule = {
   harmless: [
     one('src/emulator/serve.ts', 'app.setErrorHandler(answer);'),
     one('src/sync/run.ts', "import { inspect } from 'node:util';"),
+    one('src/source/salesforce/auth.ts', "const path = '/services/oauth2/token';"),
     one('src/sync/run.ts', '// manage, serve, help, handle, process, futile'),
     one('test/sync/run.test.ts', 'const manager = 1;'),
   ],

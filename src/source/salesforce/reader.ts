@@ -1,0 +1,74 @@
+/** One reading of an organization: what of it is read, and single records of it by their ids. */
+import { objectOf, type ObjectName } from './ids.ts';
+import type { SalesforceOptions } from './options.ts';
+import { firstPage, rowsFrom } from './pages.ts';
+import type { Row } from './row.ts';
+import type { Session } from './session.ts';
+import type { Shape } from './shape.ts';
+import { isOneOf } from './soql.ts';
+
+/** An address may have 16 KB. */
+const IDS_AT_ONCE = 250;
+
+export interface Reader {
+  session: Session;
+  shapes: readonly Shape[];
+  /** Every field that is asked for. */
+  fields: readonly string[];
+  /** Fields of which true is an opt-out from all mail. */
+  optOuts: readonly string[];
+  where: string | undefined;
+  /** Records by their long ids; who is not there, or not to be read, is not among them. */
+  lookUp(ids: readonly string[]): Promise<Row[]>;
+  /** Those that were merged into one of these, or are leads that became one of them. */
+  lookUpThose(ids: readonly string[]): Promise<Row[]>;
+}
+
+export interface ReaderOptions {
+  session: Session;
+  shapes: readonly Shape[];
+  options: SalesforceOptions;
+  fields: readonly string[];
+  optOuts: readonly string[];
+}
+
+export function createReader({ session, shapes, options, ...rest }: ReaderOptions): Reader {
+  const { where } = options;
+  const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {
+    const found: Row[] = [];
+    for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
+      const some = ids.slice(from, from + IDS_AT_ONCE);
+      const query = { shape, where: [isOneOf(field, some), where] };
+      const pages = rowsFrom(session, query, await firstPage(session, query));
+      for await (const rows of pages) found.push(...rows);
+    }
+    return found;
+  };
+  const ofObject = (ids: readonly string[], object: ObjectName) =>
+    ids.filter((id) => objectOf(id) === object);
+  return {
+    session,
+    shapes,
+    ...rest,
+    where,
+    async lookUp(ids) {
+      const found: Row[] = [];
+      for (const shape of shapes) {
+        found.push(...(await find(shape, 'Id', ofObject(ids, shape.object))));
+      }
+      return found;
+    },
+    async lookUpThose(ids) {
+      const found: Row[] = [];
+      const contacts = ofObject(ids, 'Contact');
+      const isWithContacts = shapes.some(({ object }) => object === 'Contact');
+      for (const shape of shapes) {
+        found.push(...(await find(shape, 'MasterRecordId', ofObject(ids, shape.object))));
+        if (shape.object === 'Lead' && isWithContacts) {
+          found.push(...(await find(shape, 'ConvertedContactId', contacts)));
+        }
+      }
+      return found;
+    },
+  };
+}
