@@ -76,6 +76,7 @@ describe('status', () => {
       quarantine: null,
       restored: null,
       channelsLost: [],
+      due: [],
       held: [],
       approvals: [],
       limits: expect.arrayContaining([
