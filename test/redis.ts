@@ -3,17 +3,14 @@
  * TEST_REDIS_URL names; valkey-server or redis-server on PATH; Debian's package, unpacked into a
  * folder beside the temporary ones and kept there; as root, that package installed.
  */
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { access, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
-import { arch, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { freePort } from './port.ts';
+import { exists, findProgram, launch, run, unpacked, type Launched } from './program.ts';
 
-const run = promisify(execFile);
 const PACKAGES = ['redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'];
 const NONE =
   'no Redis for the tests: install redis-server or valkey-server, or set TEST_REDIS_URL ' +
@@ -37,18 +34,15 @@ export interface TestRedis {
 
 /** One of its own, on a free port; it ends with `close`, and with this process. */
 export async function ownRedis(): Promise<TestRedis> {
-  const program = await findProgram();
+  const program = await findServer();
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-redis-'));
-  let running: Running | undefined = await launch(program, { port, folder });
+  let running: Launched | undefined = await begin(program, { port, folder });
   const signal = (name: NodeJS.Signals) => running && process.kill(running.pid, name);
   const stop = async () => {
-    const { shell } = running ?? {};
-    signal('SIGKILL');
+    await running?.stop();
     running = undefined;
-    shell?.stdin?.end();
-    if (shell && shell.exitCode === null) await once(shell, 'exit');
   };
   return {
     url,
@@ -56,7 +50,7 @@ export async function ownRedis(): Promise<TestRedis> {
     pause: () => void signal('SIGSTOP'),
     resume: () => void signal('SIGCONT'),
     kill: stop,
-    start: async () => void (running = await launch(program, { port, folder })),
+    start: async () => void (running = await begin(program, { port, folder })),
     scripts: () => asked(url, countScripts),
     close: async () => {
       await stop();
@@ -86,39 +80,27 @@ async function countScripts(redis: Redis): Promise<number> {
   return counts.reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
-interface Running {
-  shell: ChildProcess;
-  pid: number;
-}
-
 /** What starts it, and the environment it needs. */
 interface Program {
   path: string;
   libraries?: string;
 }
 
-/** The shell waits for the end of its input, which comes however this process ends. */
-const WATCH = '"$@" >/dev/null & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null';
-
-async function launch(
+async function begin(
   { path, libraries }: Program,
   { port, folder }: { port: number; folder: string },
-): Promise<Running> {
+): Promise<Launched> {
   const quiet = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...quiet];
   const env =
     libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
-  const shell = spawn('sh', ['-c', WATCH, 'sh', path, ...options], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env,
-  });
-  const [line] = await once(shell.stdout, 'data');
+  const launched = await launch([path, ...options], { env });
   const url = `redis://127.0.0.1:${port}`;
   for (let tries = 0; !(await answers(url)); tries += 1) {
     if (tries > 200) throw new Error(`${path} does not answer on ${url}`);
     await pause(25);
   }
-  return { shell, pid: Number(line) };
+  return launched;
 }
 
 async function answers(url: string): Promise<boolean> {
@@ -134,66 +116,29 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-async function findProgram(): Promise<Program> {
-  const found = (await onPath()) ?? (await unpacked()) ?? (await installed());
+async function findServer(): Promise<Program> {
+  const found = (await onPath()) ?? (await fromPackage()) ?? (await installed());
   if (!found) throw new Error(NONE);
   return found;
 }
 
 async function onPath(): Promise<Program | undefined> {
-  for (const name of ['valkey-server', 'redis-server']) {
-    for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-      const path = join(folder, name);
-      if (folder !== '' && (await exists(path))) return { path };
-    }
-  }
-  return undefined;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  const path = await findProgram(['valkey-server', 'redis-server']);
+  return path === undefined ? undefined : { path };
 }
 
 /** In redis-tools, the server goes by another name: it looks at the one it is started under. */
-async function unpacked(): Promise<Program | undefined> {
-  const kept = join(tmpdir(), `crm-mirror-test-redis-${process.getuid?.() ?? 0}-${arch()}`);
-  const program = {
-    path: join(kept, 'usr/bin/redis-server'),
-    libraries: join(kept, 'usr/lib', `${triplets[arch()] ?? arch()}-linux-gnu`),
-  };
-  if (await exists(program.path)) return program;
-  const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-redis-package-'));
-  try {
-    const root = join(folder, 'root');
-    await mkdir(root);
-    await run('apt-get', ['download', ...PACKAGES], { cwd: folder }).catch(refresh(folder));
-    await run('sh', ['-c', 'for package in *.deb; do dpkg -x "$package" root; done'], {
-      cwd: folder,
-    });
-    await symlink('redis-check-rdb', join(root, 'usr/bin/redis-server'));
-    // Another process may have been faster.
-    await rename(root, kept).catch(() => undefined);
-    return (await exists(program.path)) ? program : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+async function fromPackage(): Promise<Program | undefined> {
+  const root = await unpacked('redis', { packages: PACKAGES, has: 'usr/bin/redis-check-rdb' });
+  if (root === undefined) return undefined;
+  const path = join(root, 'usr/bin/redis-server');
+  // Another process may have been faster.
+  await symlink('redis-check-rdb', path).catch(() => undefined);
+  const libraries = join(root, 'usr/lib', `${triplets[process.arch] ?? process.arch}-linux-gnu`);
+  return (await exists(path)) ? { path, libraries } : undefined;
 }
 
 const triplets: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' };
-
-/** The lists of packages may be missing, or too old. */
-function refresh(folder: string) {
-  return async (error: unknown): Promise<unknown> => {
-    if (process.getuid?.() !== 0) throw error;
-    await run('apt-get', ['update']);
-    return run('apt-get', ['download', ...PACKAGES], { cwd: folder });
-  };
-}
 
 async function installed(): Promise<Program | undefined> {
   if (process.getuid?.() !== 0) return undefined;

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
-import { milliseconds, type Config } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../kind/contact/left.ts';
 import type { Out } from '../kind/outs.ts';
+import { milliseconds } from '../model/duration.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Invalid } from '../model/errors.ts';
 import { takeLease } from '../snapshot/lease.ts';
@@ -8,6 +9,7 @@ import { bind, boundTo, standingOf } from '../sync/binding.ts';
 import type { Account } from '../sync/mirror.ts';
 import { prove, strange, type Proof } from '../sync/proof.ts';
 import { accountOf, connect } from './assemble.ts';
+import { orHandOver } from './handover.ts';
 import { lookOptions, print, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
 
@@ -29,25 +31,46 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       `${config.snapshot}: there is no snapshot yet, so nothing to move → the first sync makes it`,
     );
   }
+  const act = async (snapshot: Snapshot) => moveAndTell(snapshot, { config, flags, shell });
+  const held = shell.held?.();
+  return held
+    ? act(held.mirror.snapshot)
+    : orHandOver(config, shell, async () => here(config, act));
+}
+
+async function here(config: Config, act: (snapshot: Snapshot) => Promise<number>): Promise<number> {
   const lease = takeLease(config.snapshot);
   try {
     const snapshot = openSnapshot(config.snapshot);
-    const platform = connect(config, shell);
     try {
       snapshot.fence();
-      const was = boundTo(snapshot).url ?? null;
-      const proof = await move(snapshot, accountOf(config, platform), shell);
-      const { mirror } = config;
-      const { url } = config.platform;
-      const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
-      print({ document, lines: [lineOf(document)] }, flags, shell);
-      return 0;
+      return await act(snapshot);
     } finally {
-      await platform.close();
       snapshot.close();
     }
   } finally {
     lease.release();
+  }
+}
+
+interface Moving {
+  config: Config;
+  flags: LookFlags;
+  shell: Shell;
+}
+
+async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving): Promise<number> {
+  const platform = connect(config, shell);
+  try {
+    const was = boundTo(snapshot).url ?? null;
+    const proof = await move(snapshot, accountOf(config, platform), shell);
+    const { mirror } = config;
+    const { url } = config.platform;
+    const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
+    print({ document, lines: [lineOf(document)] }, flags, shell);
+    return 0;
+  } finally {
+    await platform.close();
   }
 }
 

@@ -14,12 +14,14 @@ import { salesforceReturns } from '../source/salesforce/returns.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
+import { sqlSource } from '../source/sql/sql.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
 
 export function contactSource(contacts: NonNullable<Config['contacts']>): Source {
   const { source, id, unsubscribed } = contacts;
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
+  if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
   if (source.type === 'salesforce') {
     return salesforceSource(source, { ...surroundings, unsubscribed });

@@ -1,14 +1,16 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
+import { dueAfter } from '../config/cron.ts';
 import { limitWords } from '../plan/forecast.ts';
 import { table } from '../plan/render.ts';
 import type { MirrorStatus } from '../server/page.ts';
+import { dueIn, type Tick } from '../queue/schedule.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
-import { look, namingOptions, see, type LookFlags } from './look.ts';
+import { look, namingOptions, see, type LookFlags, type Seen } from './look.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
-import { counted, size, span } from './words.ts';
+import { counted, instant, size, span } from './words.ts';
 
 export function options(command: Command): void {
   namingOptions(command).addHelpText(
@@ -26,10 +28,24 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const attention = attentionOf(standing);
     const { mirror, at, ...rest } = standing;
     return {
-      document: { mirror, at, ok: attention.length === 0, attention, ...rest },
-      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing))],
+      document: { mirror, at, ok: attention.length === 0, attention, ...rest, due: dueOf(seen) },
+      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, dueOf(seen)))],
     };
   });
+}
+
+interface Due {
+  run: Tick;
+  at: string;
+}
+
+/** When a worker runs it next, by the schedule; the soonest first. */
+function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
+  const times = schedule ? dueIn(schedule) : [];
+  return times
+    .map(({ tick, pattern }) => ({ tick, at: dueAfter(pattern, schedule?.timezone ?? 'UTC', now) }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ tick: run, at }) => ({ run, at: instant(at) }));
 }
 
 /** How a mirror stands now; nobody is named by an address. */
@@ -46,7 +62,8 @@ export function standingNow(config: Config): Standing {
 export function statusNow(config: Config): MirrorStatus {
   const standing = standingNow(config);
   const { mirror, at } = standing;
-  return { mirror, at, attention: attentionOf(standing), rows: rowsOf(standing) };
+  const due = dueOf({ config, now: Date.parse(at) });
+  return { mirror, at, attention: attentionOf(standing), rows: rowsOf(standing, due) };
 }
 
 function headOf(standing: Standing, attention: readonly Attention[]): string[] {
@@ -114,13 +131,14 @@ function approvedWords({ approvals }: Standing): string {
     .join('; ');
 }
 
-function rowsOf(standing: Standing): string[][] {
+function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, lease, snapshot } = standing;
   return [
     ['last proven', provenWords(proven)],
     ['last full run', runWords(lastRuns.full)],
     ['last fast run', runWords(lastRuns.fast)],
+    ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
     ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],

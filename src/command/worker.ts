@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../model/errors.ts';
-import { dueIn, type Schedule } from '../queue/run-queue.ts';
+import { dueIn, type Schedule } from '../queue/schedule.ts';
 import { codeOfStop } from './fault.ts';
 import { serve, type Workable } from './worker/serving.ts';
 import type { Shell } from './shell.ts';

@@ -1,12 +1,14 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
+import { milliseconds } from '../model/duration.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
 import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
 import type { SalesforceOptions } from '../source/salesforce/options.ts';
+import { type SqlOptions, withPaths } from '../source/sql/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
@@ -82,7 +84,7 @@ interface GuardsConfig {
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
   readonly source: Readonly<
-    CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions
+    CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions | SqlOptions
   >;
   readonly id: string;
   readonly email: string;
@@ -179,7 +181,7 @@ function settleContacts(
   const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
-    source: source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute),
+    source: settleSource(source, absolute),
     id,
     email,
     deleted,
@@ -201,6 +203,14 @@ function placedReturns(returns: FileReturns, absolute: Surroundings['absolute'])
   return 'path' in returns ? { ...returns, path: absolute(returns.path) } : returns;
 }
 
+function settleSource(
+  source: NonNullable<File['contacts']>['source'],
+  absolute: Surroundings['absolute'],
+): ContactsConfig['source'] {
+  if (source.type === 'sql') return withPaths(source, absolute);
+  return source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute);
+}
+
 /** A source in a file is relative to the configuration, like every path. */
 function placed<T extends { path: string } | { url: string; tokenFile?: string | undefined }>(
   source: T,
@@ -216,13 +226,6 @@ function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): S
   const { privateKeyFile } = source.auth;
   if (privateKeyFile === undefined) return source;
   return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
-}
-
-const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Of a duration as the configuration has it: 90d, 20h. */
-export function milliseconds(duration: string): number {
-  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
 function freeze<T>(value: T): T {

@@ -20,6 +20,12 @@ export function dueBefore(pattern: string, timezone: string, now: number): numbe
   return due.prev().getTime();
 }
 
+/** The next time at which it is due, in milliseconds since the epoch. */
+export function dueAfter(pattern: string, timezone: string, now: number): number {
+  const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
+  return due.next().getTime();
+}
+
 /** By its IANA name. */
 export function isTimeZone(name: string): boolean {
   try {

@@ -3,6 +3,7 @@
  * configuration). Own messages read "what is wrong → how to mend it".
  */
 import { z } from 'zod';
+import { durationForm } from '../model/duration.ts';
 import { isLoopback } from '../model/loopback.ts';
 import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
@@ -11,6 +12,7 @@ import { httpOptions } from '../source/http/options.ts';
 import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { salesforceOptions } from '../source/salesforce/options.ts';
+import { sqlOptions } from '../source/sql/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
@@ -25,7 +27,7 @@ const field = (what: string) => text(`Column or dotted path of the CRM record: $
 const duration = (what: string) =>
   z
     .string()
-    .regex(/^[1-9]\d{0,5}[smhd]$/, {
+    .regex(durationForm, {
       error: ({ input }) =>
         /^0+[smhd]$/.test(String(input))
           ? 'is no time at all, and has to be longer than that → write 1s or more'
@@ -133,6 +135,7 @@ const contacts = z
         httpOptions,
         hubspotOptions,
         salesforceOptions,
+        sqlOptions,
       ])
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
@@ -152,7 +155,7 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use http with `one`, hubspot or salesforce, or remove it';
+      'needs a source that reads a single record → use http with `one`, hubspot, salesforce or sql, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
   }, onMapping)
   .superRefine(({ source, id }, context) => {

@@ -12,27 +12,7 @@ import { hearOf } from './hear.ts';
 import { takeJobs } from './jobs.ts';
 import { looksOf, prefix, runsOf } from './names.ts';
 import { connectPatiently } from './patient.ts';
-
-/** What a schedule may have due: runs, and what stands beside them. */
-const runs = ['full', 'fast', 'templates'] as const;
-const looks = ['sentinel'] as const;
-const ticks = [...runs, ...looks];
-export type Tick = (typeof ticks)[number];
-
-export interface Schedule {
-  /** Cron patterns, with seconds where they have six fields. */
-  patterns: Readonly<Record<Tick, string | undefined>>;
-  /** An IANA name. */
-  timezone: string;
-}
-
-/** What is due by it, and when. */
-export function dueIn({ patterns }: Schedule): { tick: Tick; pattern: string }[] {
-  return ticks.flatMap((tick) => {
-    const pattern = patterns[tick];
-    return pattern === undefined ? [] : [{ tick, pattern }];
-  });
-}
+import { dueIn, looks, runs, ticks, type Schedule, type Tick } from './schedule.ts';
 
 export interface RunQueueOptions {
   /** redis:// or rediss://. */

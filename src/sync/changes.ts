@@ -14,7 +14,7 @@ import type { Course } from './course.ts';
 import { each } from './each.ts';
 import { modeName, type MirrorPart, type Run } from './mirror.ts';
 import { rowOf } from './one.ts';
-import { desiredOf, read, reasonOf, recordedSizes, stageFew, type Read } from './read.ts';
+import { desiredOf, endingIn, read, reasonOf, recordedSizes, stageFew, type Read } from './read.ts';
 import { openIn } from './recover.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
@@ -62,10 +62,10 @@ async function tell(
 ): Promise<Told | undefined> {
   const rows = new Map<string, DesiredRow>();
   const nameless: DesiredRow[] = [];
+  const end: { certificate?: Certificate | 'lost' } = {};
   if (!changes) return undefined;
-  let step = await changes.next();
-  for (; !step.done; step = await changes.next()) {
-    for (const record of step.value) {
+  for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
+    for (const record of some) {
       const row = desiredOf(kind, record);
       if (row.id === '') nameless.push(row);
       else rows.set(row.id, row);
@@ -73,11 +73,11 @@ async function tell(
     const done = rows.size + nameless.length;
     run.progress({ stage: 'reading', kind: kind.name, done, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
-    if (done <= most) continue;
-    await changes.return('lost');
-    return undefined;
+    if (done > most) return undefined;
   }
-  return step.value === 'lost' ? undefined : { rows, nameless, certificate: step.value };
+  const { certificate } = end;
+  if (certificate === undefined || certificate === 'lost') return undefined;
+  return { rows, nameless, certificate };
 }
 
 /**

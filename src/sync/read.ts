@@ -29,12 +29,11 @@ const sharedId = {
 /** An empty reading where there were records before is a failure, not data. */
 export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read> {
   const { staging, stage } = run.snapshot;
+  const end: { certificate?: Certificate } = {};
   const records = source.read({ fields: kind.fields, signal: run.stop });
-  let step = await records.next();
   let count = 0;
   let sorted = 0;
-  while (!step.done) {
-    const some = step.value;
+  for await (const some of endingIn(records, (last) => (end.certificate = last))) {
     stage(() => {
       for (const record of some) staging.addDesired(desiredOf(kind, record), (count += 1));
     });
@@ -44,8 +43,9 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
     }
     run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
-    step = await records.next();
   }
+  const { certificate } = end;
+  if (!certificate) throw new TypeError('a reading ended without a word on how');
   await sortIn(run, kind.name);
   const known = run.snapshot.recorded.count(kind.name);
   if (count === 0 && known > 0) {
@@ -56,7 +56,15 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
     );
   }
   await settleIds(run, kind.name, count);
-  return { ...step.value, whole: true, sizes: await sizesOf(run, kind.name) };
+  return { ...certificate, whole: true, sizes: await sizesOf(run, kind.name) };
+}
+
+/** Left early, the reading is closed; read to its end, what it gives there is told. */
+export async function* endingIn<End>(
+  reading: AsyncGenerator<SourceRecord[], End>,
+  told: (end: End) => void,
+): AsyncGenerator<SourceRecord[], void> {
+  told(yield* reading);
 }
 
 async function sortIn(run: Run, kind: KindName): Promise<void> {

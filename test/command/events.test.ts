@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { serve } from '../http/server.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
-import { createWorld } from '../sync/world.ts';
+import { createWorld, launch } from '../sync/world.ts';
 import { start, until } from './workers.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -18,8 +18,13 @@ beforeAll(async () => void (redis = await ownRedis()));
 beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
+interface Served {
+  schedule?: Record<string, unknown>;
+  limits?: string[];
+}
+
 /** A worker of a CRM that is asked over HTTP; nothing is due but what it is told of. */
-async function served(schedule: Record<string, unknown> = {}) {
+async function served({ schedule = {}, limits = ['*=1000000/1'] }: Served = {}) {
   const people = new Map<string, { id: string; email: string; news: string }>();
   const asked: string[] = [];
   const crm = await serve(({ url = '' }, response) => {
@@ -29,7 +34,7 @@ async function served(schedule: Record<string, unknown> = {}) {
     response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(found ?? {}));
   });
-  const world = await createWorld({ kinds: ['contact'] });
+  const world = await createWorld({ kinds: ['contact'], channels: ['ch_news'], limits });
   const source = { type: 'http', url: `${crm}/people`, one: `${crm}/people/{id}` };
   const webhook = { format: 'standard', secret: `whsec_${secret}` };
   const file = world.config({
@@ -42,7 +47,7 @@ async function served(schedule: Record<string, unknown> = {}) {
   const worker = start(file);
   await worker.said('worker serves');
   const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
-  return { ...world, people, asked, worker, url };
+  return { ...world, file, people, asked, worker, url };
 }
 
 async function tell(url: string, ids: string[], by = secret): Promise<number> {
@@ -83,7 +88,7 @@ test('who the CRM tells of is brought in line, and nobody else is asked for', as
 });
 
 test('a CRM that is away is asked again; Redis away: said, and no event is taken', async () => {
-  const { people, worker, url, shown } = await served({ full: '0 0 1 1 *' });
+  const { people, worker, url, shown } = await served({ schedule: { full: '0 0 1 1 *' } });
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   await redis.kill();
   await until(async () => (await fetch(`${url}/readyz`)).status === 503);
@@ -93,5 +98,26 @@ test('a CRM that is away is asked again; Redis away: said, and no event is taken
   people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
   await until(async () => (await tell(url, ['1'])) === 202);
   await until(() => shown('ann@example.com')?.['ch_news'] === 'opt_in');
+  expect(await worker.ends()).toBe(143);
+});
+
+test('who the CRM tells of waits for nobody, while hundreds are brought in', async () => {
+  const { people, worker, url, shown, file } = await served({ limits: ['*=20/1'] });
+  people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
+  expect(await tell(url, ['1'])).toBe(202);
+  await until(() => shown('ann@example.com')?.['ch_news'] === 'opt_in');
+  for (let at = 2; at <= 150; at += 1) {
+    people.set(`${at}`, { id: `${at}`, email: `p${at}@example.com`, news: 'yes' });
+  }
+  const brought = () => [...people.values()].filter(({ email }) => shown(email)).length;
+  const backfill = launch(['backfill', '-c', file]);
+  await until(() => brought() > 20);
+  people.set('1', { id: '1', email: 'ann@example.com', news: 'no' });
+  expect(await tell(url, ['1'])).toBe(202);
+  await until(() => shown('ann@example.com')?.['ch_news'] === 'opt_out');
+  expect(brought()).toBeLessThan(130);
+  expect((await backfill.ended).code).toBe(0);
+  expect(brought()).toBe(150);
+  expect(shown('ann@example.com')?.['ch_news']).toBe('opt_out');
   expect(await worker.ends()).toBe(143);
 });

@@ -71,6 +71,19 @@ test('the worker does what is called beside it, and the caller reads what came o
   expect((await call('sync', '-c', file)).err).not.toContain('the worker that holds');
 });
 
+test('the worker moves its mirror to another address of the platform, and goes on there', async () => {
+  const { file, server, stop, call } = await served();
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
+  const moved = server.url.replace('127.0.0.1', 'localhost');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(server.url, moved));
+  const rebound = await call('rebind', '-c', file, '--json');
+  expect(rebound).toMatchObject({ code: 0 });
+  expect(rebound.err).toContain('the worker that holds world does it');
+  expect(JSON.parse(rebound.out)).toMatchObject({ was: server.url, url: moved, moved: true });
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
+  await stop();
+});
+
 test('a mirror that is paused is left alone, whoever asks', async () => {
   const { file, stop, call } = await served();
   expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });

@@ -77,6 +77,7 @@ describe('status', () => {
       quarantine: null,
       restored: null,
       channelsLost: [],
+      due: [],
       held: [],
       approvals: [],
       limits: expect.arrayContaining([

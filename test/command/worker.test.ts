@@ -112,6 +112,30 @@ test('Redis away at the start, and lost later: said, waited for, picked up', asy
   expect(err).toContain('Redis is there again');
 });
 
+test('runs that are due while a slow one is under way are one, and come after it', async () => {
+  const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
+  const schedule = { fast: everySecond };
+  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  const names = Array.from({ length: 15 }, (_, at) => `p${at}`);
+  wanting(world, ...names);
+  const worker = start(file);
+  await isIn(world, 'p14');
+  await worker.said('"applied":{"create":15');
+  await until(() => (worker.heard().match(/"msg":"run/g)?.length ?? 0) >= 2);
+  const err = await ends(worker);
+  const runs = [...err.matchAll(/"run":"(\d{8}T\d{6})Z-\w+".*?"ms":(\d+)/g)].map(
+    ([, at = '', ms]) => {
+      const began = Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z'));
+      return { began, ended: began + Number(ms) };
+    },
+  );
+  expect(runs.length).toBeGreaterThanOrEqual(2);
+  // A run's name tells its begin in whole seconds.
+  for (const [at, one] of runs.slice(1).entries()) {
+    expect(one.began + 1_000).toBeGreaterThanOrEqual(runs[at]?.ended ?? 0);
+  }
+});
+
 test('what goes wrong ends a run, and the next tick tries again', async () => {
   const world = await worldWith({ full: everySecond });
   const worker = start(world.file);

@@ -4,7 +4,6 @@
  */
 import type { Kind } from '../../src/kind/kind.ts';
 import { stale } from '../../src/kind/outcome.ts';
-import type { Source } from '../../src/source/source.ts';
 import type { Mirror } from '../../src/sync/mirror.ts';
 
 type Breaks = (mirror: Mirror) => Mirror;
@@ -136,23 +135,6 @@ export const broken: readonly Broken[] = [
       },
     }),
   },
-  {
-    rule: 'whoever else stands under her name is asked for',
-    foundBy: 1,
-    breaks: (mirror) => ofSources(mirror, (source) => ({ ...source, one: async () => undefined })),
-  },
-  {
-    rule: 'changes that were not done are read again',
-    foundBy: 1,
-    breaks(mirror) {
-      const { meta } = mirror.snapshot;
-      const newest = { cursor: '' };
-      const hasty = ofSources(mirror, (source) => ({ ...source, changes: heard(source, newest) }));
-      const set = (name: string, value: string): void =>
-        meta.set(name, name.startsWith('cursor') ? movedOn(value, newest.cursor) : value);
-      return { ...hasty, snapshot: { ...mirror.snapshot, meta: { ...meta, set } } };
-    },
-  },
 ];
 
 type Guarding = Mirror['snapshot']['guarding'];
@@ -175,27 +157,6 @@ function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absen
 function ofKinds(mirror: Mirror, breaks: (kind: Kind) => Kind): Mirror {
   const parts = mirror.parts.map((part) => ({ ...part, kind: breaks(part.kind) }));
   return { ...mirror, parts };
-}
-
-function ofSources(mirror: Mirror, breaks: (source: Source) => Source): Mirror {
-  const tells = ({ source }: Mirror['parts'][number]) => source.changes !== undefined;
-  const parts = mirror.parts.map((part) =>
-    tells(part) ? { ...part, source: breaks(part.source) } : part,
-  );
-  return { ...mirror, parts };
-}
-
-function heard({ changes }: Source, newest: { cursor: string }): NonNullable<Source['changes']> {
-  return async function* listen(since, request) {
-    if (!changes) return 'lost';
-    const found = yield* changes(since, request);
-    if (found !== 'lost' && found.complete) newest.cursor = found.cursor ?? '';
-    return found;
-  };
-}
-
-function movedOn(kept: string, cursor: string): string {
-  return cursor === '' ? kept : JSON.stringify({ ...JSON.parse(kept), cursor });
 }
 
 /** Writes down what it is about to send as if it were done. */

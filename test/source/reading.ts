@@ -20,7 +20,13 @@ export async function readAll(
   fields: readonly string[] = [],
   signal = new AbortController().signal,
 ): Promise<Reading> {
-  const reading = source.read({ fields, signal });
+  return allOf(source.read({ fields, signal }));
+}
+
+/** What a reading gives, to its end. */
+export async function allOf<T>(
+  reading: AsyncGenerator<SourceRecord[], T>,
+): Promise<Omit<Reading, 'certificate'> & { certificate: T }> {
   const batches: SourceRecord[][] = [];
   let step = await reading.next();
   while (!step.done) {

@@ -61,6 +61,8 @@ export interface StageOptions {
   tellsChanges?: boolean;
   /** How it is told who left. */
   returns?: Returns;
+  /** It knows nobody by their id. */
+  hasNoOne?: boolean;
   /** What the CRM has said of one record is heard once this is over. */
   heard?: (id: string) => Promise<void>;
 }
@@ -155,7 +157,7 @@ type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'ask
 function sourceOf(
   stage: Crm,
   which: 'people' | 'templates',
-  { heard, tellsChanges }: StageOptions,
+  { heard, tellsChanges, hasNoOne }: StageOptions,
 ): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
@@ -167,7 +169,7 @@ function sourceOf(
     still: (reading) => stage.certificate.reading === reading,
     one: async (id: string) => {
       if (which === 'people') stage.asked.push(`one ${id}`);
-      const found = stage[which].find((record) => record['id'] === id);
+      const found = hasNoOne ? undefined : stage[which].find((record) => record['id'] === id);
       const value = found && { ...found };
       await heard?.(id);
       return value && { where: `record ${id}`, value };

@@ -20,19 +20,19 @@ export interface Hand {
   config: Config;
   shell: Shell;
   seal: Seal;
-  hold: Home['hold'];
+  home: Pick<Home, 'hold' | 'again'>;
 }
 
-const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply']);
+const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
 /** These touch nobody, and a mirror that is paused minds them not. */
-const steers: ReadonlySet<string> = new Set(['approve', 'retry']);
+const steers: ReadonlySet<string> = new Set(['approve', 'retry', 'rebind']);
 
 /**
  * Answers what came of it, sealed, or `elsewhere` where the mirror is another's by now; throws only
  * for what was sealed with another key.
  */
 export async function doHanded(
-  { config, shell, seal, hold }: Hand,
+  { config, shell, seal, home }: Hand,
   sealed: string,
   tell: (sealed: string) => void,
 ): Promise<string> {
@@ -54,7 +54,10 @@ export async function doHanded(
   const ended = (code: number) => seal.close(JSON.stringify({ code, lines } satisfies Outcome));
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
-    return ended(await hold(how, attempt));
+    const code = await home.hold(how, attempt);
+    // It belongs to what the configuration says now.
+    if (name === 'rebind') await home.again();
+    return ended(code);
   } catch (error) {
     if (!isHeld && error instanceof Busy) return 'elsewhere';
     const fault = explain(error);

@@ -17,7 +17,7 @@ import { Busy, Interrupted, isExpected } from '../../model/errors.ts';
 import type { RouteLimit } from '../../model/limit.ts';
 import type { Summary } from '../../plan/summary.ts';
 import type { Worked } from '../../queue/event-queue.ts';
-import type { Tick } from '../../queue/run-queue.ts';
+import type { Tick } from '../../queue/schedule.ts';
 import { systemClock } from '../../http/time.ts';
 import { watch } from '../../sync/sentinel.ts';
 import type { Assembled } from '../assemble.ts';
@@ -58,6 +58,8 @@ export interface Home {
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
+  /** Opens everything anew, by the configuration as it is now, when nothing runs. */
+  again(): Promise<void>;
   /** By route, as the platform's answers tell. */
   limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
@@ -83,6 +85,7 @@ export function createHome(options: HomeOptions): Home {
       tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
     record: async (id) => record(state, id),
     hold: async (how, work) => hold(state, how, work),
+    again: async () => state.alone(() => comeAgain(state)),
     limits: () => state.opened?.mirror.limits() ?? {},
     close: async () => {
       await state.notifier?.close();

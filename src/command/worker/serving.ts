@@ -10,7 +10,8 @@ import { serveCommands } from '../../queue/command-queue.ts';
 import { openEventQueue, type EventQueue } from '../../queue/event-queue.ts';
 import { viewQueues, type QueueView } from '../../queue/queue-view.ts';
 import { connectQuickly } from '../../queue/quick.ts';
-import { dueIn, openRunQueue, type RunQueue, type Schedule } from '../../queue/run-queue.ts';
+import { openRunQueue, type RunQueue } from '../../queue/run-queue.ts';
+import { dueIn, type Schedule } from '../../queue/schedule.ts';
 import { sealOf } from '../../queue/seal.ts';
 import type { Watched } from '../../server/gauges.ts';
 import type { MirrorStatus } from '../../server/page.ts';
@@ -49,7 +50,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const { mirror, redis: url, schedule, contacts } = config;
   const place = { url, mirror, clock: systemClock };
   const failed = Promise.withResolvers<never>();
-  const fail = (error: unknown): void => failed.reject(failureOf(config, error));
+  const fail = (error: unknown): void => failed.reject(error);
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
   const residence = residenceIn(own, {
@@ -68,12 +69,12 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     notice(lost) {
       redis.say(lost);
       // It may have come back empty.
-      if (lost === undefined) queue.follow(schedule).catch(fail);
+      if (lost === undefined) follow(queue, config).catch(fail);
     },
   });
   let handed: ReturnType<typeof takeHanded> | undefined;
   const begin = async (): Promise<void> => {
-    await queue.follow(schedule);
+    await follow(queue, config);
     redis.answers();
     await home.taken();
     if (shell.stop.aborted) return;
@@ -106,11 +107,16 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   };
 }
 
-function failureOf({ file }: Workable, error: unknown): unknown {
-  if (isExpected(error)) return error;
-  const why = error instanceof Error ? error.message : String(error);
-  const text = `${file}: Redis refuses the schedule (${why}) → mend its access, then start again`;
-  return new Unavailable(text, { acted: 'no', cause: error });
+/** Throws what a person has to mend in Redis. */
+async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<void> {
+  try {
+    await queue.follow(schedule);
+  } catch (error) {
+    if (isExpected(error)) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    const text = `${file}: Redis refuses the schedule (${why}) → mend its access, then start again`;
+    throw new Unavailable(text, { acted: 'no', cause: error });
+  }
 }
 
 function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
@@ -139,12 +145,12 @@ function watchRedis(mirror: string, { note }: Shell) {
 function takeHanded(
   config: Workable,
   shell: Shell,
-  { hold }: Pick<Home, 'hold'>,
+  home: Pick<Home, 'hold' | 'again'>,
 ): { close(): Promise<void> } {
   const { redis: url, mirror, ledger } = config;
   return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
     const key = readKey(ledger.keyFile);
     if (key === undefined) throw new Invalid(`${ledger.keyFile}: the key of the ledger is gone`);
-    return doHanded({ config, shell, hold, seal: sealOf(key, randomBytes) }, sealed, tell);
+    return doHanded({ config, shell, home, seal: sealOf(key, randomBytes) }, sealed, tell);
   });
 }

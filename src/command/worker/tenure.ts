@@ -101,12 +101,24 @@ export async function stay(state: State): Promise<void> {
   while (!shell.stop.aborted) {
     await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
     const { opened } = state;
-    if (!opened || shell.stop.aborted || (await residence.keep(opened.mirror.snapshot))) continue;
-    complain.of(new Busy('another worker has become the home of this mirror → this one leaves it'));
+    if (!opened || shell.stop.aborted) continue;
+    const failure = await lostBy(residence.keep(opened.mirror.snapshot));
+    if (failure === undefined) continue;
+    complain.of(failure);
     state.left.abort(new Interrupted('SIGTERM'));
-    await alone(() => close(state));
+    await alone(() => close(state, failure));
     state.left = new AbortController();
     await taken(state);
+  }
+}
+
+/** Why the mirror is to be left; undefined: it is not. */
+async function lostBy(kept: Promise<boolean>): Promise<unknown> {
+  const another = 'another worker has become the home of this mirror → this one leaves it';
+  try {
+    return (await kept) ? undefined : new Busy(another);
+  } catch (error) {
+    return error;
   }
 }
 

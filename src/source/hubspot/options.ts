@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { durationForm } from '../../model/duration.ts';
 import { isLoopback } from '../../model/loopback.ts';
 import { numeric } from '../../model/scalar.ts';
 
@@ -23,7 +24,7 @@ export const hubspotOptions = z
       .prefault(30_000),
     overlap: z
       .string()
-      .regex(/^[1-9]\d{0,5}[smhd]$/, noDuration)
+      .regex(durationForm, noDuration)
       .describe("How late HubSpot's search may know of a change")
       .default('2m'),
   })

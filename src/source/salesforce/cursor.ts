@@ -4,10 +4,10 @@
  * the recycle bin for 15 days: an older cursor would miss some.
  */
 import { hash } from 'node:crypto';
+import { milliseconds } from '../../model/duration.ts';
 import type { SalesforceOptions } from './options.ts';
 
 const MOST_AGE_MS = 14 * 86_400_000;
-const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
 
 export interface Cursors {
   /** Of a reading that began then; never before the one it went on from. */
@@ -18,7 +18,7 @@ export interface Cursors {
 
 export function createCursors(options: SalesforceOptions, fields: readonly string[]): Cursors {
   const { url, objects, where = '', overlap } = options;
-  const overlapMs = Number(overlap.slice(0, -1)) * (unitMs[overlap.slice(-1)] ?? 0);
+  const overlapMs = milliseconds(overlap);
   const text = JSON.stringify([new URL(url).host, objects.toSorted(), where, fields.toSorted()]);
   const mark = hash('sha256', text).slice(0, 12);
   const timeIn = (cursor: string) => {
