@@ -14,6 +14,7 @@ import { salesforceReturns } from '../source/salesforce/returns.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
+import { sqlReturns } from '../source/sql/returns.ts';
 import { sqlSource } from '../source/sql/sql.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
@@ -45,6 +46,13 @@ export function contactReturns({
   }
   if (returns.type === 'salesforce' && source.type === 'salesforce') {
     return salesforceReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'sql') {
+    const { url, statement, allowPlain = false, ...rest } = returns;
+    if (url !== undefined) {
+      return sqlReturns(statement, { ...rest, url, allowPlain }, surroundings);
+    }
+    if (source.type === 'sql') return sqlReturns(statement, source, surroundings);
   }
   throw new Error('returns and source were found to fit when the configuration was read');
 }

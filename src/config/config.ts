@@ -200,6 +200,7 @@ function settleContacts(
 }
 
 function placedReturns(returns: FileReturns, absolute: Surroundings['absolute']): FileReturns {
+  if (returns.type === 'sql') return withPaths(returns, absolute);
   return 'path' in returns ? { ...returns, path: absolute(returns.path) } : returns;
 }
 

@@ -6,12 +6,14 @@ import { httpReturnsOptions } from '../source/http/options.ts';
 import { hubspotReturnsOptions } from '../source/hubspot/options.ts';
 import { ndjsonReturnsOptions } from '../source/ndjson/options.ts';
 import { salesforceReturnsOptions } from '../source/salesforce/options.ts';
+import { sqlReturnsOptions } from '../source/sql/options.ts';
 
 export const returns = z
   .discriminatedUnion('type', [
     csvReturnsOptions,
     ndjsonReturnsOptions,
     httpReturnsOptions,
+    sqlReturnsOptions,
     hubspotReturnsOptions,
     salesforceReturnsOptions,
   ])
@@ -27,6 +29,9 @@ export function returnsFaults(given: {
   if (back === undefined || source === undefined) return [];
   if ('path' in back && isText(source.path) && normalize(back.path) === normalize(source.path)) {
     return [[['path'], 'is the file of the source → name another one']];
+  }
+  if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
+    return [[['url'], 'is missing → add it: the source is no database']];
   }
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {

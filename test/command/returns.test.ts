@@ -1,7 +1,8 @@
 /** Who leaves on the platform is told to the CRM: by the command line, from end to end. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { serve } from '../http/server.ts';
 import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
 
@@ -151,6 +152,26 @@ describe('who left', () => {
     rmSync(back);
     expect(await returned('sync')).toMatchObject({ told: 0, waiting: 0 });
     expect(told()).toEqual([]);
+  });
+});
+
+describe('a database', () => {
+  test('is told by a statement, with a file beside the configuration', async () => {
+    const world = await mirrored();
+    const db = new Database(join(world.folder, 'crm.sqlite'));
+    onTestFinished(() => void db.close());
+    db.exec(
+      `create table people (id text, news text); insert into people values ('id-${ann}', 'yes')`,
+    );
+    const statement = "update people set news = 'no' where id = :id";
+    world.config({ contacts: { returns: { type: 'sql', url: 'sqlite:crm.sqlite', statement } } });
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    expect((await world.call('sync', '--json')).json.returns).toMatchObject({
+      told: 1,
+      waiting: 0,
+    });
+    expect(db.prepare('select news from people').pluck().all()).toEqual(['no']);
   });
 });
 

@@ -14,6 +14,7 @@ interface Said {
 
 type Verdict = [codes: RegExp, what: string, fix?: string];
 
+const REFUSED = 'does not take this';
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
 /** The first that one of the codes matches. Without a fix it may pass. */
@@ -43,6 +44,7 @@ const verdicts: readonly Verdict[] = [
     'has two columns of one name',
     'give them names of their own in query',
   ],
+  [/^(23|45000$|P0001$|SQLITE_CONSTRAINT)/, REFUSED, 'correct what is written'],
   [/^25/, 'does not let this be written', 'have query read only'],
   [
     /^(42|0A|21|22)/,
@@ -128,4 +130,9 @@ function nameIn(message: string): string {
 /** Whether the database takes a text for no value of a column. */
 export function isNoValue(error: unknown): boolean {
   return error instanceof Invalid && /\(22[0-9A-Z]{3}\)/.test(error.message);
+}
+
+/** Whether the database does not take what is written, whatever else it does. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof Invalid && error.message.includes(` ${REFUSED} (`);
 }

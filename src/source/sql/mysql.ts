@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';
-import { type Access, BRIEF_MS, createLine, patienceOf } from './line.ts';
+import { type Access, BRIEF_MS, createLine, type Line, patienceOf } from './line.ts';
 import {
   bytesOf,
   type Column,
@@ -13,6 +13,7 @@ import {
   type Raw,
   type Session,
 } from './session.ts';
+import type { Writing } from './writing.ts';
 
 /** By the number of the type in the protocol; what is not here is a text, or bytes. */
 const kinds: Record<number, Holds> = {
@@ -58,10 +59,7 @@ export async function openMysql(access: Access, opening: Opening): Promise<Sessi
   const { createConnection } = await import('mysql2/promise');
   const line = createLine(name, opening);
   const config = configOf(access, timeoutMs);
-  const begin = () => {
-    if (access.host.startsWith('/')) return line.socket.connect(access.host);
-    return line.socket.connect(access.port, access.host);
-  };
+  const begin = () => begun(line, access);
   let connection: Connection | undefined;
   const close = () => line.close(async () => connection?.end());
   try {
@@ -111,6 +109,42 @@ function configOf(access: Access, timeoutMs: number): ConnectionOptions {
     jsonStrings: true,
     flags: ['-LOCAL_FILES'],
   };
+}
+
+function begun({ socket }: Line, { host, port }: Access) {
+  return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
+}
+
+export async function writeMysql(access: Access, opening: Opening): Promise<Writing> {
+  const { timeoutMs } = opening;
+  const { createConnection } = await import('mysql2/promise');
+  const line = createLine(`${access.host}/${access.database}`, opening);
+  const config = configOf(access, timeoutMs);
+  let connection: Connection | undefined;
+  const close = () => line.close(async () => connection?.end());
+  try {
+    const open = await line.ask(() =>
+      createConnection({ ...config, stream: () => begun(line, access) }),
+    );
+    connection = open;
+    open.on('error', () => undefined);
+    const timeout = patienceOf(timeoutMs);
+    const command = (sql: string) =>
+      line.ask(async () => void (await open.query({ sql, timeout })));
+    await command("set session time_zone = '+00:00'");
+    await command('start transaction');
+    return {
+      place: () => '?',
+      time: (at) => new Date(at).toISOString().replace('T', ' ').replace('Z', ''),
+      run: (sql, values) =>
+        line.ask(async () => void (await open.execute({ sql, timeout }, [...values]))),
+      command,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 /** The clock was asked before: what is set here fixes the state that is read. */

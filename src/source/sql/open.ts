@@ -4,31 +4,52 @@ import { Invalid } from '../../model/errors.ts';
 import { unreadable } from '../file.ts';
 import { placeOf } from './address.ts';
 import type { Access } from './line.ts';
-import { openMysql } from './mysql.ts';
+import { openMysql, writeMysql } from './mysql.ts';
 import type { SqlOptions } from './options.ts';
-import { openPostgres } from './postgres.ts';
+import { openPostgres, writePostgres } from './postgres.ts';
 import type { Opening, Session } from './session.ts';
-import { openSqlite } from './sqlite.ts';
+import { openSqlite, writeSqlite } from './sqlite.ts';
+import type { Writing } from './writing.ts';
+
+/** Which database, and how to get in. */
+export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
 
 /** Encrypted, unless it stays on this machine or the options allow it. */
-export async function open(
-  options: SqlOptions,
-  { signal, clock }: Pick<Opening, 'signal' | 'clock'>,
-): Promise<Session> {
+export async function open(reach: Reach, around: Around): Promise<Session> {
+  const opening = { ...around, timeoutMs: reach.timeoutMs };
+  const access = await accessOf(reach, around.signal);
+  if (access.system === 'sqlite') return openSqlite(access.path, opening);
+  return access.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
+}
+
+/** The same, to write. */
+export async function openToWrite(reach: Reach, around: Around): Promise<Writing> {
+  const opening = { ...around, timeoutMs: reach.timeoutMs };
+  const access = await accessOf(reach, around.signal);
+  if (access.system === 'sqlite') return writeSqlite(access.path, opening);
+  return access.system === 'postgres'
+    ? writePostgres(access, opening)
+    : writeMysql(access, opening);
+}
+
+type Around = Pick<Opening, 'signal' | 'clock'>;
+
+async function accessOf(
+  reach: Reach,
+  signal: AbortSignal,
+): Promise<Access | { system: 'sqlite'; path: string }> {
   signal.throwIfAborted();
-  const place = placeOf(options.url);
+  const place = placeOf(reach.url);
   if (typeof place === 'string') throw new Invalid(`url of the source ${place}`);
-  const { timeoutMs, allowPlain, ca: file } = options;
-  const opening = { signal, clock, timeoutMs };
-  if (place.system === 'sqlite') return openSqlite(place.path, opening);
+  if (place.system === 'sqlite') return place;
+  const { allowPlain, ca: file } = reach;
   const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);
   const ca = file === undefined ? {} : { ca: await authorityIn(file) };
-  const access: Access = {
+  return {
     ...place,
-    password: options.password ?? place.password,
+    password: reach.password ?? place.password,
     tls: isPlain ? undefined : ca,
   };
-  return place.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
 }
 
 async function authorityIn(file: string): Promise<string> {

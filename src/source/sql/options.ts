@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { durationForm } from '../../model/duration.ts';
 import { numeric, truth } from '../../model/scalar.ts';
 import { absoluteAddress, placeOf } from './address.ts';
+import { namedIn, parameters, unknownIn } from './named.ts';
 
 const text = (what: string) => z.string().min(1).describe(what);
 const whole = (min: number, max: number, what: string) =>
@@ -71,9 +72,52 @@ function faultsOf(given: SqlOptions): [field: string, message: string][] {
   return faults;
 }
 
+/** The YAML of the way back; without `url` it is the database of the source. */
+export const sqlReturnsOptions = z
+  .strictObject({
+    type: z.literal('sql').describe('A statement for each person who left'),
+    url: text('Address of the database; that of the source without it').optional(),
+    password: text('Password of that user; better as ${NAME} than in the file').optional(),
+    statement: text("What is done: update people set newsletter = 'no' where id = :id"),
+    ca: text('File of the authority that signed the certificate of the database').optional(),
+    allowPlain: z
+      .preprocess(truth, z.boolean())
+      .describe('Allow a connection without encryption to what is not this machine')
+      .optional(),
+    timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+  })
+  .superRefine(({ url, password, ca, allowPlain, statement }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    const place = url === undefined ? undefined : placeOf(url);
+    if (typeof place === 'string') wrong('url', place);
+    for (const [path, given] of Object.entries({ password, ca, allowPlain })) {
+      if (given !== undefined && url === undefined) wrong(path, 'belongs to url → add that');
+    }
+    wrong('statement', statementFault(statement));
+  });
+export type SqlReturnsOptions = z.infer<typeof sqlReturnsOptions>;
+
+function statementFault(statement: string): string | undefined {
+  const unknown = unknownIn(statement);
+  const known = `:${parameters.join(', :')}`;
+  if (unknown !== undefined) return `holds :${unknown}, which stands for nothing → use ${known}`;
+  const names = namedIn(statement).flatMap((piece) =>
+    typeof piece === 'object' ? piece.name : [],
+  );
+  if (names.includes('id') || names.includes('email')) return undefined;
+  return 'names nobody, and would concern everybody → say whom with :id or :email';
+}
+
 /** The same options with every path in them made absolute. */
-export function withPaths(options: SqlOptions, absolute: (path: string) => string): SqlOptions {
+export function withPaths<T extends { url?: string | undefined; ca?: string | undefined }>(
+  options: T,
+  absolute: (path: string) => string,
+): T {
   const { url, ca } = options;
-  const placed = { ...options, url: absoluteAddress(url, absolute) };
-  return ca === undefined ? placed : { ...placed, ca: absolute(ca) };
+  return {
+    ...options,
+    ...(url !== undefined && { url: absoluteAddress(url, absolute) }),
+    ...(ca !== undefined && { ca: absolute(ca) }),
+  };
 }

@@ -7,6 +7,7 @@ import type { Client, ClientConfig } from 'pg';
 import { z } from 'zod';
 import { type Access, BRIEF_MS, createLine, patienceOf } from './line.ts';
 import type { Column, Holds, Opening, Raw, Session } from './session.ts';
+import type { Writing } from './writing.ts';
 
 const kinds: Record<number, Holds> = {
   16: 'boolean',
@@ -59,6 +60,32 @@ export async function openPostgres(access: Access, opening: Opening): Promise<Se
       meant,
       columns: (relation) => line.ask(() => columnsOf(client, relation)),
       rows: (statement, values) => line.ask(() => asked(client, statement, values)),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+export async function writePostgres(access: Access, opening: Opening): Promise<Writing> {
+  const { timeoutMs } = opening;
+  const { Client: Connection } = await import('pg');
+  const line = createLine(`${access.host}/${access.database}`, opening);
+  const client = new Connection({ ...configOf(access, timeoutMs), stream: () => line.socket });
+  client.on('error', () => undefined);
+  const close = () => line.close(() => client.end());
+  const command = (text: string) => line.ask(async () => void (await client.query(text)));
+  try {
+    await line.ask(() => client.connect());
+    await command('begin');
+    await command(settings(timeoutMs));
+    return {
+      place: (number) => `$${number}`,
+      time: (at) => new Date(at).toISOString(),
+      run: (statement, values) =>
+        line.ask(async () => void (await client.query(configured(statement, values)))),
+      command,
       close,
     };
   } catch (error) {

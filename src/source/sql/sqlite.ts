@@ -8,6 +8,7 @@ import { Invalid } from '../../model/errors.ts';
 import { opened } from '../file.ts';
 import { failureOf } from './failure.ts';
 import { bytesOf, type Column, type Opening, type Raw, type Session } from './session.ts';
+import type { Writing } from './writing.ts';
 
 const RETRY_MS = 50;
 
@@ -63,6 +64,43 @@ export async function openSqlite(
         await clock.sleep(0, signal);
         return rows;
       },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Whoever writes there is waited for; nobody else writes until this is over. */
+export async function writeSqlite(
+  path: string,
+  { signal, timeoutMs, clock }: Opening,
+): Promise<Writing> {
+  await assertFile(path);
+  const doing = async (work: () => void): Promise<void> => {
+    signal.throwIfAborted();
+    try {
+      work();
+    } catch (error) {
+      throw failureOf(error, path);
+    }
+  };
+  let db: Database.Database | undefined;
+  await doing(() => void (db = new Database(path, { fileMustExist: true, timeout: 0 })));
+  const close = async () => void db?.close();
+  try {
+    await unlocked(() => db?.exec('begin immediate'), { path, clock, signal, timeoutMs });
+    return {
+      place: () => '?',
+      time: (at) => new Date(at).toISOString(),
+      run: (text, values) =>
+        doing(() => {
+          const statement = db?.prepare(text);
+          if (statement?.reader) statement.all(...values);
+          else statement?.run(...values);
+        }),
+      command: (text) => doing(() => void db?.exec(text)),
       close,
     };
   } catch (error) {
