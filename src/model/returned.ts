@@ -1,8 +1,8 @@
-/** The way back: that somebody left on the platform, as the CRM is told (README, back to the CRM). */
+/** The way back: that somebody left, as the CRM is told it (README, back to the CRM). */
 
 /**
- * How somebody left, and there is no other cause: what is told to the CRM is an opt-out by its type.
- * all_mail: out of all mail, and how was not told apart when it was seen.
+ * How somebody left, and there is no other cause: what is told to the CRM is an opt-out by its
+ * type. all_mail: out of all mail, and how was not told apart when it was seen.
  */
 export const returnCauses = [
   'opt_out',

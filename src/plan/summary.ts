@@ -18,7 +18,7 @@ export interface Summary {
   plan: string;
   contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
   templates: KindSummary & { invalid: number };
-  /** What the CRM was told of who left; null: this mirror does not tell it, or not in such a run. */
+  /** What the CRM was told of who left; null: this mirror, or such a run, tells nothing. */
   returns: ReturnsSummary | null;
   requests: RequestCounts;
   /** Of a plan: what it takes, by the limits that were seen. Null: nothing was planned. */

@@ -16,7 +16,7 @@ import { inSpan, type Span } from './spans.ts';
 export interface Returned {
   /** Those of a span of keys, or of one key. */
   of(kind: KindName, keys: Span | Key): ReturnedRow[];
-  /** Whoever may have left, by what is recorded, or is noted to be; of a span of keys, or of one. */
+  /** Whoever may have left, by what is recorded, or is noted; of a span of keys, or of one. */
   leavers(kind: KindName, keys: Span | Key): Leaver[];
   noted(kind: KindName, keys: Span | Key): Leaver[];
   /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */

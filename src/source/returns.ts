@@ -3,7 +3,7 @@
  * of each source that can be written to.
  *
  * The contract:
- * - It carries opt-outs and nothing else: a Return has no word for anything that brings somebody in.
+ * - It carries opt-outs and nothing else: a Return has no word for what brings somebody in.
  * - `tell` answers what came of each, in their order. Where it throws, what it has not answered is
  *   of unknown outcome, or was certainly refused with Invalid and RateLimited; the run goes on.
  * - What is of unknown outcome is told again under the same id: to whoever has that already it must

@@ -10,8 +10,8 @@ const listed = 100;
 
 /**
  * Notes who has to be told of, and tells it; a plan counts it. Of what a run could not read nothing
- * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or the run
- * is about something else.
+ * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or such a
+ * run does not.
  */
 export async function giveBack(course: Course): Promise<ReturnsSummary | undefined> {
   const { run, begun, known, failure, isEvent, tally } = course;

@@ -95,7 +95,8 @@ describe('a process that ends', () => {
     const dead: Returns = {
       ...file,
       async *tell(batch, signal) {
-        for await (const _ of file.tell(batch.slice(0, 1), signal)) throw crash;
+        yield* file.tell(batch.slice(0, 1), signal);
+        throw crash;
       },
     };
     await expect(sync(world, dead)).rejects.toBe(crash);

@@ -96,7 +96,6 @@ export const sqlReturnsOptions = z
     }
     wrong('statement', statementFault(statement));
   });
-export type SqlReturnsOptions = z.infer<typeof sqlReturnsOptions>;
 
 function statementFault(statement: string): string | undefined {
   const unknown = unknownIn(statement);
