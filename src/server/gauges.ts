@@ -15,6 +15,8 @@ export interface Standing {
   invalid: PerKind;
   held: readonly { delete: number; opt_in: number }[];
   optOutsRefused: { count: number };
+  /** null: this mirror does not tell the CRM who left. */
+  returns: { waiting: number; rejected: { count: number } } | null;
   erasuresUnfinished: { count: number };
   open: { unknown: number };
   paused: object | null;
@@ -39,6 +41,8 @@ const help = {
   invalid: 'Records of the CRM that cannot be used',
   held: 'People whose changes a guard holds',
   opt_outs_refused: 'Opt-outs the platform refused: these people are still written to',
+  returns_waiting: 'Opt-outs that the CRM has not been told of yet',
+  returns_rejected: 'Opt-outs that the CRM did not take',
   erasures_unfinished: 'Erasures that are asked for and not done',
   outcomes_unknown: 'Changes of which nobody knows what became',
   paused: '1 while the mirror is paused',
@@ -126,6 +130,8 @@ function standing(of: Standing): Told[] {
     heldOf('delete'),
     heldOf('opt_in'),
     ['opt_outs_refused', optOutsRefused.count],
+    ['returns_waiting', of.returns?.waiting],
+    ['returns_rejected', of.returns?.rejected.count],
     ['erasures_unfinished', erasuresUnfinished.count],
     ['outcomes_unknown', open.unknown],
     ['paused', paused ? 1 : 0],

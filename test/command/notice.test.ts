@@ -20,6 +20,8 @@ test.each<[string, Told, Attention['code'][], string[]]>([
   ['it fails for something else',           failed, ['ledger'],                      []],
   ['of several reasons the gravest',        {},     ['channel_lost', 'run_failed'],  ['failed: channel_lost it is']],
   ['who is still written to, or not erased', {},    ['opt_outs_refused'],            ['failed: opt_outs_refused it is']],
+  ['of whom the CRM does not hear',         {},     ['returns_stuck'],               ['failed: returns_stuck it is']],
+  ['whom the CRM does not take',            {},     ['returns_rejected'],            ['failed: returns_rejected it is']],
   ['an erasure',                            {},     ['erasure_unfinished'],          ['failed: erasure_unfinished it is']],
   ['quarantined, for which runs fail',      {},     ['run_failed', 'quarantined'],   ['quarantined: quarantined it is']],
   ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],

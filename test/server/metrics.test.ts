@@ -21,6 +21,7 @@ const calm: Standing = {
   invalid: null,
   held: [],
   optOutsRefused: { count: 0 },
+  returns: null,
   erasuresUnfinished: { count: 0 },
   open: { unknown: 0 },
   paused: null,
@@ -116,6 +117,7 @@ test('how a mirror stands when it is asked', async () => {
       { delete: 1, opt_in: 9 },
     ],
     optOutsRefused: { count: 5 },
+    returns: { waiting: 7, rejected: { count: 6 } },
     paused: { since: 'then' },
   };
   const limits = () => ({ 'contacts.list': limit, other: { ...limit, limit: undefined } });
@@ -129,6 +131,8 @@ test('how a mirror stands when it is asked', async () => {
       'crm_mirror_held{mirror="acme",class="delete"} 4',
       'crm_mirror_held{mirror="acme",class="opt_in"} 9',
       'crm_mirror_opt_outs_refused{mirror="acme"} 5',
+      'crm_mirror_returns_waiting{mirror="acme"} 7',
+      'crm_mirror_returns_rejected{mirror="acme"} 6',
       'crm_mirror_paused{mirror="acme"} 1',
       'crm_mirror_quarantined{mirror="acme"} 0',
       'crm_mirror_budget_limit{mirror="acme",route="contacts.list"} 100',

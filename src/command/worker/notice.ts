@@ -27,6 +27,8 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
   stale: 'stale',
   ledger: 'failed',
   opt_outs_refused: 'failed',
+  returns_stuck: 'failed',
+  returns_rejected: 'failed',
   erasure_unfinished: 'failed',
   channel_lost: 'failed',
   run_failed: 'failed',
