@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { milliseconds, type Config } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf, type OptOut } from '../kind/contact/left.ts';
+import { milliseconds } from '../model/duration.ts';
 import { Invalid, isExpected } from '../model/errors.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';

@@ -1,6 +1,7 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
+import { milliseconds } from '../model/duration.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
@@ -208,13 +209,6 @@ function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): S
   const { privateKeyFile } = source.auth;
   if (privateKeyFile === undefined) return source;
   return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
-}
-
-const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Of a duration as the configuration has it: 90d, 20h. */
-export function milliseconds(duration: string): number {
-  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
 function freeze<T>(value: T): T {

@@ -14,6 +14,8 @@ const contacts = (source: string) =>
   );
 const http = (rest: string) => contacts(`{ type: http, ${rest} }`);
 const url = 'url: https://crm.example/people';
+const one = 'one: "https://crm.example/people/{id}"';
+const changes = 'changes: { url: "https://crm.example/people?t={since}" }';
 const hubspot = (rest: string) => contacts(`{ type: hubspot, ${rest} }`).replace('id: i', 'id: id');
 
 describe('a source', () => {
@@ -38,6 +40,12 @@ describe('a source', () => {
     });
     const templates = minimal().replace('directory, path: t', `http, ${url}`);
     expect(load(templates).templates?.source).toMatchObject({ type: 'http' });
+  });
+
+  it('may tell what changed since a time', () => {
+    expect(load(http(`${url}, ${one}, ${changes}`)).contacts?.source).toMatchObject({
+      changes: { url: 'https://crm.example/people?t={since}', format: 'iso', overlap: '2m' },
+    });
   });
 
   it('may be plain http on this machine, or when that is said', () => {
@@ -118,9 +126,34 @@ describe('a mistake in an API', () => {
       'is not where url is  → the headers are for one host, use that',
     ],
     [
+      `${url}, ${changes}`,
+      'changes',
+      'needs the address of a single record, for the others of a person who changed  → add one',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://crm.example/new" }`,
+      'changes.url',
+      'does not say where the time belongs  → write {since} there',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://other.example/?t={since}" }`,
+      'changes.url',
+      'is not where url is  → the headers are for one host, use that',
+    ],
+    [
+      `${url}, ${one}, page: { number: t }, ${changes}`,
+      'changes.url',
+      'holds a parameter that page sets  → remove it here',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://crm.example/?t={since}", overlap: 0m }`,
+      'changes.overlap',
+      'is not a duration  → write a number from 1 and s, m, h or d: 2m',
+    ],
+    [
       `${url}, verify: x`,
       'verify',
-      'is not known here  → known here: type, url, headers, records, total, page, one, timeoutMs, allowHttp',
+      'is not known here  → known here: type, url, headers, records, total, page, one, changes, timeoutMs, allowHttp',
     ],
     [
       `${url}, total: ''`,

@@ -14,6 +14,7 @@
  * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
  */
 import { readFile } from 'node:fs/promises';
+import { milliseconds } from '../../model/duration.ts';
 import { Interrupted, Invalid, isExpected } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
 import { brokenFlaw, certificateOf, type Flaw } from '../certificate.ts';
@@ -27,7 +28,6 @@ import { changedPages, listedPages, type Sheet } from './pages.ts';
 import { createProperties } from './properties.ts';
 
 const HOLDS_MS = 15 * 60_000;
-const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 type Changed = Certificate | 'lost';
 
@@ -35,7 +35,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
   const wanted = createProperties(clock);
-  const overlapMs = millisecondsOf(options.overlap);
+  const overlapMs = milliseconds(options.overlap);
   let latest: { reading: string; at: number } | undefined;
   const open = async () => createApi({ ...options, token: await tokenOf(options) }, around);
   const certified = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
@@ -135,11 +135,6 @@ async function* recordsOf(
 function stoppedBy(error: Error, number: number): Flaw {
   const [what = '', fix = 'read it again'] = error.message.split(' → ');
   return { why: `reading stopped at page ${number}: ${what}`, fix };
-}
-
-/** Of a duration as the configuration has it: 2m. */
-function millisecondsOf(duration: string): number {
-  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
 function cursorAt(ms: number): string {
