@@ -5,11 +5,14 @@ import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
 import { httpSource } from '../source/http/http.ts';
 import { hubspotSource } from '../source/hubspot/hubspot.ts';
+import { standardInput } from '../source/input.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Source } from '../source/source.ts';
 
-const surroundings = { clock: systemClock, random: Math.random };
+/** One for the process: it can be read once. */
+const input = standardInput(() => process.stdin);
+const surroundings = { clock: systemClock, random: Math.random, input };
 
 export function contactSource(contacts: NonNullable<Config['contacts']>): Source {
   const { source, id, unsubscribed } = contacts;

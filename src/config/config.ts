@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
 import { milliseconds } from '../model/duration.ts';
+import { placeOf } from '../model/place.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
@@ -199,7 +200,9 @@ function placed<T extends { path: string } | { url: string; tokenFile?: string |
   source: T,
   absolute: Surroundings['absolute'],
 ): T {
-  if ('path' in source) return { ...source, path: absolute(source.path) };
+  if ('path' in source) {
+    return placeOf(source.path) === 'file' ? { ...source, path: absolute(source.path) } : source;
+  }
   const { tokenFile } = source;
   return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
 }

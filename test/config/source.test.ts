@@ -26,6 +26,20 @@ describe('a source', () => {
     expect(templates?.source).toEqual({ type: 'ndjson', path: join(folder, 't') });
   });
 
+  it('may be a file behind an address, or piped in: neither is a path', () => {
+    const path = 'https://crm.example/people.csv';
+    const file = `{ type: csv, path: "${path}", headers: { A: "\${T}" }, timeoutMs: 5 }`;
+    expect(load(contacts(file), { T: 't' }).contacts?.source).toEqual({
+      type: 'csv',
+      path,
+      headers: { A: 't' },
+      timeoutMs: 5,
+    });
+    expect(load(contacts('{ type: csv, path: "-" }')).contacts?.source).toMatchObject({
+      path: '-',
+    });
+  });
+
   it('may be an API, its secrets and numbers from the environment', () => {
     const paging = 'page: { number: p, size: n, sizeValue: "${SIZE}" }, timeoutMs: ${T:-500}';
     const headers = 'headers: { Authorization: "Bearer ${TOKEN}" }';
@@ -168,6 +182,30 @@ describe('a mistake in an API', () => {
   it('is told without a value', () => {
     const rest = `${url}, headers: { A: "\${TOKEN}" }`;
     expect(mistakes(http(rest), { TOKEN: 'sk\nsecret' })?.join()).not.toContain('secret');
+  });
+});
+
+describe('a mistake in a file', () => {
+  it.each([
+    ['path: http://a.b/x', 'path', plain],
+    ['path: s3://a/b', 'path', 'is no web address  → write https://HOST/…'],
+    ['path: people.csv, headers: { A: b }', 'headers', 'belongs to an address  → remove it'],
+    ['path: "-", timeoutMs: 5', 'timeoutMs', 'belongs to an address  → remove it'],
+  ])('%s', (rest, path, words) => {
+    const lines = mistakes(contacts(`{ type: csv, ${rest} }`));
+    expect(lines?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''))).toEqual([
+      `contacts.source.${path}  ${words}`,
+    ]);
+  });
+
+  it('two that are piped in', () => {
+    const both = contacts('{ type: csv, path: "-" }').replace(
+      'directory, path: t',
+      'ndjson, path: "-"',
+    );
+    expect(mistakes(both)?.join()).toContain(
+      'templates.source.path  is standard input, which the people come from  → name a file',
+    );
   });
 });
 

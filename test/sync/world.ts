@@ -187,7 +187,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       platform: platform.templates,
     });
     const parts = [
-      { kind: contact, source: csvSource({ type: 'csv', path: csvPath }, { clock }) },
+      {
+        kind: contact,
+        source: csvSource({ type: 'csv', path: csvPath }, { clock, random: () => 1 }),
+      },
       { kind: template, source: directorySource({ type: 'directory', path: templatesPath }) },
     ].filter(({ kind }) => kinds.includes(kind.name));
     return { platform, parts, gate, close };

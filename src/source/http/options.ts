@@ -1,38 +1,10 @@
 import { z } from 'zod';
-import { isLoopback } from '../../model/loopback.ts';
 import { numeric, truth } from '../../model/scalar.ts';
+import { addressFault, headers } from '../address.ts';
 
 const text = (what: string) => z.string().min(1).describe(what);
 const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
-
-/** What this client says itself. */
-const own = [
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-];
-
-const headers = z
-  .record(z.string(), z.string())
-  .superRefine((given, context) => {
-    for (const [name, value] of Object.entries(given)) {
-      const message = headerFault(name, value);
-      if (message) context.addIssue({ code: 'custom', path: [name], message });
-    }
-  })
-  .describe('Headers of every request; a secret better as ${NAME} than in the file');
-
-function headerFault(name: string, value: string): string | undefined {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return 'is no name of a header → correct it';
-  if (own.includes(name.toLowerCase())) return 'is written by crm-mirror itself → remove it';
-  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
-  return 'is empty or holds what a header cannot carry → write it in plain letters, on one line';
-}
 
 const page = z
   .strictObject({
@@ -118,15 +90,6 @@ export const httpOptions = z
     wrong(['changes', 'url'], fault ?? hostFault(told.url, url) ?? paramFault(told.url, paging));
   });
 export type HttpOptions = z.infer<typeof httpOptions>;
-
-function addressFault(address: string, allowHttp: boolean): string | undefined {
-  const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST/…';
-  if (url.username || url.password) return 'holds a user or password → move it to headers';
-  if (url.hash) return 'holds a fragment → end it before the #';
-  if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
-  return 'would send people and secrets unencrypted → use https, or add allowHttp: true';
-}
 
 function paramFault(url: string, paging: z.infer<typeof page> | undefined): string | undefined {
   const { param, number, size } = paging ?? {};
