@@ -87,8 +87,8 @@ interface ContactsConfig {
   >;
   readonly id: string;
   readonly email: string;
-  readonly deleted?: string | undefined;
-  readonly unsubscribed?: string | undefined;
+  readonly deleted?: string | { readonly when: Condition } | undefined;
+  readonly unsubscribed?: string | { readonly when: Condition } | undefined;
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
   /** At least one, each id once. */

@@ -40,6 +40,14 @@ const condition = (nullable: boolean, what: string) =>
     return z.NEVER;
   });
 
+const flagged = (what: string) =>
+  z
+    .union([
+      field(`truthy when ${what}`),
+      z.strictObject({ when: condition(false, `true when ${what}`) }),
+    ])
+    .describe(`Column or dotted path of the CRM record: truthy when ${what}; or a condition`);
+
 /** Of what may be no source at all. */
 function isInput(source: unknown): boolean {
   const hasPath = typeof source === 'object' && source !== null && 'path' in source;
@@ -142,8 +150,8 @@ const contacts = z
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
     email: field('the email address'),
-    deleted: field('truthy when the CRM says this person is gone').optional(),
-    unsubscribed: field('truthy when this person wants no mail at all').optional(),
+    deleted: flagged('the CRM says this person is gone').optional(),
+    unsubscribed: flagged('this person wants no mail at all').optional(),
     consentAt: field('when this person last stated their will (ISO 8601)').optional(),
     include: condition(false, 'false takes it out of scope').optional(),
     channels,

@@ -192,7 +192,7 @@ describe('one mistake', () => {
     [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
-        ' path of the CRM record: truthy when the CRM says this person is gone)',
+        ' path of the CRM record: truthy when the CRM says this person is gone; or a condition)',
     ],
   ])('contacts with %j', (lines, expected) => {
     expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
