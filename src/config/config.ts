@@ -85,6 +85,8 @@ interface ContactsConfig {
   readonly source: Readonly<
     CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions
   >;
+  /** The module that each record goes through first. */
+  readonly map?: string | undefined;
   readonly id: string;
   readonly email: string;
   readonly deleted?: string | { readonly when: Condition } | undefined;
@@ -175,10 +177,11 @@ function settleContacts(
   contacts: NonNullable<File['contacts']>,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
-  const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
+  const { source, map, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
     source: source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute),
+    map: map === undefined ? undefined : absolute(map),
     id,
     email,
     deleted,

@@ -148,6 +148,7 @@ const contacts = z
         salesforceOptions,
       ])
       .describe('Where the CRM records come from'),
+    map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
     id: field('its stable id'),
     email: field('the email address'),
     deleted: flagged('the CRM says this person is gone').optional(),

@@ -280,7 +280,7 @@ export function statesIn(path: string): Record<string, number> {
 }
 
 /** What a configuration says beside the world it is about. */
-interface Lines {
+export interface Lines {
   timeoutMs?: number;
   key?: string;
   url?: string;
