@@ -1,6 +1,6 @@
 /**
- * The module that `contacts.map` names. It is loaded once for the process, so that what runs is what
- * its hash was made of.
+ * The module that `contacts.map` names. It is loaded once for the process, so that what runs is
+ * what its hash was made of.
  */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

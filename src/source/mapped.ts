@@ -1,8 +1,8 @@
 /**
  * A source each of whose records goes through a function first. One that it fails on, or gives
- * nothing for, is broken as a row is that cannot be read: whoever it is about is not taken for gone,
- * and without her the reading has no certificate. So nobody's opt-out is lost in it unseen; whom a
- * mirror is not about is for `include` to say, which keeps them.
+ * nothing for, is broken as a row is that cannot be read: whoever it is about is not taken for
+ * gone, and without her the reading has no certificate. So nobody's opt-out is lost in it unseen;
+ * whom a mirror is not about is for `include` to say, which keeps them.
  */
 import { Invalid } from '../model/errors.ts';
 import type { MapRecord } from '../model/map.ts';

@@ -1,4 +1,4 @@
-/** `contacts.map` from the command line: a module is loaded without a build, or said to be wrong. */
+/** `contacts.map` from the command line: it is loaded without a build, or said to be wrong. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
