@@ -16,6 +16,7 @@ import { lookInto, openForRun, openSnapshot, type Snapshot } from '../snapshot/s
 import { createBeside } from '../sync/beside.ts';
 import type { Account, Mirror, MirrorPart } from '../sync/mirror.ts';
 import { knownLedger } from '../sync/ledger.ts';
+import { loadMap } from './map.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { contactReturns, contactSource, templateSource } from './sources.ts';
@@ -211,7 +212,8 @@ export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
 
 /** Whatever of the configuration bears on what is read of a record. */
 function mannerOf(contacts: NonNullable<Config['contacts']>): string {
-  return hash('sha256', JSON.stringify(contacts)).slice(0, 16);
+  const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
+  return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
 }
 
 export function partsOf(config: Config, platform: Platform): MirrorPart[] {

@@ -1,6 +1,7 @@
 /** From the configuration of a source to the source: the only list of those there are. */
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/time.ts';
+import { Invalid } from '../model/errors.ts';
 import { csvReturns } from '../source/csv/returns.ts';
 import { csvSource } from '../source/csv/csv.ts';
 import { directorySource } from '../source/directory/directory.ts';
@@ -9,6 +10,8 @@ import { httpSource } from '../source/http/http.ts';
 import { hubspotReturns } from '../source/hubspot/returns.ts';
 import { hubspotSource } from '../source/hubspot/hubspot.ts';
 import { ndjsonReturns } from '../source/ndjson/returns.ts';
+import { standardInput } from '../source/input.ts';
+import { mappedSource } from '../source/mapped.ts';
 import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import { salesforceReturns } from '../source/salesforce/returns.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
@@ -16,11 +19,31 @@ import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 import { sqlReturns } from '../source/sql/returns.ts';
 import { sqlSource } from '../source/sql/sql.ts';
+import { loadMap } from './map.ts';
 
-const surroundings = { clock: systemClock, random: Math.random };
+/** One for the process: it can be read once. */
+const input = standardInput(() => process.stdin);
+const surroundings = { clock: systemClock, random: Math.random, input };
 
-export function contactSource(contacts: NonNullable<Config['contacts']>): Source {
-  const { source, id, unsubscribed } = contacts;
+type Contacts = NonNullable<Config['contacts']>;
+
+/** They give the fields they are asked for, and no others. */
+const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql']);
+
+/** Throws Invalid where `contacts.map` cannot be used. */
+export function contactSource(contacts: Contacts): Source {
+  if (contacts.map === undefined) return unmapped(contacts);
+  const mapping = loadMap(contacts.map);
+  const { type } = contacts.source;
+  if (sparing.has(type) && !mapping.saysReads) {
+    const why = `does not say which fields it reads, and ${type} gives none unasked`;
+    throw new Invalid(`${mapping.name}: ${why} → export const reads = ['…']`);
+  }
+  // The field is one of what comes out, and the source knows what goes in.
+  return mappedSource(unmapped({ ...contacts, unsubscribed: undefined }), mapping);
+}
+
+function unmapped({ source, id, unsubscribed }: Contacts): Source {
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
   if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);

@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../model/errors.ts';
+import { placeOf } from '../model/place.ts';
 import { dueIn, type Schedule } from '../queue/schedule.ts';
 import { codeOfStop } from './fault.ts';
 import { serve, type Workable } from './worker/serving.ts';
@@ -54,6 +55,7 @@ const nothingDue: Schedule = {
 };
 
 function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
+  refuseInput(config);
   if (redis === undefined) {
     throw new Invalid(
       `${config.file}: redis is missing, and a worker needs one → write redis: redis://HOST:PORT, or use \`sync\` from cron`,
@@ -65,6 +67,19 @@ function workable({ redis, schedule = nothingDue, ...config }: Config): Workable
     );
   }
   return { ...config, redis, schedule };
+}
+
+/** It can be read once, and a worker reads again and again. */
+function refuseInput({
+  file,
+  contacts,
+  templates,
+}: Pick<Config, 'file' | 'contacts' | 'templates'>) {
+  for (const [name, part] of Object.entries({ contacts, templates })) {
+    if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
+    const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
+    throw new Invalid(`${what} → name a file, or pipe it into \`sync\``);
+  }
 }
 
 /** One mirror of two configurations would be kept by both. */

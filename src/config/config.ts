@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
 import { milliseconds } from '../model/duration.ts';
+import { placeOf } from '../model/place.ts';
 import type { CsvOptions } from '../source/csv/options.ts';
 import type { DirectoryOptions } from '../source/directory/options.ts';
 import type { HttpOptions } from '../source/http/options.ts';
@@ -86,10 +87,12 @@ interface ContactsConfig {
   readonly source: Readonly<
     CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions | SqlOptions
   >;
+  /** The module that each record goes through first. */
+  readonly map?: string | undefined;
   readonly id: string;
   readonly email: string;
-  readonly deleted?: string | undefined;
-  readonly unsubscribed?: string | undefined;
+  readonly deleted?: string | { readonly when: Condition } | undefined;
+  readonly unsubscribed?: string | { readonly when: Condition } | undefined;
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
   /** At least one, each id once. */
@@ -178,10 +181,11 @@ function settleContacts(
   contacts: NonNullable<File['contacts']>,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
-  const { source, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
+  const { source, map, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
     contacts;
   return {
     source: settleSource(source, absolute),
+    map: map === undefined ? undefined : absolute(map),
     id,
     email,
     deleted,
@@ -217,7 +221,9 @@ function placed<T extends { path: string } | { url: string; tokenFile?: string |
   source: T,
   absolute: Surroundings['absolute'],
 ): T {
-  if ('path' in source) return { ...source, path: absolute(source.path) };
+  if ('path' in source) {
+    return placeOf(source.path) === 'file' ? { ...source, path: absolute(source.path) } : source;
+  }
   const { tokenFile } = source;
   return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
 }

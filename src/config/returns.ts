@@ -27,6 +27,9 @@ export function returnsFaults(given: {
 }): [path: string[], message: string][] {
   const { returns: back, source } = given;
   if (back === undefined || source === undefined) return [];
+  if ('path' in back && /^(-$|https?:)/i.test(back.path)) {
+    return [[['path'], 'is no file that can be added to → name one']];
+  }
   if ('path' in back && isText(source.path) && normalize(back.path) === normalize(source.path)) {
     return [[['path'], 'is the file of the source → name another one']];
   }

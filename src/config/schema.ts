@@ -13,12 +13,12 @@ import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { salesforceOptions } from '../source/salesforce/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
-import { address, isReadable } from './address.ts';
+import { address } from './address.ts';
 import { compile } from './condition.ts';
-import { isPattern, isTimeZone } from './cron.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
 import { notices } from './notices.ts';
 import { returns, returnsFaults } from './returns.ts';
+import { redis, schedule } from './schedule.ts';
 import { server } from './server.ts';
 import { readsOne, webhook } from './webhook.ts';
 
@@ -42,6 +42,20 @@ const condition = (nullable: boolean, what: string) =>
     context.addIssue({ code: 'custom', message, params: { at } });
     return z.NEVER;
   });
+
+const flagged = (what: string) =>
+  z
+    .union([
+      field(`truthy when ${what}`),
+      z.strictObject({ when: condition(false, `true when ${what}`) }),
+    ])
+    .describe(`Column or dotted path of the CRM record: truthy when ${what}; or a condition`);
+
+/** Of what may be no source at all. */
+function isInput(source: unknown): boolean {
+  const hasPath = typeof source === 'object' && source !== null && 'path' in source;
+  return hasPath && source.path === '-';
+}
 
 const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
 
@@ -138,10 +152,11 @@ const contacts = z
         sqlOptions,
       ])
       .describe('Where the CRM records come from'),
+    map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
     id: field('its stable id'),
     email: field('the email address'),
-    deleted: field('truthy when the CRM says this person is gone').optional(),
-    unsubscribed: field('truthy when this person wants no mail at all').optional(),
+    deleted: flagged('the CRM says this person is gone').optional(),
+    unsubscribed: flagged('this person wants no mail at all').optional(),
     consentAt: field('when this person last stated their will (ISO 8601)').optional(),
     include: condition(false, 'false takes it out of scope').optional(),
     channels,
@@ -223,38 +238,6 @@ const guards = z
   })
   .describe('What is held until a person approves it');
 
-const noPattern =
-  'is no cron pattern → write five fields (minute hour day month weekday), or six with seconds before them';
-const cron = (what: string) =>
-  z
-    .string()
-    .refine(isPattern, noPattern)
-    .nullable()
-    .describe(`${what}: a cron pattern, with seconds where it has six fields`)
-    .optional();
-const noZone = 'is no time zone → write one such as Europe/Berlin, or UTC';
-const schedule = z
-  .strictObject({
-    full: cron('Full runs'),
-    fast: cron('Fast runs'),
-    templates: cron('Templates'),
-    sentinel: cron('A look whether anybody left all mail, by one request'),
-    timezone: z
-      .string()
-      .refine(isTimeZone, noZone)
-      .describe('Time zone of the patterns, by its IANA name')
-      .default('UTC'),
-  })
-  .describe('When the worker runs');
-
-const noRedis =
-  'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
-const redis = z
-  .string()
-  .regex(/^rediss?:\/\/[^\s/]/, { error: noRedis, abort: true })
-  .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
-  .describe('Address of the Redis through which several processes share every limit');
-
 /** The whole file. Its output has the defaults filled in; paths and durations are still text. */
 export const fileSchema = z
   .strictObject({
@@ -291,6 +274,11 @@ export const fileSchema = z
     if (resubscribe === 'never' || people === undefined || people.consentAt !== undefined) return;
     const message = 'newer needs contacts.consentAt → name the column, or set it to never';
     context.addIssue({ code: 'custom', path: ['policy', 'resubscribe'], message });
+  }, onMapping)
+  .superRefine(({ contacts: people, templates: letters }, context) => {
+    if (!isInput(people?.source) || !isInput(letters?.source)) return;
+    const message = 'is standard input, which the people come from → name a file';
+    context.addIssue({ code: 'custom', path: ['templates', 'source', 'path'], message });
   }, onMapping)
   .meta({
     title: 'Configuration of one crm-mirror',

@@ -17,6 +17,8 @@ const CONNECTING: Record<string, string> = {
 const EXCHANGING: Record<string, string> = {
   UND_ERR_RES_EXCEEDED_MAX_SIZE:
     'answered more than is accepted at once, 16 MiB: ask for smaller pages',
+  UND_ERR_HEADERS_TIMEOUT: 'did not answer in time',
+  UND_ERR_BODY_TIMEOUT: 'fell silent in the middle of its answer',
   HTTPParserError: 'answered something that is not HTTP',
   UND_ERR_HEADERS_OVERFLOW: 'answered with more headers than are accepted',
 };

@@ -29,7 +29,7 @@ export interface Observation {
  */
 export function observe(
   status: number,
-  headers: Record<string, string>,
+  headers: Readonly<Record<string, string>>,
   nowMs: number,
 ): Observation {
   const dateMs = httpDate(headers['date']);

@@ -150,7 +150,10 @@ function late(stage: Stage | 'over', timeoutMs: number): string {
   return `did not finish its answer within ${timeoutMs} ms`;
 }
 
-function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+/** Each header as one text. */
+export function flatten(
+  headers: Record<string, string | string[] | undefined>,
+): Record<string, string> {
   const flat: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;

@@ -68,6 +68,7 @@ export interface AskingOptions {
 interface Mend {
   credentials: string;
   request: string;
+  address?: string;
   of?: string;
 }
 
@@ -116,7 +117,7 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
 }
 
-function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
@@ -124,17 +125,17 @@ function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<stri
 
 interface Patient {
   host: string;
-  accepts: readonly number[];
-  mostWaitMs: number;
+  accepts?: readonly number[];
+  mostWaitMs?: number;
   clock: Clock;
   signal: AbortSignal;
 }
 
 /** The answer that does not ask to wait. */
-async function outwaited(
-  send: () => Promise<Answer>,
-  { host, accepts, mostWaitMs, clock, signal }: Patient,
-): Promise<Answer> {
+export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
+  send: () => Promise<T>,
+  { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patient,
+): Promise<T> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
     if (accepts.includes(answer.status)) return answer;
@@ -152,8 +153,11 @@ async function outwaited(
   }
 }
 
-interface Asked extends Pick<AskingOptions, 'mend'> {
+interface Refused extends Pick<AskingOptions, 'mend'> {
   host: string;
+}
+
+interface Asked extends Refused {
   accepts: readonly number[];
 }
 
@@ -176,14 +180,16 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   return { status, headers, value, text };
 }
 
-function refusal(status: number, { host, mend }: Asked): string {
+/** Why the CRM did not do what was asked, and what to mend. */
+export function refusal(status: number, { host, mend }: Refused): string {
   const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
     return `${host} ${what} (${status}) → correct ${mend.credentials} of ${of}, or its rights there`;
   }
   if (status < 400) {
-    const where = 'write where it leads into url; the headers are sent nowhere else';
+    const into = mend.address ?? 'url';
+    const where = `write where it leads into ${into}; the headers are sent nowhere else`;
     return `${host} answered with a redirect (${status}) → ${where}`;
   }
   return `${host} refused the request (${status}) → correct ${mend.request} of ${of}`;

@@ -2,7 +2,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { Invalid, Unavailable } from '../model/errors.ts';
 
-const CHUNK_BYTES = 64 * 1024;
+export const CHUNK_BYTES = 64 * 1024;
 
 /** Open for reading; the caller closes it. Throws what `unreadable` makes of an error. */
 export async function opened(path: string): Promise<FileHandle> {
@@ -16,14 +16,16 @@ export async function* chunksOf(
   handle: FileHandle,
   { path, signal }: { path: string; signal: AbortSignal },
 ): AsyncGenerator<Buffer> {
-  for (;;) {
+  for (let position = 0; ; position += CHUNK_BYTES) {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     let length = 0;
     while (length < CHUNK_BYTES) {
       signal.throwIfAborted();
-      const { bytesRead } = await handle.read(chunk, length).catch((error: unknown) => {
-        throw unreadable(path, error);
-      });
+      const { bytesRead } = await handle
+        .read(chunk, length, CHUNK_BYTES - length, position + length)
+        .catch((error: unknown) => {
+          throw unreadable(path, error);
+        });
       if (bytesRead === 0) break;
       length += bytesRead;
     }

@@ -1,14 +1,14 @@
 /**
  * A file of records as a source, read from its first byte to its last. Certified when that ended
- * without error, the file is the same before and after, every row could be read, and the last line
- * is complete.
+ * without error, it came whole and did not change meanwhile, every row could be read, and the last
+ * line is complete. Where it breaks off, what was read counts, without a certificate.
  */
-import type { FileHandle } from 'node:fs/promises';
-import type { Clock } from '../model/clock.ts';
+import { Unavailable } from '../model/errors.ts';
 import { brokenFlaw, certificateOf, type Flaw } from './certificate.ts';
-import { opened } from './file.ts';
+import { unpacked } from './gzip.ts';
+import { type FileSurroundings, originOf } from './origin.ts';
+import type { PlacedOptions } from './placed.ts';
 import type { ReadRequest, Source, SourceRecord } from './source.ts';
-import { type FileState, isStill, readingOf, sameState, settled, stateOf } from './state.ts';
 
 /** What the reading of a file has seen so far. */
 export interface FileTally {
@@ -21,66 +21,64 @@ export interface FileTally {
   stopped?: { where: string; why: string; fix: string };
 }
 
+export interface FileReading extends ReadRequest {
+  /** For messages: the path, or where else it comes from. */
+  name: string;
+  /** Unpacked, and full up to the last one. */
+  chunks: AsyncIterable<Buffer>;
+  tally: FileTally;
+}
+
+/** Reads it anew each time, by `recordsOf`, which keeps the tally. */
+export function lineFile(
+  options: PlacedOptions,
+  surroundings: FileSurroundings,
+  recordsOf: (reading: FileReading) => AsyncGenerator<SourceRecord[], void>,
+): Source {
+  const origin = originOf(options, surroundings);
+  const { name } = origin;
+  return {
+    async *read(request) {
+      const tally: FileTally = { bytes: 0, lineEnded: true, broken: 0 };
+      let cut: Flaw | undefined;
+      const file = await origin.open(request.signal);
+      try {
+        const chunks = unpacked(file.bytes, origin);
+        try {
+          yield* recordsOf({ ...request, name, chunks, tally });
+        } catch (error) {
+          if (!(error instanceof Unavailable) || tally.bytes === 0) throw error;
+          const [what = '', fix = 'read it again'] = error.message.split(' → ');
+          cut = { why: `reading stopped: ${what}`, fix };
+        }
+        const found = await file.flaws(!tally.stopped && !cut);
+        return certificateOf(file.reading, flawsOf(tally, cut, found));
+      } finally {
+        await file.close();
+      }
+    },
+    still: origin.still,
+  };
+}
+
 /** A file cut in mid-line looks like one that merely lacks its last line break: it is demanded. */
-function fileFlaws(
-  tally: FileTally,
-  { before, after }: { before: FileState; after: readonly (FileState | undefined)[] },
-): Flaw[] {
-  const flaws: Flaw[] = [];
+function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
+  const flaws: Flaw[] = cut ? [cut] : [];
   const { stopped, firstBroken } = tally;
   const count = tally.broken - (stopped ? 1 : 0);
   if (stopped) {
     flaws.push({ why: `reading stopped: ${stopped.where} ${stopped.why}`, fix: stopped.fix });
   }
-  if (after.some((state) => !sameState(state, before))) {
-    flaws.push({ why: 'the file changed while it was read', fix: 'read it again' });
-  } else if (!stopped && tally.bytes !== before.size) {
-    const why = `${tally.bytes} of ${before.size} bytes were read`;
-    flaws.push({ why, fix: 'read it again' });
-  }
+  flaws.push(...found);
   if (count > 0) {
     const fix = 'mend those rows and export the file again';
     flaws.push(brokenFlaw('row', { count, first: firstBroken, fix }));
   }
-  if (!stopped && !tally.lineEnded) {
+  if (!stopped && !cut && !tally.lineEnded) {
     flaws.push({
       why: 'the last line has no line break, so the file may be cut off',
       fix: 'end the file with a line break',
     });
   }
   return flaws;
-}
-
-export interface FileReading extends ReadRequest {
-  path: string;
-  handle: FileHandle;
-  tally: FileTally;
-}
-
-/**
- * Reads `path` anew each time, by `recordsOf`, which keeps the tally. Waits, at most a minute, for
- * a file that is still being written.
- */
-export function lineFile(
-  path: string,
-  clock: Clock,
-  recordsOf: (reading: FileReading) => AsyncGenerator<SourceRecord[], void>,
-): Source {
-  let latest: FileState | undefined;
-  return {
-    async *read(request) {
-      const before = await settled(path, { clock, signal: request.signal });
-      latest = before;
-      const handle = await opened(path);
-      const tally: FileTally = { bytes: 0, lineEnded: true, broken: 0 };
-      try {
-        yield* recordsOf({ ...request, path, handle, tally });
-        const after = [await stateOf(handle), await stateOf(path)];
-        return certificateOf(readingOf(before), fileFlaws(tally, { before, after }));
-      } finally {
-        await handle.close();
-      }
-    },
-    still: (reading) => isStill(path, latest, reading),
-  };
 }

@@ -1,6 +1,7 @@
 /** Reads a source wholly into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../model/errors.ts';
 import type { DesiredRow, KindName } from '../model/record.ts';
+import type { Span } from '../snapshot/spans.ts';
 import type { Certificate, SourceRecord } from '../source/source.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { MirrorPart, Run } from './mirror.ts';
@@ -55,8 +56,10 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
       { acted: 'no' },
     );
   }
-  await settleIds(run, kind.name, count);
-  return { ...certificate, whole: true, sizes: await sizesOf(run, kind.name) };
+  // Where everybody begins and ends is found out once: what names are added below fits in.
+  const all = [...run.snapshot.spans.ofKeys(kind.name)];
+  await settleIds(run, kind.name, { count, all });
+  return { ...certificate, whole: true, sizes: await sizesOf(run, kind.name, all) };
 }
 
 /** Left early, the reading is closed; read to its end, what it gives there is told. */
@@ -117,10 +120,14 @@ export function recordedSizes(
 }
 
 /** Which records have an id of their own, and under which names the invalid ones stand. */
-async function settleIds(run: Run, kind: KindName, count: number): Promise<void> {
+async function settleIds(
+  run: Run,
+  kind: KindName,
+  { count, all }: { count: number; all: readonly Span[] },
+): Promise<void> {
   const { staging, spans, stage: staged } = run.snapshot;
   staged(() => staging.noteStrange(kind, 'keyless'));
-  await throughout(run, spans.ofKeys(kind), (span) => {
+  await throughout(run, all, (span) => {
     staged(() => staging.noteStrange(kind, span));
   });
   await throughout(run, spans.ofIds(kind), (span) => {
@@ -132,10 +139,10 @@ async function settleIds(run: Run, kind: KindName, count: number): Promise<void>
   });
 }
 
-async function sizesOf(run: Run, kind: KindName): Promise<Sizes> {
-  const { staging, spans } = run.snapshot;
+async function sizesOf(run: Run, kind: KindName, all: readonly Span[]): Promise<Sizes> {
+  const { staging } = run.snapshot;
   const sizes = { valid: 0, wanted: 0, invalid: staging.countInvalid(kind) };
-  await throughout(run, spans.ofKeys(kind), (span) => {
+  await throughout(run, all, (span) => {
     const { valid, wanted } = staging.countDesired(kind, span);
     sizes.valid += valid;
     sizes.wanted += wanted;

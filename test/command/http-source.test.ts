@@ -13,6 +13,7 @@ interface Person {
   contact: { email: string };
   consents: { news: unknown };
   archived?: boolean;
+  updatedAt?: number;
 }
 const person = (id: number, name: string, news: unknown): Person => {
   return { id, contact: { email: `${name}@example.com` }, consents: { news } };
@@ -20,11 +21,19 @@ const person = (id: number, name: string, news: unknown): Person => {
 
 /** A CRM of two people a page; what it holds and what it says can be changed at any time. */
 async function serveCrm(people: Person[]) {
-  const crm = { people, total: undefined as number | undefined, gone: false, failsAt: 0 };
+  const crm = {
+    people,
+    total: undefined as number | undefined,
+    gone: false,
+    failsAt: 0,
+    forgetful: false,
+    asked: [] as string[],
+  };
   const url = await serve(({ url: path = '', headers }, response) => {
     const asked = new URL(path, 'http://crm');
     const answer = (body: unknown, status = 200) =>
       response.writeHead(status).end(JSON.stringify(body));
+    crm.asked.push(asked.pathname);
     if (headers.authorization !== `Bearer ${TOKEN}`) return answer({}, 401);
     const id = /^\/people\/(.+)$/.exec(asked.pathname)?.[1];
     if (id !== undefined) {
@@ -32,6 +41,12 @@ async function serveCrm(people: Person[]) {
       return answer(found ?? {}, found ? 200 : 404);
     }
     const page = Number(asked.searchParams.get('page'));
+    if (asked.pathname === '/changed') {
+      if (crm.forgetful) return answer({}, 410);
+      const since = Number(asked.searchParams.get('since'));
+      const found = crm.people.filter(({ updatedAt = 0 }) => updatedAt > since);
+      return answer({ items: found.slice(page * 2 - 2, page * 2), total: found.length });
+    }
     if (page === crm.failsAt) return answer({ error: 'ann@example.com' }, 400);
     const items = crm.people.slice(page * 2 - 2, page * 2);
     return answer({ items, total: crm.total ?? crm.people.length });
@@ -39,7 +54,7 @@ async function serveCrm(people: Person[]) {
   return { crm, url: `${url}/people` };
 }
 
-async function mirrored(people: Person[], extra: object = {}) {
+async function mirrored(people: Person[], extra: object = {}, tells = false) {
   const { crm, url } = await serveCrm(people);
   const world = await createWorld({ kinds: ['contact'] });
   const file = world.config({
@@ -52,6 +67,7 @@ async function mirrored(people: Person[], extra: object = {}) {
         total: 'total',
         page: { number: 'page' },
         one: `${url}/{id}`,
+        ...(tells && { changes: { url: `${url}/../changed?since={since}`, format: 'unixMs' } }),
       },
       email: 'contact.email',
       channels: [{ id: 'ch_news', subscription: 'consents.news' }],
@@ -155,6 +171,30 @@ describe('a CRM behind HTTP', () => {
     expect(said).toContain('has no key → give the file a name, or the record a key');
     const created = world.writes().filter(({ method }) => method === 'POST');
     expect(created.map(({ body }) => body.name)).toEqual(['Welcome']);
+  });
+
+  test('that tells what changed is asked for that alone by fast runs, until it has forgotten', async () => {
+    const { crm, world, call } = await mirrored(three(), {}, true);
+    expect((await call(['sync'])).code).toBe(0);
+    const fast = async () => {
+      crm.asked.length = 0;
+      world.writes();
+      const { code } = await call(['sync', '--fast']);
+      return { code, asked: [...crm.asked], writes: world.writes().length };
+    };
+    const page = '/changed';
+    expect(await fast()).toEqual({ code: 0, asked: [page], writes: 0 });
+
+    const updatedAt = Date.now();
+    crm.people[1] = { ...person(2, 'bob', false), updatedAt };
+    crm.people.push({ ...person(4, 'dan', true), updatedAt });
+    expect(await fast()).toEqual({ code: 0, asked: [page, page], writes: 2 });
+    expect(world.shown('bob@example.com')).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.shown('dan@example.com')).toMatchObject({ ch_news: 'opt_in' });
+
+    crm.forgetful = true;
+    const list = '/people';
+    expect(await fast()).toEqual({ code: 0, asked: [page, list, list, list], writes: 0 });
   });
 
   test('that refuses the secret is named, and the secret is not', async () => {

@@ -226,3 +226,22 @@ describe('any text', () => {
     );
   });
 });
+
+describe('who is gone, and who wants no mail', () => {
+  const flag = (lines: string) => `${contacts(scope)}\n${lines}`;
+
+  it('may be said by a condition', () => {
+    const when = `{ when: 'record.a == "x"' }`;
+    const found = load(flag(`  deleted: ${when}\n  unsubscribed: ${when}`)).contacts;
+    expect(found?.deleted).toMatchObject({ when: { fields: ['a'] } });
+    expect(found?.unsubscribed).toMatchObject({ when: { text: 'record.a == "x"' } });
+  });
+
+  it('is said by true or false, and no third', () => {
+    const when = `{ when: 'record.a == "x" ? null : true' }`;
+    for (const field of ['deleted', 'unsubscribed'])
+      expect(mistakes(flag(`  ${field}: ${when}`))?.join()).toMatch(
+        new RegExp(`contacts\\.${field}\\.when  gives different types after \\? and :`),
+      );
+  });
+});

@@ -192,7 +192,7 @@ describe('one mistake', () => {
     [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
-        ' path of the CRM record: truthy when the CRM says this person is gone)',
+        ' path of the CRM record: truthy when the CRM says this person is gone; or a condition)',
     ],
   ])('contacts with %j', (lines, expected) => {
     expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
@@ -216,11 +216,11 @@ describe('one mistake', () => {
     [
       '{ type: csv }',
       '7:3  contacts.source.path  is missing  → add "path: …"' +
-        ' (Path of the file, relative to the configuration)',
+        ' (Path of the file, relative to the configuration; or an https address; or -, standard input)',
     ],
     [
       '{ type: csv, path: p, delimiter: x }',
-      '7:33  contacts.source.delimiter  is not known here  → known here: type, path',
+      '7:33  contacts.source.delimiter  is not known here  → known here: type, path, headers, timeoutMs, allowHttp',
     ],
   ])('a source %s', (source, expected) => {
     const content = contacts(channels).replace('{ type: csv, path: p }', source);
@@ -267,7 +267,7 @@ describe('all mistakes', () => {
       'mirror.yaml:7:1  contacts.email  is missing  → add "email: …"' +
         ' (Column or dotted path of the CRM record: the email address)',
       'mirror.yaml:8:30  contacts.source.path  is not a text  → write a text' +
-        ' (Path of the file, relative to the configuration)',
+        ' (Path of the file, relative to the configuration; or an https address; or -, standard input)',
       'mirror.yaml:9:3  contacts.emial  is not known here  → did you mean email?',
       'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
       'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +

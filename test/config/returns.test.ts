@@ -60,6 +60,7 @@ describe('a mistake in them', () => {
   const url = 'https://crm.example.com';
   it.each([
     ['{ type: csv, path: people.csv }', 'path  is the file of the source  → name another one'],
+    ['{ type: csv, path: https://x/y }', 'path  is no file that can be added to  → name one'],
     ['{ type: http, url: ftp://x }', 'url  is no web address  → write https://HOST/…'],
     [
       '{ type: http, url: http://crm.example.com }',

@@ -14,6 +14,8 @@ const contacts = (source: string) =>
   );
 const http = (rest: string) => contacts(`{ type: http, ${rest} }`);
 const url = 'url: https://crm.example/people';
+const one = 'one: "https://crm.example/people/{id}"';
+const changes = 'changes: { url: "https://crm.example/people?t={since}" }';
 const hubspot = (rest: string) => contacts(`{ type: hubspot, ${rest} }`).replace('id: i', 'id: id');
 
 describe('a source', () => {
@@ -22,6 +24,20 @@ describe('a source', () => {
     expect(found).toEqual({ type: 'ndjson', path: join(folder, 'people.ndjson') });
     const templates = load(minimal().replace('directory, path: t', 'ndjson, path: t')).templates;
     expect(templates?.source).toEqual({ type: 'ndjson', path: join(folder, 't') });
+  });
+
+  it('may be a file behind an address, or piped in: neither is a path', () => {
+    const path = 'https://crm.example/people.csv';
+    const file = `{ type: csv, path: "${path}", headers: { A: "\${T}" }, timeoutMs: 5 }`;
+    expect(load(contacts(file), { T: 't' }).contacts?.source).toEqual({
+      type: 'csv',
+      path,
+      headers: { A: 't' },
+      timeoutMs: 5,
+    });
+    expect(load(contacts('{ type: csv, path: "-" }')).contacts?.source).toMatchObject({
+      path: '-',
+    });
   });
 
   it('may be an API, its secrets and numbers from the environment', () => {
@@ -38,6 +54,12 @@ describe('a source', () => {
     });
     const templates = minimal().replace('directory, path: t', `http, ${url}`);
     expect(load(templates).templates?.source).toMatchObject({ type: 'http' });
+  });
+
+  it('may tell what changed since a time', () => {
+    expect(load(http(`${url}, ${one}, ${changes}`)).contacts?.source).toMatchObject({
+      changes: { url: 'https://crm.example/people?t={since}', format: 'iso', overlap: '2m' },
+    });
   });
 
   it('may be plain http on this machine, or when that is said', () => {
@@ -118,9 +140,34 @@ describe('a mistake in an API', () => {
       'is not where url is  → the headers are for one host, use that',
     ],
     [
+      `${url}, ${changes}`,
+      'changes',
+      'needs the address of a single record, for the others of a person who changed  → add one',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://crm.example/new" }`,
+      'changes.url',
+      'does not say where the time belongs  → write {since} there',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://other.example/?t={since}" }`,
+      'changes.url',
+      'is not where url is  → the headers are for one host, use that',
+    ],
+    [
+      `${url}, ${one}, page: { number: t }, ${changes}`,
+      'changes.url',
+      'holds a parameter that page sets  → remove it here',
+    ],
+    [
+      `${url}, ${one}, changes: { url: "https://crm.example/?t={since}", overlap: 0m }`,
+      'changes.overlap',
+      'is not a duration  → write a number from 1 and s, m, h or d: 2m',
+    ],
+    [
       `${url}, verify: x`,
       'verify',
-      'is not known here  → known here: type, url, headers, records, total, page, one, timeoutMs, allowHttp',
+      'is not known here  → known here: type, url, headers, records, total, page, one, changes, timeoutMs, allowHttp',
     ],
     [
       `${url}, total: ''`,
@@ -135,6 +182,30 @@ describe('a mistake in an API', () => {
   it('is told without a value', () => {
     const rest = `${url}, headers: { A: "\${TOKEN}" }`;
     expect(mistakes(http(rest), { TOKEN: 'sk\nsecret' })?.join()).not.toContain('secret');
+  });
+});
+
+describe('a mistake in a file', () => {
+  it.each([
+    ['path: http://a.b/x', 'path', plain],
+    ['path: s3://a/b', 'path', 'is no web address  → write https://HOST/…'],
+    ['path: people.csv, headers: { A: b }', 'headers', 'belongs to an address  → remove it'],
+    ['path: "-", timeoutMs: 5', 'timeoutMs', 'belongs to an address  → remove it'],
+  ])('%s', (rest, path, words) => {
+    const lines = mistakes(contacts(`{ type: csv, ${rest} }`));
+    expect(lines?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''))).toEqual([
+      `contacts.source.${path}  ${words}`,
+    ]);
+  });
+
+  it('two that are piped in', () => {
+    const both = contacts('{ type: csv, path: "-" }').replace(
+      'directory, path: t',
+      'ndjson, path: "-"',
+    );
+    expect(mistakes(both)?.join()).toContain(
+      'templates.source.path  is standard input, which the people come from  → name a file',
+    );
   });
 });
 

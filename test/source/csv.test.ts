@@ -26,7 +26,7 @@ describe('the certificate', () => {
       ['id\n1\n', WRITTEN + 1],
     ] as const) {
       await write(path, text, mtimeMs);
-      const source = csvSource({ type: 'csv', path }, { clock: virtualClock() });
+      const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
       names.push((await readAll(source, ['id'])).certificate.reading);
     }
     expect(names[1]).toBe(names[0]);
@@ -49,7 +49,7 @@ describe('the certificate', () => {
   const manyRows = `id,x\n${'1,abcdefghi\n'.repeat(20_000)}`;
   const readWith = async (meanwhile: () => Promise<void>) => {
     await write(path, manyRows);
-    const source = csvSource({ type: 'csv', path }, { clock: virtualClock() });
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
     const reading = source.read({ fields: ['id'], signal: new AbortController().signal });
     await reading.next();
     await meanwhile();
@@ -85,7 +85,7 @@ describe('the certificate', () => {
 
 describe('a young file', () => {
   const young = (clock: ReturnType<typeof virtualClock>) =>
-    readAll(csvSource({ type: 'csv', path }, { clock }), ['id']);
+    readAll(csvSource({ type: 'csv', path }, { clock, random: () => 1 }), ['id']);
 
   test('is waited for until it is two seconds old', async () => {
     await write(path, 'id\n1\n');
@@ -138,7 +138,7 @@ describe('a young file', () => {
     const stop = new AbortController();
     const reason = new Error('stop');
     const clock = virtualClock(WRITTEN, () => stop.abort(reason));
-    const source = csvSource({ type: 'csv', path }, { clock });
+    const source = csvSource({ type: 'csv', path }, { clock, random: () => 1 });
     await expect(readAll(source, ['id'], stop.signal)).rejects.toBe(reason);
   });
 });
@@ -153,7 +153,7 @@ describe('leaving early', () => {
 
   const begin = async (signal: AbortSignal) => {
     await write(path, `id\n${'1\n'.repeat(200_000)}`);
-    const source = csvSource({ type: 'csv', path }, { clock: virtualClock() });
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
     const reading = source.read({ fields: ['id'], signal });
     expect((await reading.next()).done).toBe(false);
     return reading;
@@ -182,7 +182,7 @@ describe('leaving early', () => {
 
   test('a stop before the beginning', async () => {
     await write(path, 'id\n1\n');
-    const source = csvSource({ type: 'csv', path }, { clock: virtualClock() });
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
     const reason = new Error('stop');
     await expect(readAll(source, ['id'], AbortSignal.abort(reason))).rejects.toBe(reason);
   });

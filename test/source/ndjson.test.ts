@@ -6,7 +6,8 @@ import { errorOf, readAll, scratch, virtualClock, write, WRITTEN } from './readi
 
 const folder = await scratch();
 const path = join(folder, 'people.ndjson');
-const open = () => ndjsonSource({ type: 'ndjson', path }, { clock: virtualClock() });
+const open = () =>
+  ndjsonSource({ type: 'ndjson', path }, { clock: virtualClock(), random: () => 1 });
 
 async function read(content: string | Buffer, fields: readonly string[] = ['id']) {
   await write(path, content);

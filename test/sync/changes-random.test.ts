@@ -22,8 +22,9 @@ const edit = fc.record({
   id: fc.constantFrom(...ids),
   email: fc.constantFrom(...addresses),
   ch_news: fc.constantFrom('yes', 'yes', 'no', ''),
-  deleted: fc.constantFrom('', '', '', 'true'),
 });
+/** Of somebody who is there. */
+const will = fc.record({ id: fc.constantFrom(...ids), ch_news: fc.constantFrom('yes', 'no') });
 const attempt = fc.record({
   /** A run about everybody, or about who stands under this id. */
   how: fc.constantFrom('fast', 'fast', 'full', ...ids),
@@ -33,14 +34,11 @@ const attempt = fc.record({
 const days = fc.array(
   fc.record({
     edits: fc.array(edit, { maxLength: 4 }),
+    /** Edits that belong before these, and are seen after them: they were committed late. */
+    slow: fc.array(will, { maxLength: 2 }),
     attempts: fc.array(attempt, { maxLength: 3 }),
     /** What changes while these go on: nobody has a will that only one of both has heard. */
-    late: fc.array(
-      fc.record({ id: fc.constantFrom(...ids), ch_news: fc.constantFrom('yes', 'no') }),
-      {
-        maxLength: 2,
-      },
-    ),
+    late: fc.array(will, { maxLength: 2 }),
   }),
   { minLength: 1, maxLength: 6 },
 );
@@ -52,7 +50,10 @@ interface Wire {
   platform: Attempt['platform'];
 }
 
-function stageOf(wire: Wire, crm: Pick<StageOptions, 'tellsChanges' | 'hasNoOne'>): Stage {
+function stageOf(
+  wire: Wire,
+  crm: Pick<StageOptions, 'tellsChanges' | 'hasNoOne' | 'overlap'>,
+): Stage {
   const through = (send: Send): Send => {
     return async (request, signal) => {
       if (request.method === 'GET' || wire.platform === 'well') return send(request, signal);
@@ -66,11 +67,21 @@ function stageOf(wire: Wire, crm: Pick<StageOptions, 'tellsChanges' | 'hasNoOne'
   return createStage({ ...crm, wire: through, guards, policy: { absent: 'opt_out' } });
 }
 
-function write(stage: Stage, { id, ...news }: Edit | Pick<Edit, 'id' | 'ch_news'>): void {
+/** More than change in the time of a transaction. */
+const overlap = 10;
+
+type News = Edit | Drawn<typeof will>;
+
+function write(stage: Stage, { id, ...news }: News): void {
   const found = stage.people.find((person) => person['id'] === id);
   if (found) Object.assign(found, news);
   else if ('email' in news) stage.people.push({ id, ...news });
-  stage.changed.push(id);
+}
+
+/** Seen at once, and told with the changes. */
+function commit(stage: Stage, news: News): void {
+  write(stage, news);
+  stage.changed.push(news.id);
 }
 
 /** A run that may fail, or be killed: it has read, and decided nothing yet. */
@@ -100,18 +111,22 @@ function expectSame(stage: Stage, reference: Stage): void {
   expect(membersOf(stage)).toEqual(membersOf(reference));
 }
 
+const quiet = { edits: [], slow: [], attempts: [], late: [] };
+
 /** `hasNoOne`: a CRM that cannot be asked for the others who stand under a name. */
 const playing = (hasNoOne: boolean) =>
   fc.asyncProperty(days, async (all) => {
     const wire: Wire = { platform: 'well' };
-    const stage = stageOf(wire, { tellsChanges: true, hasNoOne });
+    const stage = stageOf(wire, { tellsChanges: true, hasNoOne, overlap });
     const reference = stageOf({ platform: 'well' }, {});
     const both = [stage, reference];
     try {
-      for (const { edits, attempts, late } of [{ edits: [], attempts: [], late: [] }, ...all]) {
-        for (const one of edits) both.forEach((each) => write(each, one));
+      for (const { edits, slow, attempts, late } of [quiet, ...all]) {
+        for (const one of edits) both.forEach((each) => commit(each, one));
+        stage.changed.push(...slow.map(({ id }) => id));
         for (const one of attempts) await attemptOn(stage, wire, one);
-        for (const one of late) both.forEach((each) => write(each, one));
+        for (const one of slow) both.forEach((each) => write(each, one));
+        for (const one of late) both.forEach((each) => commit(each, one));
         // Some of it only a full run does: then both have one.
         const mode = attempts.some(({ how }) => how === 'full') ? 'full' : 'fast';
         for (const each of both) await each.sync({ mode });

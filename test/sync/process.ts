@@ -61,6 +61,8 @@ export interface StageOptions {
   tellsChanges?: boolean;
   /** How it is told who left. */
   returns?: Returns;
+  /** So many changes it tells once more, as one of them may have been seen late. */
+  overlap?: number;
   /** It knows nobody by their id. */
   hasNoOne?: boolean;
   /** What the CRM has said of one record is heard once this is over. */
@@ -105,7 +107,7 @@ export function createStage(options: StageOptions = {}): Stage {
       ...(options.guards && { guards: options.guards }),
       contacts: {
         ...sourceOf(stage, 'people', options),
-        ...(options.tellsChanges && changesOf(stage)),
+        ...(options.tellsChanges && changesOf(stage, options)),
       },
       templates: sourceOf(stage, 'templates', {}),
       ...(options.returns && { returns: options.returns }),
@@ -157,12 +159,12 @@ type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'ask
 function sourceOf(
   stage: Crm,
   which: 'people' | 'templates',
-  { heard, tellsChanges, hasNoOne }: StageOptions,
+  { heard, tellsChanges, hasNoOne, overlap }: StageOptions,
 ): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
       if (which === 'people') stage.asked.push('all');
-      const cursor = String(stage.changed.length);
+      const cursor = cursorOf(stage, overlap);
       yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
       return { ...stage.certificate, ...(tellsChanges && { cursor }) };
     },
@@ -178,11 +180,11 @@ function sourceOf(
 }
 
 /** A cursor is how many changes there were. One of more than that is none it knows. */
-function changesOf(stage: Crm): Required<Pick<Source, 'changes'>> {
+function changesOf(stage: Crm, options: StageOptions): Required<Pick<Source, 'changes'>> {
   return {
     async *changes(since) {
       stage.asked.push(`since ${since}`);
-      const cursor = String(stage.changed.length);
+      const cursor = cursorOf(stage, options.overlap, Number(since));
       if (Number(since) > stage.changed.length) return 'lost';
       for (const id of stage.changed.slice(Number(since))) {
         const value = stage.people.find((record) => record['id'] === id);
@@ -191,4 +193,8 @@ function changesOf(stage: Crm): Required<Pick<Source, 'changes'>> {
       return { ...stage.certificate, cursor };
     },
   };
+}
+
+function cursorOf({ changed }: Crm, overlap = 0, since = 0): string {
+  return String(Math.max(since, changed.length - overlap));
 }

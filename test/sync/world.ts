@@ -187,7 +187,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       platform: platform.templates,
     });
     const parts = [
-      { kind: contact, source: csvSource({ type: 'csv', path: csvPath }, { clock }) },
+      {
+        kind: contact,
+        source: csvSource({ type: 'csv', path: csvPath }, { clock, random: () => 1 }),
+      },
       { kind: template, source: directorySource({ type: 'directory', path: templatesPath }) },
     ].filter(({ kind }) => kinds.includes(kind.name));
     return { platform, parts, gate, close };
@@ -277,7 +280,7 @@ export function statesIn(path: string): Record<string, number> {
 }
 
 /** What a configuration says beside the world it is about. */
-interface Lines {
+export interface Lines {
   timeoutMs?: number;
   key?: string;
   url?: string;

@@ -13,8 +13,10 @@ import type { DesiredContact } from './record.ts';
 export interface ContactFields {
   id: string;
   email: string;
-  deleted?: string | undefined;
-  unsubscribed?: string | undefined;
+  /** True: the CRM says this person is gone. */
+  deleted?: Flag | undefined;
+  /** True: this person wants no mail at all. */
+  unsubscribed?: Flag | undefined;
   /** When the person last stated their will (ISO 8601). */
   consentAt?: string | undefined;
   /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
@@ -32,6 +34,9 @@ interface Wanted {
   readonly when: Condition;
 }
 
+/** A field that is true unless it is empty or says no, or a condition that gives true or false. */
+type Flag = string | { readonly when: Condition };
+
 const yes = new Set(['true', 'yes', 'y', '1', 'opt_in', 'subscribed']);
 const no = new Set(['false', 'no', 'n', '0', 'opt_out', 'unsubscribed']);
 const untrue = new Set(['', 'false', 'no', 'n', '0']);
@@ -39,12 +44,15 @@ const untrue = new Set(['', 'false', 'no', 'n', '0']);
 /** The names a source must know, each once. */
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, unsubscribed, consentAt } = fields;
-  const optional = [deleted, unsubscribed, consentAt].filter((name) => name !== undefined);
-  const channels = fields.channels.flatMap(({ subscription }) =>
-    typeof subscription === 'string' ? subscription : subscription.when.fields,
-  );
+  const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
+  const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
   const scope = fields.include?.fields ?? [];
   return [...new Set([fields.id, fields.email, ...optional, ...scope, ...channels])];
+}
+
+function namesIn(stated: Flag | undefined): readonly string[] {
+  if (stated === undefined) return [];
+  return typeof stated === 'string' ? [stated] : stated.when.fields;
 }
 
 /**
@@ -65,11 +73,10 @@ export function contactDesire(fields: ContactFields): Kind['desire'] {
       if (id === '') faults.push(blank(fields.id));
       if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
     }
+    const presence = isOut ? 'outside' : presenceIn(fields, value, faults);
     const channels = wishes(fields, value, faults);
     const consentAt = isOut ? null : statedAt(fields, value, faults);
     if (isOut || faults.length > 0) dropOptIns(channels);
-    const flag = truthy(value, fields.deleted) ? 'flagged' : 'present';
-    const presence = isOut ? 'outside' : flag;
     return {
       kind: 'contact',
       id: id === unreadable ? '' : id,
@@ -111,10 +118,18 @@ function isAddress(text: string): boolean {
   return emailForm.safeParse(text).success && !/[\p{Cc}\p{Cf}:]/u.test(text);
 }
 
+function presenceIn(
+  { deleted }: ContactFields,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): 'flagged' | 'present' {
+  return says(deleted, { option: 'contacts.deleted.when', value, faults }) ? 'flagged' : 'present';
+}
+
 type Wishes = Record<string, Subscription | null>;
 
 function wishes(fields: ContactFields, value: Record<string, unknown>, faults: Fault[]): Wishes {
-  const leaves = truthy(value, fields.unsubscribed);
+  const leaves = says(fields.unsubscribed, { option: 'contacts.unsubscribed.when', value, faults });
   const entries = fields.channels.map(({ id, subscription }): [string, Subscription | null] => {
     const stated =
       typeof subscription === 'string'
@@ -181,9 +196,25 @@ function dropOptIns(channels: Wishes): void {
   for (const [id, wish] of Object.entries(channels)) if (wish === 'opt_in') channels[id] = null;
 }
 
-/** Anything but an empty or a plainly negative value counts as true: the stricter reading. */
-function truthy(value: Record<string, unknown>, field: string | undefined): boolean {
-  return field !== undefined && !untrue.has(text(fieldAt(value, field)).toLowerCase());
+interface Asked {
+  option: string;
+  value: Record<string, unknown>;
+  faults: Fault[];
+}
+
+/**
+ * Whether the record says so. Of a field anything but an empty or a plainly negative value is true:
+ * the stricter reading. A condition that gives neither answer is a fault, and says nothing: as an
+ * invalid record nobody is deleted, nobody is opted in, and the opt-outs it states stand.
+ */
+function says(flag: Flag | undefined, { option, value, faults }: Asked): boolean {
+  if (flag === undefined) return false;
+  if (typeof flag === 'string') return !untrue.has(text(fieldAt(value, flag)).toLowerCase());
+  const verdict = flag.when.judge(value);
+  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict.failsOn));
+  else if (typeof verdict.gives === 'boolean') return verdict.gives;
+  else faults.push(notAnAnswer(option, 'true nor false'));
+  return false;
 }
 
 function text(value: unknown): string {

@@ -15,20 +15,20 @@ export interface Columns {
  */
 export function columnsOf(
   header: readonly string[],
-  { path, fields }: { path: string; fields: readonly string[] },
+  { name: file, fields }: { name: string; fields: readonly string[] },
 ): Columns {
   const names = header.map((name) => name.trim());
   if (names.some((name) => name.includes('\0'))) {
-    throw new Invalid(`${path}: the header row holds a NUL byte; save the file as UTF-8 text`);
+    throw new Invalid(`${file}: the header row holds a NUL byte; save the file as UTF-8 text`);
   }
   const places = Map.groupBy(names.keys(), (at) => names[at] ?? '');
   const missing = fields.filter((field) => !places.has(field));
-  if (missing.length > 0) throw new Invalid(`${path}: ${missingMessage(missing, names)}`);
+  if (missing.length > 0) throw new Invalid(`${file}: ${missingMessage(missing, names)}`);
   for (const field of fields) {
     const columns = (places.get(field) ?? []).map((at) => at + 1);
     if (columns.length === 1) continue;
     throw new Invalid(
-      `${path}: ${columns.length} columns are named ${quoted(field)} ` +
+      `${file}: ${columns.length} columns are named ${quoted(field)} ` +
         `(columns ${columns.join(', ')}); rename or remove all but one`,
     );
   }

@@ -7,14 +7,13 @@
  * the other would lose people: so the line break is demanded. A cut exactly between two rows leaves
  * no trace; the guards stand for that.
  */
-import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type Columns, columnsOf } from './columns.ts';
 import { delimiterOf } from './dialect.ts';
 import { assertNotUtf16, utf8Check } from '../encoding.ts';
-import { chunksOf } from '../file.ts';
 import { type FileReading, type FileTally, lineFile } from '../line-file.ts';
+import type { FileSurroundings } from '../origin.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './rows.ts';
 
@@ -22,11 +21,28 @@ const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const FIELD_BYTES = 1024 * 1024;
 
-export function csvSource({ path }: CsvOptions, { clock }: { clock: Clock }): Source {
-  return lineFile(path, clock, (reading) => {
+export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
+  return lineFile(options, surroundings, (reading) => {
     const tally: Tally = Object.assign(reading.tally, { nul: false });
-    return batchesOf(recordsOf({ ...reading, tally }), tally);
+    return untilCut(recordsOf({ ...reading, tally }), tally);
   });
+}
+
+/** What was read before it broke off is given first. */
+async function* untilCut(
+  groups: AsyncIterable<SourceRecord[]>,
+  tally: Tally,
+): AsyncGenerator<SourceRecord[], void> {
+  const failures: unknown[] = [];
+  async function* quietly() {
+    try {
+      yield* groups;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  yield* batchesOf(quietly(), tally);
+  if (failures.length > 0) throw failures[0];
 }
 
 /** What a reading has seen so far, and its certificate rests on. */
@@ -51,7 +67,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
     const { stopped } = reading.tally;
     if (stopped) {
       if (columns === undefined) {
-        throw new Invalid(`${reading.path}: the header row ${stopped.why}; ${QUOTE_FIX}`);
+        throw new Invalid(`${reading.name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
       }
       group.push(broken(reading.tally, stopped.where, stopped));
     }
@@ -59,20 +75,20 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   }
   if (columns === undefined) {
     throw new Invalid(
-      `${reading.path}: the file has no header row; export it again with column names in line 1`,
+      `${reading.name}: the file has no header row; export it again with column names in line 1`,
     );
   }
 }
 
 /** The rows of each chunk, until the end or a quote after which nothing can be trusted. */
 async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
-  const { path, handle, fields, signal, tally } = reading;
+  const { name, chunks, fields, tally } = reading;
   const checkUtf8 = utf8Check();
   let parser: RowParser | undefined;
   try {
-    for await (const chunk of chunksOf(handle, { path, signal })) {
-      if (parser === undefined) assertNotUtf16(chunk, path);
-      if (!checkUtf8(chunk)) throw notUtf8(path, parser?.line() ?? 1);
+    for await (const chunk of chunks) {
+      if (parser === undefined) assertNotUtf16(chunk, name);
+      if (!checkUtf8(chunk)) throw notUtf8(name, parser?.line() ?? 1);
       parser ??= rowParser(delimiterOf(chunk, fields));
       tally.bytes += chunk.length;
       tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
@@ -83,7 +99,7 @@ async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
       if (tally.stopped) return;
     }
     if (parser === undefined) return;
-    if (!checkUtf8(undefined)) throw notUtf8(path, parser.line());
+    if (!checkUtf8(undefined)) throw notUtf8(name, parser.line());
     const why = await parser.end();
     if (why !== undefined) tally.stopped = stoppedAt(parser, why);
     yield parser.take();
@@ -92,9 +108,9 @@ async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
   }
 }
 
-function notUtf8(path: string, line: number): Invalid {
+function notUtf8(name: string, line: number): Invalid {
   return new Invalid(
-    `${path}: the text is not UTF-8 (at or soon after line ${line}); save the file as UTF-8`,
+    `${name}: the text is not UTF-8 (at or soon after line ${line}); save the file as UTF-8`,
   );
 }
 

@@ -1,26 +1,30 @@
 /**
  * An HTTP API as a source: it lists its records as JSON, at once or page by page; with `one` it
- * also gives a single one. Contacts, or templates, each with its key.
+ * also gives a single one, with `changes` those that changed since a time. Contacts, or templates,
+ * each with its key.
  *
  * What its certificate rests on stands in proof.ts. An answer that cannot be had after the first
  * page ends the reading without one: opt-outs that were read are not lost. What is read cannot be
  * asked whether it still holds; it counts for a quarter of an hour, and every reading is one of its
  * own.
+ *
+ * Since when changes are wanted is said by the CRM's own clock, as its first answer tells it: where
+ * it tells none there is no cursor.
  */
-import { Interrupted, Invalid, isExpected } from '../../model/errors.ts';
-import { fieldAt } from '../../model/field.ts';
-import { createAsking, type Asking, type Said, type Surroundings } from '../asking.ts';
-import { certificateOf, type Flaw } from '../certificate.ts';
-import { jsonRecords, type JsonRecords } from '../json.ts';
-import type { Source, SourceRecord } from '../source.ts';
+import { Invalid } from '../../model/errors.ts';
+import { createAsking, type Said, type Surroundings } from '../asking.ts';
+import { certificateOf } from '../certificate.ts';
+import { jsonRecords } from '../json.ts';
+import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
+import { type Listed, listed } from './listing.ts';
 import type { HttpOptions } from './options.ts';
-import { createPaging, type Next, type Paging } from './paging.ts';
-import { createProof, idOf, type Proof } from './proof.ts';
+import { createProof, idOf } from './proof.ts';
+import { createSince } from './since.ts';
 
-const BATCH_RECORDS = 500;
-const MOST_PAGES = 100_000;
 const HOLDS_MS = 15 * 60_000;
 const mend = { credentials: 'the headers', request: 'url and page' };
+const mendChanges = { ...mend, request: 'changes' };
+const mendOne = { ...mend, request: 'one' };
 
 /** `id`: the field that tells one record from another. */
 export function httpSource(
@@ -28,26 +32,30 @@ export function httpSource(
   { id, ...surroundings }: Surroundings & { id: string },
 ): Source {
   const { clock } = surroundings;
+  const { one, changes } = options;
+  const since = changes && createSince(changes);
   let latest: { reading: string; at: number } | undefined;
-  const { one, total } = options;
+  const around = { ...surroundings, id };
   return {
-    async *read({ fields, signal }) {
-      const reading = `http-${clock.now()}`;
-      const asking = createAsking({ ...options, mend }, surroundings);
-      const records = jsonRecords(fields);
-      const proof = createProof({ id, total });
-      try {
-        yield* batchesOf(options, { asking, records, proof, signal });
-        const flaws = proof.flaws();
-        const lack = records.lacking();
-        // Who was not read may have it.
-        if (lack !== undefined && flaws.length === 0) throw new Invalid(`${asking.host}: ${lack}`);
-        latest = { reading, at: clock.now() };
-        return certificateOf(reading, flaws);
-      } finally {
-        await asking.close();
-      }
+    async *read(request) {
+      const name = `http-${clock.now()}`;
+      const found = yield* readingOf(options, { ...around, name, request, ofChanges: false });
+      latest = { reading: name, at: clock.now() };
+      return withCursor(found.certificate, since?.after(found.begunAt));
     },
+    ...(since && {
+      async *changes(cursor, request): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
+        const sinceMs = since.read(cursor);
+        if (sinceMs === undefined) return 'lost';
+        const name = `http-${clock.now()}`;
+        const told = { ...options, url: since.addressAt(sinceMs) };
+        const found = yield* readingOf(told, { ...around, name, request, ofChanges: true });
+        // Its clock was put back: what happened until then is not told.
+        if (found.lost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
+        latest = { reading: name, at: clock.now() };
+        return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
+      },
+    }),
     still(reading) {
       if (latest?.reading !== reading) return false;
       const ageMs = clock.now() - latest.at;
@@ -55,7 +63,7 @@ export function httpSource(
     },
     ...(one !== undefined && {
       async one(wanted, { fields, signal }) {
-        const asking = createAsking({ ...options, mend }, surroundings);
+        const asking = createAsking({ ...options, mend: mendOne }, surroundings);
         try {
           const said = await asking.ask({ address: addressOf(one, wanted) }, signal);
           return said && single(said, { wanted, id, fields, host: asking.host });
@@ -67,81 +75,39 @@ export function httpSource(
   };
 }
 
-interface Reading {
-  asking: Asking;
-  records: JsonRecords;
-  proof: Proof;
-  signal: AbortSignal;
+interface Reading extends Surroundings {
+  name: string;
+  id: string;
+  request: ReadRequest;
+  ofChanges: boolean;
 }
 
-/** Page by page, in batches of bearable size. How it ended is told to the proof. */
-async function* batchesOf(
+async function* readingOf(
   options: HttpOptions,
-  reading: Reading,
-): AsyncGenerator<SourceRecord[], void> {
-  const { asking, proof } = reading;
-  const paging = createPaging(options, asking.host);
-  let address = paging.first;
-  for (let number = 1; number <= MOST_PAGES; number += 1) {
-    const at = { ...reading, options, paging, address, number };
-    const turn = await turnAt(at).catch((error: unknown) => {
-      if (number === 1 || !isExpected(error) || error instanceof Interrupted) throw error;
-      proof.stop(stoppedBy(error, number));
-    });
-    if (!turn) return;
-    for (let start = 0; start < turn.batch.length; start += BATCH_RECORDS) {
-      yield turn.batch.slice(start, start + BATCH_RECORDS);
+  { name, id, request, ofChanges, ...surroundings }: Reading,
+): AsyncGenerator<SourceRecord[], Listed & { certificate: Certificate }> {
+  const { fields, signal } = request;
+  const { clock } = surroundings;
+  const asking = createAsking({ ...options, mend: ofChanges ? mendChanges : mend }, surroundings);
+  const records = jsonRecords(fields);
+  const proof = createProof({ id, total: options.total });
+  try {
+    const listing = { asking, records, proof, clock, signal, ofChanges };
+    const found = yield* listed(options, listing);
+    const flaws = proof.flaws();
+    const lack = records.lacking();
+    // Who was not read may have it.
+    if (lack !== undefined && flaws.length === 0 && !ofChanges) {
+      throw new Invalid(`${asking.host}: ${lack}`);
     }
-    if ('end' in turn.next) {
-      if (turn.next.end === 'unmarked') proof.endUnmarked(turn.next.flaw);
-      if (turn.next.end === 'wrong') proof.stop(turn.next.flaw);
-      return;
-    }
-    ({ address } = turn.next);
+    return { ...found, certificate: certificateOf(name, flaws) };
+  } finally {
+    await asking.close();
   }
-  proof.stop({ why: `the list has more than ${MOST_PAGES} pages`, fix: 'have larger pages' });
 }
 
-interface At extends Reading {
-  options: HttpOptions;
-  paging: Paging;
-  address: string;
-  number: number;
-}
-
-/** One page: its records, and where the next one is. */
-async function turnAt(at: At): Promise<{ batch: SourceRecord[]; next: Next }> {
-  const { options, asking, paging, address, number, signal } = at;
-  const said = await asking.ask({ address }, signal);
-  if (!said) {
-    const { missing: flaw } = paging;
-    if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw } };
-    throw new Invalid(`${asking.host} has no such page (404) → correct url and page of the source`);
-  }
-  at.proof.hear(said.value);
-  const list = options.records === undefined ? said.value : fieldAt(said.value, options.records);
-  if (!Array.isArray(list)) throw new Invalid(`${asking.host}: ${noList(options)}`);
-  const batch = list.map((value, index) => {
-    const where = `page ${number}, record ${index + 1}`;
-    const record = at.records.recordOf(value, where, said.text);
-    if ('broken' in record) at.proof.addBroken(where);
-    return record;
-  });
-  const fresh = list.filter((value) => at.proof.add(value)).length;
-  const { value, headers } = said;
-  const linked = /;\s*rel="?next\b/i.test(headers['link'] ?? '');
-  return { batch, next: paging.after({ value, size: list.length, fresh, linked }) };
-}
-
-function noList({ records }: HttpOptions): string {
-  return records === undefined
-    ? 'the answer is no list → name with records where in it the list stands'
-    : 'there is no list at records in the answer → correct records of the source';
-}
-
-function stoppedBy(error: Error, number: number): Flaw {
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped at page ${number}: ${what}`, fix };
+function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
+  return certificate.complete && cursor !== undefined ? { ...certificate, cursor } : certificate;
 }
 
 /** An id that is empty or dotted would make the address that of something else. */

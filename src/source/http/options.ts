@@ -1,38 +1,10 @@
 import { z } from 'zod';
-import { isLoopback } from '../../model/loopback.ts';
 import { numeric, truth } from '../../model/scalar.ts';
+import { addressFault, headers } from '../address.ts';
 
 const text = (what: string) => z.string().min(1).describe(what);
 const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
-
-/** What this client says itself. */
-const own = [
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-];
-
-const headers = z
-  .record(z.string(), z.string())
-  .superRefine((given, context) => {
-    for (const [name, value] of Object.entries(given)) {
-      const message = headerFault(name, value);
-      if (message) context.addIssue({ code: 'custom', path: [name], message });
-    }
-  })
-  .describe('Headers of every request; a secret better as ${NAME} than in the file');
-
-function headerFault(name: string, value: string): string | undefined {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return 'is no name of a header → correct it';
-  if (own.includes(name.toLowerCase())) return 'is written by crm-mirror itself → remove it';
-  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
-  return 'is empty or holds what a header cannot carry → write it in plain letters, on one line';
-}
 
 const page = z
   .strictObject({
@@ -71,6 +43,23 @@ function pageFaults(given: Record<string, unknown>): [field: string, message: st
   return faults;
 }
 
+const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
+const changes = z
+  .strictObject({
+    url: text('Address of the list of what changed, with {since} where the time belongs'),
+    format: z
+      .enum(['iso', 'unix', 'unixMs'])
+      .describe('How the time is written: ISO 8601, or in seconds or milliseconds since 1970')
+      .default('iso'),
+    overlap: z
+      .string()
+      .regex(/^[1-9]\d{0,5}[smhd]$/, noDuration)
+      .describe('How late that list may know of a change')
+      .default('2m'),
+  })
+  .describe('How to ask what changed since a time; answers and pages are those of the list');
+export type ChangesOptions = z.infer<typeof changes>;
+
 /** The YAML of this source. */
 export const httpOptions = z
   .strictObject({
@@ -81,28 +70,26 @@ export const httpOptions = z
     total: text('Dotted path of how many records there are in all').optional(),
     page: page.optional(),
     one: text('Address of a single record, with {id} where its id belongs').optional(),
+    changes: changes.optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
     allowHttp: z
       .preprocess(truth, z.boolean())
       .describe('Allow an address without encryption that is not this machine')
       .prefault(false),
   })
-  .superRefine(({ url, one, page: paging, allowHttp }, context) => {
-    const wrong = (path: string, message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path: [path], message });
-    wrong('url', addressFault(url, allowHttp) ?? paramFault(url, paging));
-    if (one !== undefined) wrong('one', addressFault(one, allowHttp) ?? oneFault(one, url));
+  .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
+    const wrong = (path: string[], message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path, message });
+    wrong(['url'], addressFault(url, allowHttp) ?? paramFault(url, paging));
+    if (one !== undefined) {
+      wrong(['one'], addressFault(one, allowHttp) ?? oneFault(one) ?? hostFault(one, url));
+    }
+    if (told === undefined) return;
+    if (one === undefined) wrong(['changes'], noOne);
+    const fault = addressFault(told.url, allowHttp) ?? sinceFault(told.url);
+    wrong(['changes', 'url'], fault ?? hostFault(told.url, url) ?? paramFault(told.url, paging));
   });
 export type HttpOptions = z.infer<typeof httpOptions>;
-
-function addressFault(address: string, allowHttp: boolean): string | undefined {
-  const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST/…';
-  if (url.username || url.password) return 'holds a user or password → move it to headers';
-  if (url.hash) return 'holds a fragment → end it before the #';
-  if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
-  return 'would send people and secrets unencrypted → use https, or add allowHttp: true';
-}
 
 function paramFault(url: string, paging: z.infer<typeof page> | undefined): string | undefined {
   const { param, number, size } = paging ?? {};
@@ -112,9 +99,20 @@ function paramFault(url: string, paging: z.infer<typeof page> | undefined): stri
   return twice ? 'holds a parameter that page sets → remove it here' : undefined;
 }
 
-function oneFault(one: string, url: string): string | undefined {
-  if (!one.includes('{id}')) return 'does not say where the id belongs → write {id} there';
-  const isElsewhere = URL.parse(one)?.origin !== URL.parse(url)?.origin;
+const noOne =
+  'needs the address of a single record, for the others of a person who changed → add one';
+
+function oneFault(one: string): string | undefined {
+  return one.includes('{id}') ? undefined : 'does not say where the id belongs → write {id} there';
+}
+
+function sinceFault(address: string): string | undefined {
+  if (address.includes('{since}')) return undefined;
+  return 'does not say where the time belongs → write {since} there';
+}
+
+function hostFault(address: string, url: string): string | undefined {
+  const isElsewhere = URL.parse(address)?.origin !== URL.parse(url)?.origin;
   return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
 }
 
@@ -142,19 +140,19 @@ export const httpReturnsOptions = z
   .superRefine(({ url, body, allowHttp }, context) => {
     const wrong = (path: string, message: string | undefined) =>
       message && context.addIssue({ code: 'custom', path: [path], message });
-    wrong('url', addressFault(url, allowHttp) ?? placeFault(url) ?? hostFault(url));
-    wrong('body', placeFault(JSON.stringify(body) ?? ''));
+    wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? filledHostFault(url));
+    wrong('body', fillFault(JSON.stringify(body) ?? ''));
   });
 export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
 
-function placeFault(within: string): string | undefined {
+function fillFault(within: string): string | undefined {
   const known: readonly string[] = returnPlaces;
   const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
   if (!unknown) return undefined;
   return `holds {${unknown[1]}}, which stands for nothing → use {${known.join('}, {')}}`;
 }
 
-function hostFault(address: string): string | undefined {
+function filledHostFault(address: string): string | undefined {
   const host = URL.parse(address)?.host ?? '';
   return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
 }

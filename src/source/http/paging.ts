@@ -32,14 +32,24 @@ export interface Paging {
   missing: Flaw | undefined;
 }
 
-/** `host`: for messages. Of one reading: a cursor that comes again is known. */
-export function createPaging({ url, page }: HttpOptions, host: string): Paging {
+interface Place {
+  /** For messages. */
+  host: string;
+  /** Whether a whole reading has proven the path of the cursor: its absence is then the end. */
+  proven: boolean;
+}
+
+/** Of one reading: a cursor that comes again is known. */
+export function createPaging(
+  { url, page }: Pick<HttpOptions, 'url' | 'page'>,
+  place: Place,
+): Paging {
   if (!page) return wholeAtOnce(url);
   const { cursor, param = '', number = '', first = 1, size, sizeValue } = page;
   const sized = size === undefined ? url : withParam(url, size, String(sizeValue));
   return cursor === undefined
     ? byNumber(sized, number, first)
-    : byCursor(sized, { cursor, param, host });
+    : byCursor(sized, { cursor, param, ...place });
 }
 
 function wholeAtOnce(url: string): Paging {
@@ -80,7 +90,7 @@ function byNumber(url: string, param: string, first: number): Paging {
  */
 function byCursor(
   url: string,
-  { cursor, param, host }: { cursor: string; param: string; host: string },
+  { cursor, param, host, proven }: Place & { cursor: string; param: string },
 ): Paging {
   const known = new Set<number>();
   let idle = 0;
@@ -94,7 +104,7 @@ function byCursor(
     missing: undefined,
     after({ value, fresh }) {
       const next = fieldAt(value, cursor);
-      if (next === undefined && known.size === 0) {
+      if (next === undefined && known.size === 0 && !proven) {
         const why = 'the first answer has no cursor, so it is not known to be the only';
         const fix = 'correct page.cursor; or have smaller pages, or name the total of the source';
         return { end: 'unmarked', flaw: { why, fix } };

@@ -4,49 +4,47 @@
  *
  * The reading is certified as that of a CSV file is (line-file.ts).
  */
-import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { assertNotUtf16, utf8Check } from '../encoding.ts';
-import { chunksOf } from '../file.ts';
 import { jsonRecords, type JsonRecords } from '../json.ts';
 import { type FileReading, type FileTally, lineFile } from '../line-file.ts';
+import type { FileSurroundings } from '../origin.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type Line, lineParser } from './lines.ts';
 import type { NdjsonOptions } from './options.ts';
 
-export function ndjsonSource({ path }: NdjsonOptions, { clock }: { clock: Clock }): Source {
-  return lineFile(path, clock, batchesOf);
+export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
+  return lineFile(options, surroundings, batchesOf);
 }
 
 /** The records of each chunk of the file: a chunk is small. */
 async function* batchesOf({
-  path,
-  handle,
+  name,
+  chunks,
   fields,
-  signal,
   tally,
 }: FileReading): AsyncGenerator<SourceRecord[], void> {
   const records = jsonRecords(fields);
   const parser = lineParser();
   const checkUtf8 = utf8Check();
-  for await (const chunk of chunksOf(handle, { path, signal })) {
-    if (tally.bytes === 0) assertNotUtf16(chunk, path);
-    if (!checkUtf8(chunk)) throw notUtf8(path);
+  for await (const chunk of chunks) {
+    if (tally.bytes === 0) assertNotUtf16(chunk, name);
+    if (!checkUtf8(chunk)) throw notUtf8(name);
     tally.bytes += chunk.length;
     tally.lineEnded = chunk.at(-1) === 0x0a;
     const batch = parser.write(chunk).map((line) => recordOf(line, records, tally));
     if (batch.length > 0) yield batch;
   }
-  if (!checkUtf8(undefined)) throw notUtf8(path);
+  if (!checkUtf8(undefined)) throw notUtf8(name);
   const rest = parser.end().map((line) => recordOf(line, records, tally));
   if (rest.length > 0) yield rest;
   const lack = records.lacking();
-  if (lack !== undefined) throw new Invalid(`${path}: ${lack}`);
+  if (lack !== undefined) throw new Invalid(`${name}: ${lack}`);
 }
 
-function notUtf8(path: string): Invalid {
-  return new Invalid(`${path}: the text is not UTF-8; save the file as UTF-8`);
+function notUtf8(name: string): Invalid {
+  return new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
 }
 
 function recordOf({ number, text }: Line, records: JsonRecords, tally: FileTally): SourceRecord {

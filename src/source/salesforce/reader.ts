@@ -1,4 +1,5 @@
 /** One reading of an organization: what of it is read, and single records of it by their ids. */
+import type { Condition } from '../../model/condition.ts';
 import { objectOf, type ObjectName } from './ids.ts';
 import type { SalesforceOptions } from './options.ts';
 import { firstPage, rowsFrom } from './pages.ts';
@@ -17,6 +18,8 @@ export interface Reader {
   fields: readonly string[];
   /** Fields of which true is an opt-out from all mail. */
   optOuts: readonly string[];
+  /** Of which true is one as well. */
+  optsOut: Condition | undefined;
   where: string | undefined;
   /** Records by their long ids; who is not there, or not to be read, is not among them. */
   lookUp(ids: readonly string[]): Promise<Row[]>;
@@ -30,6 +33,7 @@ export interface ReaderOptions {
   options: SalesforceOptions;
   fields: readonly string[];
   optOuts: readonly string[];
+  optsOut: Condition | undefined;
 }
 
 export function createReader({ session, shapes, options, ...rest }: ReaderOptions): Reader {

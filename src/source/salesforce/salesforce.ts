@@ -21,6 +21,7 @@
  * be had once something was yielded ends the reading without one. The cursor is when the reading
  * began, by the organization's own clock, less the overlap.
  */
+import type { Condition } from '../../model/condition.ts';
 import type { Surroundings } from '../asking.ts';
 import { certificateOf } from '../certificate.ts';
 import type { Certificate, ReadRequest, Source } from '../source.ts';
@@ -39,10 +40,12 @@ const SHAPES_HOLD_MS = 10 * 60_000;
 
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
-/** `unsubscribed`: the field of which true is an opt-out, besides Salesforce's own. */
+/** A field of which true is an opt-out, besides Salesforce's own; or a condition. */
+type OptOut = string | { readonly when: Condition } | undefined;
+
 export function salesforceSource(
   options: SalesforceOptions,
-  { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: string | undefined },
+  { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: OptOut },
 ): SalesforceSource {
   const { clock } = surroundings;
   const readerOf = readers(options, unsubscribed, clock);
@@ -113,11 +116,13 @@ type ReaderOf = (
  */
 function readers(
   options: SalesforceOptions,
-  unsubscribed: string | undefined,
+  unsubscribed: OptOut,
   clock: Surroundings['clock'],
 ): ReaderOf {
   const { objects } = options;
-  const optOuts = [...new Set(['HasOptedOutOfEmail', unsubscribed ?? 'HasOptedOutOfEmail'])];
+  const own = typeof unsubscribed === 'string' ? unsubscribed : 'HasOptedOutOfEmail';
+  const optOuts = [...new Set(['HasOptedOutOfEmail', own])];
+  const optsOut = typeof unsubscribed === 'object' ? unsubscribed.when : undefined;
   let known: { fields: string; at: number; shapes: Shape[] } | undefined;
   return async (session, request, how) => {
     const fields = request.fields.join(' ');
@@ -127,7 +132,7 @@ function readers(
       known = { fields, at: clock.now(), shapes };
     }
     const { shapes } = known;
-    return createReader({ session, shapes, options, fields: request.fields, optOuts });
+    return createReader({ session, shapes, options, fields: request.fields, optOuts, optsOut });
   };
 }
 

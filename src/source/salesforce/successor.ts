@@ -11,6 +11,7 @@
  *
  * Deleted ones are nothing where the configuration has no field that would tell.
  */
+import type { Verdict } from '../../model/condition.ts';
 import { textOf } from '../../model/scalar.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Reader } from './reader.ts';
@@ -76,17 +77,41 @@ function nextOf({ isDeleted, master, isConverted, contact }: Row): string | unde
   return isConverted ? contact : undefined;
 }
 
-function recordOf({ fields, optOuts }: Reader, row: Row, way: Way): SourceRecord | undefined {
+function recordOf(reader: Reader, row: Row, way: Way): SourceRecord | undefined {
   const chain = way !== 'lost' && 'chain' in way ? way.chain : [row];
-  const { values, isDeleted, isConverted } = chain.at(-1) ?? row;
-  if (isDeleted ? !fields.includes('IsDeleted') : isConverted) return undefined;
-  const value: Record<string, unknown> = { ...values };
-  for (const field of optOuts) {
-    const stated = chain.map((each) => each.values[field]).find(isTrue);
-    if (field in value && stated !== undefined) value[field] = stated;
-  }
+  const { isDeleted, isConverted } = chain.at(-1) ?? row;
+  if (isDeleted ? !reader.fields.includes('IsDeleted') : isConverted) return undefined;
   const attributes = { type: row.object };
+  const value = strictestOf(reader, chain);
   return { where: `${row.object} ${row.id}`, value: { attributes, ...value, Id: row.id } };
+}
+
+/** What says who it is, and not what she wants. */
+const naming = new Set(['Id', 'Email', 'IsDeleted']);
+
+/** The last of them, with the opt-out of any. */
+function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Record<string, unknown> {
+  const stated = optOuts.flatMap((field): [string, unknown][] => {
+    const value = chain.map((each) => each.values[field]).find(isTrue);
+    return value === undefined ? [] : [[field, value]];
+  });
+  const rows = chain.map(({ values }) => ({
+    ...values,
+    ...Object.fromEntries(stated.filter(([field]) => field in values)),
+  }));
+  const last: Record<string, unknown> = rows.at(-1) ?? {};
+  const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
+  if (!out) return last;
+  // All that it was judged by: of one field alone it might be judged otherwise.
+  const judged = Object.entries(out).filter(
+    ([field]) => optsOut.fields.includes(field) && !naming.has(field),
+  );
+  return { ...last, ...Object.fromEntries(judged) };
+}
+
+/** What cannot be evaluated makes an invalid record, which opts nobody in either. */
+function mayBeTrue(verdict: Verdict): boolean {
+  return 'failsOn' in verdict || verdict.gives !== false;
 }
 
 /** As contacts read it: anything but an empty or plainly negative value. */

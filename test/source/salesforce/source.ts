@@ -1,5 +1,6 @@
 /** The source of options as they stand in a configuration, in virtual time, and people for it. */
 import { expect } from 'vitest';
+import type { Condition } from '../../../src/model/condition.ts';
 import { salesforceOptions } from '../../../src/source/salesforce/options.ts';
 import { salesforceSource } from '../../../src/source/salesforce/salesforce.ts';
 import { longId } from '../../../src/source/salesforce/ids.ts';
@@ -26,7 +27,7 @@ export function lead(n: number, rest: object = {}): Person {
   return { ...contact(n), ...own, ConvertedContactId: null, ...rest };
 }
 
-export function sourceOf(options: object = {}, unsubscribed?: string) {
+export function sourceOf(options: object = {}, unsubscribed?: string | { when: Condition }) {
   const clock = virtualClock();
   const parsed = salesforceOptions.parse({ type: 'salesforce', url: ORIGIN, auth, ...options });
   return { source: salesforceSource(parsed, { clock, random: () => 1, unsubscribed }), clock };

@@ -1,5 +1,6 @@
 /** Whom a record stands for that was merged into another, or a lead that was converted. */
 import { describe, expect, test } from 'vitest';
+import { compile } from '../../../src/config/condition.ts';
 import { readAll } from '../reading.ts';
 import { createOrg, onNet } from './org.ts';
 import {
@@ -136,6 +137,31 @@ describe('who was merged', () => {
     };
     expect(await noMail('No_Mail__c')).toEqual(['no', 'yes']);
     expect(await noMail()).toEqual(['no', 'no']);
+  });
+
+  test('keeps the opt-out that a condition finds in either, by all its fields', async () => {
+    const stay = { Mood__c: 'fine', Group__c: 'a' };
+    const left = { Mood__c: 'angry', Group__c: 'b' };
+    const Contact = [
+      contact(1, left),
+      merged(2, 1, stay),
+      contact(3, stay),
+      merged(4, 3, left),
+      merged(5, 3, stay),
+    ];
+    const org = createOrg({ Contact });
+    org.fields.Contact = ['Mood__c', 'Group__c'];
+    onNet(org);
+    const when = compile('record.Mood__c == "angry" && record.Group__c == "b"', {
+      nullable: false,
+    });
+    if (!('judge' in when)) throw new Error(when.message);
+    const { source } = sourceOf({}, { when });
+    const { values } = await readAll(source, ['Id', ...when.fields]);
+    expect(values.map((value) => when.judge(value))).toEqual(
+      [true, true, false, true, false].map((gives) => ({ gives })),
+    );
+    expect(values.map((value) => value['Mood__c'])[4]).toBe('fine');
   });
 });
 

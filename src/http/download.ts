@@ -1,0 +1,115 @@
+/**
+ * One file, streamed as it is: asked for once, no redirect, no opinion about the status. Nothing is
+ * held but a few chunks; where nobody takes them, the sender waits. What has come before a failure
+ * is given first.
+ */
+import { Pool, type Dispatcher } from 'undici';
+import { describe, type Stage } from './failure.ts';
+import { flatten } from './send.ts';
+
+const HELD_BYTES = 256 * 1024;
+
+export interface DownloadRequest {
+  /** http or https, with its path and query. */
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  /** For a connection, for the answer to begin, and between two of its pieces. */
+  timeoutMs: number;
+}
+
+export interface Download {
+  status: number;
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string>>;
+  /** To be read once. Throws Unavailable where it is cut off. */
+  body: AsyncIterable<Buffer>;
+  close(): Promise<void>;
+}
+
+/** Throws Unavailable when there is no answer, and the signal's reason when aborted. */
+export async function download(
+  { url, headers, timeoutMs }: DownloadRequest,
+  signal: AbortSignal,
+): Promise<Download> {
+  signal.throwIfAborted();
+  const { origin, host, pathname, search } = new URL(url);
+  const pool = new Pool(origin, {
+    connections: 1,
+    pipelining: 1,
+    allowH2: false,
+    connectTimeout: timeoutMs,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  });
+  const flow = createFlow(host, signal);
+  const stop = () => flow.fail(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  const close = () => {
+    signal.removeEventListener('abort', stop);
+    return pool.destroy();
+  };
+  const path = pathname + search;
+  pool.dispatch({ method: 'GET', path, headers: { ...headers } }, flow.listener);
+  try {
+    return { ...(await flow.begun), body: flow.body(), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What comes, held until it is taken. */
+function createFlow(host: string, signal: AbortSignal) {
+  const begun = Promise.withResolvers<Pick<Download, 'status' | 'headers'>>();
+  const held: Buffer[] = [];
+  let bytes = 0;
+  let stage: Stage = 'waiting';
+  let over: { reason?: unknown } | undefined;
+  let controller: Dispatcher.DispatchController | undefined;
+  let arrived = Promise.withResolvers<void>();
+  const finish = (how: { reason?: unknown }) => {
+    over ??= how;
+    arrived.resolve();
+  };
+  const fail = (reason: unknown) => {
+    finish({ reason });
+    begun.reject(reason);
+  };
+  const listener: Parameters<Pool['dispatch']>[1] = {
+    onRequestStart(given) {
+      controller = given;
+      stage = 'written';
+    },
+    onResponseStart(_, status, headers) {
+      if (status < 200) return;
+      stage = 'answering';
+      begun.resolve({ status, headers: flatten(headers) });
+    },
+    onResponseData(given, chunk) {
+      held.push(chunk);
+      bytes += chunk.length;
+      if (bytes > HELD_BYTES) given.pause();
+      arrived.resolve();
+    },
+    onResponseEnd: () => finish({}),
+    onResponseError: (_, error) =>
+      fail(signal.aborted ? signal.reason : describe(error, host, stage)),
+  };
+  async function* body(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = held.shift();
+      if (chunk) {
+        bytes -= chunk.length;
+        if (bytes <= HELD_BYTES) controller?.resume();
+        yield chunk;
+      } else if (over) {
+        if ('reason' in over) throw over.reason;
+        return;
+      } else {
+        arrived = Promise.withResolvers();
+        await arrived.promise;
+      }
+    }
+  }
+  return { begun: begun.promise, listener, body, fail };
+}

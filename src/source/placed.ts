@@ -1,0 +1,43 @@
+/** The YAML of a file as a source: where it lies, and what is said to get it from there. */
+import { z } from 'zod';
+import { placeOf } from '../model/place.ts';
+import { numeric, truth } from '../model/scalar.ts';
+import { addressFault, headers } from './address.ts';
+
+export interface PlacedOptions {
+  /** A path that is absolute, `-`, or an address. */
+  path: string;
+  headers?: Readonly<Record<string, string>> | undefined;
+  timeoutMs?: number | undefined;
+  allowHttp?: boolean | undefined;
+}
+
+export const placedShape = {
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      'Path of the file, relative to the configuration; or an https address; or -, standard input',
+    ),
+  headers: headers.optional(),
+  timeoutMs: z
+    .preprocess(numeric, z.number().int().min(1).max(600_000))
+    .describe('Longest silence of the host of an address, in milliseconds; 30000 if not said')
+    .optional(),
+  allowHttp: z
+    .preprocess(truth, z.boolean())
+    .describe('Allow an address without encryption that is not this machine')
+    .optional(),
+};
+
+/** Faults in how the fields fit together, each with the field it concerns. */
+export function placedFaults(options: PlacedOptions): [field: string, message: string][] {
+  const { path, allowHttp = false } = options;
+  if (placeOf(path) === 'address') {
+    const fault = addressFault(path, allowHttp);
+    return fault === undefined ? [] : [['path', fault]];
+  }
+  return (['headers', 'timeoutMs', 'allowHttp'] as const).flatMap((field) =>
+    options[field] === undefined ? [] : [[field, 'belongs to an address → remove it']],
+  );
+}
