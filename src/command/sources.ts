@@ -9,6 +9,7 @@ import { ndjsonSource } from '../source/ndjson/ndjson.ts';
 import { salesforceSource } from '../source/salesforce/salesforce.ts';
 import type { Source } from '../source/source.ts';
 import { sqlSource } from '../source/sql/sql.ts';
+import { trytonSource } from '../source/tryton/tryton.ts';
 
 const surroundings = { clock: systemClock, random: Math.random };
 
@@ -17,6 +18,7 @@ export function contactSource(contacts: NonNullable<Config['contacts']>): Source
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
   if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
+  if (source.type === 'tryton') return trytonSource(source, surroundings);
   if (source.type === 'salesforce') {
     return salesforceSource(source, { ...surroundings, unsubscribed });
   }

@@ -13,6 +13,7 @@ import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { salesforceOptions } from '../source/salesforce/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
+import { trytonOptions } from '../source/tryton/options.ts';
 import { address, isReadable } from './address.ts';
 import { compile } from './condition.ts';
 import { isPattern, isTimeZone } from './cron.ts';
@@ -123,7 +124,7 @@ const channels = z
   .describe('The channels to keep equal, at least one');
 
 /** Where a source says itself what tells its records apart. */
-const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id' };
+const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id', tryton: 'id' };
 
 const contacts = z
   .strictObject({
@@ -135,6 +136,7 @@ const contacts = z
         hubspotOptions,
         salesforceOptions,
         sqlOptions,
+        trytonOptions,
       ])
       .describe('Where the CRM records come from'),
     id: field('its stable id'),
@@ -149,7 +151,7 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use http with `one`, hubspot, salesforce or sql, or remove it';
+      'needs a source that reads a single record → use http with `one`, hubspot, salesforce, sql or tryton, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
   }, onMapping)
   .superRefine(({ source, id }, context) => {
