@@ -10,6 +10,8 @@ import type { Wanted } from './fields.ts';
 import type { TrytonOptions } from './options.ts';
 
 const PAGE = 1000;
+/** Of which the server's clock tells no part. */
+const SECOND_MS = 1000;
 
 export interface Cursors {
   /** Of a reading that began then; never before the one it went on from. */
@@ -44,7 +46,8 @@ export async function cursorsOf(
       const ms = Date.parse(time);
       if (of !== mark || Number.isNaN(ms)) return undefined;
       // The clock was put back, or the database is another: what happened until then is not told.
-      return startedAtMs !== undefined && ms > startedAtMs ? undefined : ms;
+      const isAhead = startedAtMs !== undefined && ms >= startedAtMs + SECOND_MS;
+      return isAhead ? undefined : ms;
     },
   };
 }

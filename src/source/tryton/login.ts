@@ -33,7 +33,7 @@ export function createLogins(options: TrytonOptions): Logins {
 }
 
 const session = z.object({ result: z.tuple([z.number().int(), z.string().min(1)]) });
-const wantsMore = z.object({ error: z.tuple([z.literal('LoginException')]).rest(z.unknown()) });
+const failed = z.object({ error: z.tuple([z.string()]).rest(z.unknown()) });
 
 async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal): Promise<string> {
   const { username } = options;
@@ -49,19 +49,28 @@ async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal
     const parts = [username.replaceAll(':', ' '), user, key];
     return `Session ${Buffer.from(parts.join(':')).toString('base64')}`;
   }
-  if (wantsMore.safeParse(said.value).success) {
+  throw failure(failed.safeParse(said.value).data?.error[0], asking.host, options);
+}
+
+/** By how an answer names what went wrong; undefined: it does not. */
+function failure(kind: string | undefined, host: string, { database }: TrytonOptions): Error {
+  if (kind === 'LoginException') {
     const mend = 'have its authentications (trytond.conf, session) accept a password alone';
-    throw new Invalid(`${asking.host} wants more than a password of this user → ${mend}`);
+    return new Invalid(`${host} wants more than a password of this user → ${mend}`);
   }
+  if (kind?.endsWith("doesn't exist!")) return noDatabase(host, database);
   const doubt = 'is url of the source the address of a Tryton?';
-  throw new Unavailable(`${asking.host} gave no session (${doubt})`, { acted: 'maybe' });
+  const mend = kind === undefined ? doubt : 'look into its log';
+  return new Unavailable(`${host} gave no session → ${mend}`, { acted: 'maybe' });
+}
+
+function noDatabase(host: string, database: string): Invalid {
+  const mend = 'correct url or database of the source, or see whether that runs';
+  return new Invalid(`${host} opens no database ${quoted(database)} → ${mend}`);
 }
 
 function refusal({ status }: Said, host: string, { database }: TrytonOptions): Error {
-  if (status === 404) {
-    const mend = 'correct url or database of the source';
-    return new Invalid(`${host} has no database ${quoted(database)} (404) → ${mend}`);
-  }
+  if (status === 404) return noDatabase(host, database);
   if (status === 429) {
     const what = `${host} lets nobody in for now, after too many wrong passwords (429)`;
     const detail = { retryAfterMs: HELD_BACK_MS, route: host };

@@ -11,6 +11,7 @@
  *
  * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
  */
+import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
 import { certificateOf, type Flaw } from '../certificate.ts';
@@ -34,7 +35,7 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
   const logins = createLogins(options);
   const known = createFields(clock);
   const open = ({ signal }: ReadRequest) => createApi({ options, logins, signal, ...surroundings });
-  let latest: { reading: string; at: number } | undefined;
+  const { keep, still } = holding(clock);
   const begin = async (api: Api, { fields }: ReadRequest) => {
     const reading = `tryton-${clock.now()}`;
     const wanted = await known.now(api, fields);
@@ -43,7 +44,7 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
     return { reading, cursors, settling };
   };
   const end = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
-    latest = { reading, at: clock.now() };
+    keep(reading);
     const certificate = certificateOf(reading, flaws);
     return certificate.complete ? { ...certificate, cursor } : certificate;
   };
@@ -84,7 +85,16 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
         await api.close();
       }
     },
-    still(reading) {
+    still,
+  };
+}
+
+/** Which reading was the last one, and for how long it counts. */
+function holding(clock: Clock) {
+  let latest: { reading: string; at: number } | undefined;
+  return {
+    keep: (reading: string) => void (latest = { reading, at: clock.now() }),
+    still(reading: string) {
       if (latest?.reading !== reading) return false;
       const ageMs = clock.now() - latest.at;
       return ageMs >= 0 && ageMs < HOLDS_MS;
