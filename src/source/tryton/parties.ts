@@ -32,15 +32,19 @@ export function createParties(api: Api, wanted: Wanted): Parties {
       yield page;
     }
   };
-  const those = async (domain: Domain) => {
+  /** `most`: no more than that there are. */
+  const those = async (domain: Domain, most = Infinity) => {
     const found: Party[] = [];
-    for await (const page of pages(domain)) found.push(...page);
+    for await (const page of pages(domain)) {
+      found.push(...page);
+      if (found.length >= most) break;
+    }
     return found;
   };
   return {
     api,
     pages,
-    some: async (ids) => (ids.length === 0 ? [] : those([['id', 'in', ids]])),
+    some: async (ids) => (ids.length === 0 ? [] : those([['id', 'in', ids]], ids.length)),
     losers: async (ids) => (ids.length === 0 ? [] : those([['replaced_by', 'in', ids]])),
   };
 }
