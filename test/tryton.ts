@@ -36,8 +36,9 @@ export async function anyTryton(): Promise<TestTryton | undefined> {
   const given = process.env['TEST_TRYTON_URL'];
   if (given) return connected(accessIn(given), async () => undefined);
   if (process.env['TEST_TRYTON_INSTALL'] && !(await program()) && process.getuid?.() === 0) {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
     await run('apt-get', ['update']);
-    await run('apt-get', ['install', '-y', '--no-install-recommends', ...PACKAGES]);
+    await run('apt-get', ['install', '-y', '--no-install-recommends', ...PACKAGES], { env });
   }
   const path = await program();
   if (path !== undefined) return started(path);

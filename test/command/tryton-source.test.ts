@@ -7,6 +7,7 @@ import { anyTryton, type TestTryton } from '../tryton.ts';
 
 const MANY = 2_000;
 const email = (n: number) => `p${n}@example.com`;
+const other = 'other@example.com';
 const tryton = await anyTryton();
 
 async function mirrored({ access }: TestTryton) {
@@ -61,11 +62,11 @@ describe.skipIf(!tryton)('a Tryton', () => {
     const ids = await parties.create([
       ...Array.from({ length: MANY }, (_, at) =>
         // Tryton warns of a merge of two names.
-        person('Person', email(at), at === 1 ? silent : wants),
+        person('Person', at === 7 ? [email(7), other] : email(at), at === 1 ? silent : wants),
       ),
       { name: 'Nobody to write to' },
     ]);
-    const [, , third = 0, fourth = 0, fifth = 0, sixth = 0] = ids;
+    const [, , third = 0, fourth = 0, fifth = 0, sixth = 0, seventh = 0] = ids;
     const { world, call } = await mirrored(tryton);
 
     const checked = await call('check');
@@ -80,19 +81,23 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect((await call('sync')).code).toBe(0);
     expect(world.writes()).toEqual([]);
 
-    // None of these touches the party itself but the last two.
+    // The first does not touch its party, and the last leaves no trace at all.
     await parties.readdress(email(0), { value: 'new@example.com' });
     await parties.write(third, { categories: [['remove', [newsletter]]] });
     await parties.merge(fifth, fourth);
+    await parties.unaddress(email(7));
     const fast = await call('sync', '--fast', '--json');
     expect(fast.code).toBe(0);
     expect(world.shown('new@example.com')).toMatchObject({ ch_news: 'opt_in' });
     expect(world.shown(email(2))).toMatchObject({ ch_news: 'opt_out' });
     expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_in' });
 
+    expect(world.shown(other)).toBeUndefined();
+
     await parties.write(sixth, { active: false });
-    await parties.remove(ids[6] ?? 0);
+    await parties.remove(seventh);
     expect((await call('sync')).code).toBe(0);
+    expect(world.shown(other)).toMatchObject({ ch_news: 'opt_in' });
     // Deactivated: gone at once. Deleted: one reading concludes nothing.
     expect(world.shown(email(5))).toBeUndefined();
     expect(world.shown(email(6))).toMatchObject({ ch_news: 'opt_in' });

@@ -1,4 +1,4 @@
-/** What a Tryton may answer, and what is made of it: by a server that says what each test has it say. */
+/** What a Tryton may answer, and what is made of it: by a server that says what it is told to. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { trytonOptions } from '../../src/source/tryton/options.ts';

@@ -1,6 +1,7 @@
 /** Parties in a real Tryton, made and changed by its own calls, as its client does it. */
 import { trytonOptions } from '../../src/source/tryton/options.ts';
 import { trytonSource } from '../../src/source/tryton/tryton.ts';
+import { plain } from '../../src/source/tryton/value.ts';
 import type { Source } from '../../src/source/source.ts';
 import { systemClock } from '../../src/http/time.ts';
 import type { Access, TestTryton } from '../tryton.ts';
@@ -18,6 +19,8 @@ export interface Parties {
   readdress(value: string, values: object): Promise<void>;
   merge(loser: number, winner: number): Promise<void>;
   erase(id: number): Promise<void>;
+  /** Deletes the contact mechanism that has this value, which leaves no trace. */
+  unaddress(value: string): Promise<void>;
   categories(...names: string[]): Promise<number[]>;
   /** What Tryton itself says of the times of a party. */
   times(id: number): Promise<{ made: string; changed: string | null; mechanism: string | null }>;
@@ -46,6 +49,10 @@ export function partiesOf({ call }: TestTryton): Parties {
     merge: async (source, destination) =>
       wizard('party.replace', { source, destination }, 'replace'),
     erase: async (party) => wizard('party.erase', { party }, 'erase'),
+    async unaddress(value) {
+      const ids = await call('model.party.contact_mechanism.search', [['value', '=', value]]);
+      await call('model.party.contact_mechanism.delete', ids);
+    },
     categories: async (...names) =>
       call(
         'model.party.category.create',
@@ -54,14 +61,14 @@ export function partiesOf({ call }: TestTryton): Parties {
     async times(id) {
       const names = ['create_date', 'write_date', 'contact_mechanisms.write_date'];
       const [party] = await call('model.party.party.read', [id], names);
-      const mechanisms: unknown[] = party['contact_mechanisms.'].map(
+      const mechanisms: (string | null)[] = party['contact_mechanisms.'].map(
         (each: { write_date: unknown }) => isoOf(each.write_date),
       );
-      const latest = mechanisms.filter((time) => time !== null).toSorted();
+      const latest = mechanisms.reduce((a, b) => ((b ?? '') > (a ?? '') ? b : a), null);
       return {
         made: isoOf(party.create_date) ?? '',
         changed: isoOf(party.write_date),
-        mechanism: (latest.at(-1) as string | undefined) ?? null,
+        mechanism: latest,
       };
     },
   };
@@ -81,8 +88,5 @@ export function sourceIn(access: Access, more: object = {}): Required<Source> {
 
 /** Milliseconds are enough: the database keeps more. */
 function isoOf(value: unknown): string | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const { year, month, day, hour, minute, second, microsecond } = value as Record<string, number>;
-  const ms = Math.floor(microsecond! / 1000);
-  return new Date(Date.UTC(year!, month! - 1, day!, hour!, minute!, second!, ms)).toISOString();
+  return value === null ? null : new Date(String(plain(value))).toISOString();
 }

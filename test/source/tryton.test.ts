@@ -103,7 +103,10 @@ describe.skipIf(!tryton)('a Tryton', () => {
     const { cursor } = await read(source);
     const [cid = 0] = await parties.create([person('Cid', ['cid@example.com', 'cid@example.org'])]);
     await parties.readdress('cid@example.com', { active: false });
-    expect(await one(source, cid)).toMatchObject({ active: true, email: 'cid@example.org' });
+    const { mechanism } = await parties.times(cid);
+    const other = { active: true, email: 'cid@example.org', emails: 'cid@example.org' };
+    expect((await changed(source, cursor, mechanism ?? ''))?.get(cid)).toMatchObject(other);
+    expect(await one(source, cid)).toMatchObject(other);
     await parties.readdress('cid@example.org', { active: false });
     expect(await one(source, cid)).toMatchObject({ email: null, emails: '' });
     await parties.write(cid, { active: false });

@@ -22,7 +22,7 @@ export interface Listing {
   limit: number;
 }
 
-/** Each throws what asking throws, and Invalid where the user may not, or there is no such thing. */
+/** Each throws what asking throws, and Invalid where the user may not, or there is none. */
 export interface Api {
   readonly host: string;
   /** When the first answer was given, by the clock of the server. */

@@ -8,7 +8,7 @@ import type { Api } from './api.ts';
 const HOLDS_MS = 10 * 60_000;
 
 /** What a record has of its own, or makes of what Tryton has. */
-export const own = ['id', 'active', 'inactive', 'email', 'emails', 'lang', 'categories'];
+const own = ['id', 'active', 'inactive', 'email', 'emails', 'lang', 'categories'];
 
 /** Of which a record could not say what it holds. */
 const unreadable = new Set(['one2many', 'many2many', 'binary']);

@@ -1,6 +1,6 @@
 /**
  * A party of Tryton as it was read, and as a record:
- * `{ id, active, inactive, email, emails, lang, categories, …the fields of it that are asked for }`.
+ * `{ id, active, inactive, email, emails, lang, categories, …the fields that are asked for }`.
  *
  *   email        the first active address, in Tryton's order; of somebody inactive without one, the
  *                first that is inactive: it says who is gone

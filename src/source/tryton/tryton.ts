@@ -1,5 +1,5 @@
 /**
- * The parties of a Tryton (6.0 and later) as a source, by JSON-RPC. What a merge means stands in
+ * The parties of a Tryton as a source, by JSON-RPC. What a merge means stands in
  * successor.ts.
  *
  * `read` goes through all of them by rising ids, the inactive among them. It is proven by the count
