@@ -1,7 +1,8 @@
 /**
  * A real Tryton for tests, with its module party. In this order: the one that TEST_TRYTON_URL names
- * (http://LOGIN:PASSWORD@HOST:PORT/DATABASE, of an administrator, in a database without parties);
- * trytond on PATH; with TEST_TRYTON_INSTALL, as root, Debian's packages, installed.
+ * (http://LOGIN:PASSWORD@HOST:PORT/DATABASE, of an administrator; a fresh database, in which the test
+ * files have to follow one another, as npm run test:tryton has them); trytond on PATH; with
+ * TEST_TRYTON_INSTALL, as root, Debian's packages, installed.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -50,7 +51,7 @@ export async function anyTryton(): Promise<TestTryton | undefined> {
 }
 
 async function program(): Promise<string | undefined> {
-  return findProgram(['trytond'], ['/usr/bin']);
+  return findProgram(['trytond']);
 }
 
 function accessIn(given: string): Access {
