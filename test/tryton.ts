@@ -1,7 +1,7 @@
 /**
  * A real Tryton for tests, with its module party. In this order: the one that TEST_TRYTON_URL names
- * (http://LOGIN:PASSWORD@HOST:PORT/DATABASE, of an administrator; a fresh database, in which the test
- * files have to follow one another, as npm run test:tryton has them); trytond on PATH; with
+ * (http://LOGIN:PASSWORD@HOST:PORT/DATABASE, of an administrator; a fresh database, in which the
+ * test files follow one another, as npm run test:tryton has them); trytond on PATH; with
  * TEST_TRYTON_INSTALL, as root, Debian's packages, installed.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,6 +1,5 @@
 /**
- * The parties of a Tryton as a source, by JSON-RPC. What a merge means stands in
- * successor.ts.
+ * The parties of a Tryton as a source, by JSON-RPC. What a merge means stands in successor.ts.
  *
  * `read` goes through all of them by rising ids, the inactive among them. It is proven by the count
  * that Tryton tells: nobody is missing when as many were read as there were before, or are after.
