@@ -19,6 +19,7 @@ import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 import { sqlReturns } from '../source/sql/returns.ts';
 import { sqlSource } from '../source/sql/sql.ts';
+import { trytonSource } from '../source/tryton/tryton.ts';
 import { loadMap } from './map.ts';
 
 /** One for the process: it can be read once. */
@@ -28,7 +29,7 @@ const surroundings = { clock: systemClock, random: Math.random, input };
 type Contacts = NonNullable<Config['contacts']>;
 
 /** They give the fields they are asked for, and no others. */
-const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql']);
+const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
 
 /** Throws Invalid where `contacts.map` cannot be used. */
 export function contactSource(contacts: Contacts): Source {
@@ -47,6 +48,7 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
   if (source.type === 'http') return httpSource(source, { ...surroundings, id });
   if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
+  if (source.type === 'tryton') return trytonSource(source, surroundings);
   if (source.type === 'salesforce') {
     return salesforceSource(source, { ...surroundings, unsubscribed });
   }

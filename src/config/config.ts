@@ -10,6 +10,7 @@ import type { HubspotOptions } from '../source/hubspot/options.ts';
 import type { NdjsonOptions } from '../source/ndjson/options.ts';
 import type { SalesforceOptions } from '../source/salesforce/options.ts';
 import { type SqlOptions, withPaths } from '../source/sql/options.ts';
+import type { TrytonOptions } from '../source/tryton/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
@@ -85,7 +86,13 @@ interface GuardsConfig {
 /** Fields are columns or dotted paths of a CRM record. */
 interface ContactsConfig {
   readonly source: Readonly<
-    CsvOptions | NdjsonOptions | HttpOptions | HubspotOptions | SalesforceOptions | SqlOptions
+    | CsvOptions
+    | NdjsonOptions
+    | HttpOptions
+    | HubspotOptions
+    | SalesforceOptions
+    | SqlOptions
+    | TrytonOptions
   >;
   /** The module that each record goes through first. */
   readonly map?: string | undefined;
@@ -213,6 +220,7 @@ function settleSource(
   absolute: Surroundings['absolute'],
 ): ContactsConfig['source'] {
   if (source.type === 'sql') return withPaths(source, absolute);
+  if (source.type === 'tryton') return sealed(source, absolute);
   return source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute);
 }
 
@@ -233,6 +241,12 @@ function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): S
   const { privateKeyFile } = source.auth;
   if (privateKeyFile === undefined) return source;
   return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
+}
+
+/** And that of a password. */
+function sealed(source: TrytonOptions, absolute: Surroundings['absolute']): TrytonOptions {
+  const { passwordFile } = source;
+  return passwordFile === undefined ? source : { ...source, passwordFile: absolute(passwordFile) };
 }
 
 function freeze<T>(value: T): T {

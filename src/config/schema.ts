@@ -13,6 +13,7 @@ import { hubspotOptions } from '../source/hubspot/options.ts';
 import { ndjsonOptions } from '../source/ndjson/options.ts';
 import { salesforceOptions } from '../source/salesforce/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
+import { trytonOptions } from '../source/tryton/options.ts';
 import { address } from './address.ts';
 import { compile } from './condition.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
@@ -138,7 +139,7 @@ const channels = z
   .describe('The channels to keep equal, at least one');
 
 /** Where a source says itself what tells its records apart. */
-const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id' };
+const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id', tryton: 'id' };
 
 const contacts = z
   .strictObject({
@@ -150,6 +151,7 @@ const contacts = z
         hubspotOptions,
         salesforceOptions,
         sqlOptions,
+        trytonOptions,
       ])
       .describe('Where the CRM records come from'),
     map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
@@ -170,7 +172,7 @@ const contacts = z
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const message =
-      'needs a source that reads a single record → use http with `one`, hubspot, salesforce or sql, or remove it';
+      'needs a source that reads a single record → use http with `one`, hubspot, salesforce, sql or tryton, or remove it';
     context.addIssue({ code: 'custom', path: ['webhook'], message });
   }, onMapping)
   .superRefine(({ source, id }, context) => {

@@ -23,7 +23,7 @@ export const webhook = z
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Sources that always can. */
-const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql']);
+const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
 
 /** Whether a single record can be read from a source, whatever else is wrong with it. */
 export function readsOne(source: unknown): boolean {

@@ -201,7 +201,7 @@ describe('one mistake', () => {
   it.each([
     [
       '{ type: xml, path: p }',
-      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http or hubspot or salesforce or sql',
+      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http or hubspot or salesforce or sql or tryton',
     ],
     [
       '{ path: p }',
@@ -273,7 +273,7 @@ describe('all mistakes', () => {
       'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +
         ' (The secret it signs with)',
       'mirror.yaml:13:12  contacts.webhook  needs a source that reads a single record' +
-        '  → use http with `one`, hubspot, salesforce or sql, or remove it',
+        '  → use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
       'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',
       'mirror.yaml:14:20  policy.deletes  is not known here  → use off or created or owned',
     ]);

@@ -1,0 +1,102 @@
+/**
+ * The parties of a Tryton as a source, by JSON-RPC. What a merge means stands in successor.ts.
+ *
+ * `read` goes through all of them by rising ids, the inactive among them. It is proven by the count
+ * that Tryton tells: nobody is missing when as many were read as there were before, or are after.
+ *
+ * `changes` asks for those who were made or changed since then, and those of whom a contact
+ * mechanism was: an address that is edited does not touch its party. A party that was never changed
+ * has no time of change at all. Nothing tells of what was deleted: that full readings see.
+ *
+ * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
+ */
+import type { Clock } from '../../model/clock.ts';
+import { Invalid } from '../../model/errors.ts';
+import type { Surroundings } from '../asking.ts';
+import { certificateOf, type Flaw } from '../certificate.ts';
+import { jsonRecords } from '../json.ts';
+import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
+import { createApi, type Api } from './api.ts';
+import { cursorsOf } from './cursor.ts';
+import { createFields } from './fields.ts';
+import { changedSince, everybody } from './listing.ts';
+import { createLogins } from './login.ts';
+import type { TrytonOptions } from './options.ts';
+import { createParties } from './parties.ts';
+import { settle } from './successor.ts';
+
+const HOLDS_MS = 15 * 60_000;
+
+type TrytonSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
+
+export function trytonSource(options: TrytonOptions, surroundings: Surroundings): TrytonSource {
+  const { clock } = surroundings;
+  const logins = createLogins(options);
+  const known = createFields(clock);
+  const open = ({ signal }: ReadRequest) => createApi({ options, logins, signal, ...surroundings });
+  const { keep, still } = holding(clock);
+  const begin = async (api: Api, { fields }: ReadRequest) => {
+    const reading = `tryton-${clock.now()}`;
+    const wanted = await known.now(api, fields);
+    const cursors = await cursorsOf(api, options, { fields, wanted });
+    const settling = { parties: createParties(api, wanted), records: jsonRecords(fields) };
+    return { reading, cursors, settling };
+  };
+  const end = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
+    keep(reading);
+    const certificate = certificateOf(reading, flaws);
+    return certificate.complete ? { ...certificate, cursor } : certificate;
+  };
+  return {
+    async *read(request) {
+      const api = open(request);
+      try {
+        const { reading, cursors, settling } = await begin(api, request);
+        const flaws = yield* everybody(settling);
+        const lack = settling.records.lacking();
+        // Who was not read may have it.
+        if (lack !== undefined && flaws.length === 0) throw new Invalid(`${api.host}: ${lack}`);
+        return end(reading, flaws, cursors.after(api.startedAt()));
+      } finally {
+        await api.close();
+      }
+    },
+    async *changes(since, request): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
+      const api = open(request);
+      try {
+        const { reading, cursors, settling } = await begin(api, request);
+        const sinceMs = cursors.read(since, api.startedAt());
+        if (sinceMs === undefined) return 'lost';
+        const flaws = yield* changedSince(settling, sinceMs);
+        return end(reading, flaws, cursors.after(api.startedAt(), sinceMs) ?? since);
+      } finally {
+        await api.close();
+      }
+    },
+    async one(id, { fields, signal }) {
+      if (!/^[1-9]\d{0,14}$/.test(id)) return undefined;
+      const api = open({ fields, signal });
+      try {
+        const parties = createParties(api, await known.lately(api, fields));
+        const settling = { parties, records: jsonRecords(fields) };
+        return (await settle(settling, await parties.some([Number(id)])))[0];
+      } finally {
+        await api.close();
+      }
+    },
+    still,
+  };
+}
+
+/** Which reading was the last one, and for how long it counts. */
+function holding(clock: Clock) {
+  let latest: { reading: string; at: number } | undefined;
+  return {
+    keep: (reading: string) => void (latest = { reading, at: clock.now() }),
+    still(reading: string) {
+      if (latest?.reading !== reading) return false;
+      const ageMs = clock.now() - latest.at;
+      return ageMs >= 0 && ageMs < HOLDS_MS;
+    },
+  };
+}
