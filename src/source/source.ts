@@ -18,7 +18,7 @@
  * - `changes` reads what changed since a cursor, and nothing else, in as many requests as that
  *   takes. Whoever was deleted comes as a record that says so, or not at all: of whom it does not
  *   name nothing is concluded. Better one twice than none: a cursor lies so far before the start of
- *   its reading as the source may tell late. A record read twice counts as it was read last.
+ *   its reading as the source may tell late. A record that is told twice is asked for once more.
  *   'lost': the source does not know that cursor any more, and has to be read wholly. A source
  *   that has `changes` has `one` as well.
  * - Records and reasons may hold personal data: they go to staging and never to a log.

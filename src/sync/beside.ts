@@ -16,6 +16,8 @@ import type { Key } from '../model/record.ts';
 export interface Beside {
   /** Runs under way, but for this one. */
   others(run: string): string[];
+  /** How many runs about everybody have begun, and have ended, so far. */
+  count(): { begun: number; ended: number };
   /** A run begins; it is about everybody, and may be overtaken, or about one person. */
   begin(run: string, about: 'all' | 'one'): void;
   end(run: string): void;
@@ -60,6 +62,8 @@ interface Own {
 const nobody: Overtaken = { keys: new Set(), ids: new Set() };
 
 interface State {
+  /** Runs about everybody that have begun, so far. */
+  begun: number;
   /** Runs about one person. */
   alone: Set<string>;
   /** Runs about everybody. */
@@ -70,16 +74,18 @@ interface State {
 
 export function createBeside(): Beside {
   const taken = { keys: new Set<Key>(), ids: new Set<string>() };
-  const state: State = { alone: new Set(), runs: new Map(), taken, waiting: [] };
+  const state: State = { begun: 0, alone: new Set(), runs: new Map(), taken, waiting: [] };
   const { alone, runs, waiting } = state;
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
+    count: () => ({ begun: state.begun, ended: state.begun - runs.size }),
     begin(run, about) {
       if (about === 'one') {
         alone.add(run);
         return;
       }
       const overtaken = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
+      state.begun += 1;
       runs.set(run, { overtaken, entered: new Map() });
     },
     end(run) {

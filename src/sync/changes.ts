@@ -19,6 +19,8 @@ import { openIn } from './recover.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
 const most = 10_000;
+/** One by one no more are asked for: many records of one address are no reason to. */
+const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
@@ -34,7 +36,7 @@ export async function readPart(course: Course, part: MirrorPart): Promise<Read> 
 async function readChanges(run: Run, part: MirrorPart, since: string): Promise<Read | undefined> {
   const { kind, source } = part;
   const told = await tell(run, kind, source.changes?.(since, requestOf(run, kind)));
-  const isAll = told && (await askOthers(run, part, told.rows));
+  const isAll = told && (await askOthers(run, part, told));
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
   await stageFew(run, kind.name, rows);
@@ -48,8 +50,10 @@ function requestOf({ stop }: Run, { fields }: Kind) {
 }
 
 interface Told {
-  /** By their ids, each as it was read last. */
+  /** By their ids. */
   rows: Map<string, DesiredRow>;
+  /** Ids that were told more than once: of what they say now, that is not enough to know. */
+  twice: Set<string>;
   /** Those that cannot be read. */
   nameless: DesiredRow[];
   certificate: Certificate;
@@ -61,12 +65,14 @@ async function tell(
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
 ): Promise<Told | undefined> {
   const rows = new Map<string, DesiredRow>();
+  const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
   const end: { certificate?: Certificate | 'lost' } = {};
   if (!changes) return undefined;
   for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
     for (const record of some) {
       const row = desiredOf(kind, record);
+      if (rows.has(row.id)) twice.add(row.id);
       if (row.id === '') nameless.push(row);
       else rows.set(row.id, row);
     }
@@ -77,7 +83,7 @@ async function tell(
   }
   const { certificate } = end;
   if (certificate === undefined || certificate === 'lost') return undefined;
-  return { rows, nameless, certificate };
+  return { rows, twice, nameless, certificate };
 }
 
 /**
@@ -87,25 +93,29 @@ async function tell(
 async function askOthers(
   run: Run,
   part: MirrorPart,
-  rows: Map<string, DesiredRow>,
+  { rows, twice }: Pick<Told, 'rows' | 'twice'>,
 ): Promise<boolean> {
   const { kind, source } = part;
   const waiting = waitingIn(run, kind);
   // Under which ids somebody stands who was never there is known only of some.
   if (waiting.some((key) => !run.snapshot.recorded.get(kind.name, key))) return false;
-  const asked = new Set(rows.keys());
+  const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
+  let others = 0;
   let next = [
+    ...twice,
     ...waiting.flatMap((key) => idsOf(run, kind, key)),
     ...companyOf(run, kind, [...rows.values()]),
   ];
   for (;;) {
     const fresh = [...new Set(next)].filter((id) => !asked.has(id));
     if (fresh.length === 0) return true;
-    if (asked.size + fresh.length > most) return false;
+    others += fresh.length;
+    if (others > mostAsked) return false;
     const found: DesiredRow[] = [];
     await each(fresh, askedAtOnce, async (id) => {
       const record = await source.one?.(id, requestOf(run, kind));
       asked.add(id);
+      if (!record) rows.delete(id);
       if (!record) return;
       const row = rowOf(kind, id, record);
       found.push(row);
@@ -117,8 +127,11 @@ async function askOthers(
 
 /** Of whom a change is open, or was refused and is due again. */
 function waitingIn(run: Run, { name }: Kind): Key[] {
+  const { narrowing, parking } = run.snapshot;
   const open = openIn(run, name).map(({ key }) => key);
-  return [...new Set([...open, ...run.snapshot.parking.due(name, run.clock.now())])];
+  // Of whom this run has just found out what became of a change.
+  const found = narrowing.next(name, '', most);
+  return [...new Set([...open, ...found, ...parking.due(name, run.clock.now())])];
 }
 
 /** All ids under the names that these have, and had. */

@@ -20,6 +20,10 @@ export interface Course {
   begun: readonly MirrorPart[];
   /** From where the changes of their sources may be read, where that is known. */
   since: ReadonlyMap<Kind, string>;
+  /** Somebody was taken when it began: what is heard of her then may be older than what is read. */
+  isOvertakenEarly: boolean;
+  /** How many runs about everybody had ended when it began. */
+  endedBefore: number;
   /** The CRM told of a record: it is about whoever stands under that. */
   isEvent: boolean;
   /** Whom it is about, where that is one person. */

@@ -7,7 +7,9 @@
  *   it ended well, and holds nobody    leaves the one of its own reading
  *   a fast one did not                 puts back the one it began with: it is read from there again
  *   a full one did not                 leaves none: what is left to do is not in the changes
- *   one about one person did not       spoils it, for whoever is under way as well
+ *   one about one person did not       spoils it, for whoever is under way as well, where it had
+ *                                      begun to do something or took somebody from that one
+ *   somebody was taken as it began     leaves none of its own: what was heard of her may be older
  */
 import { z } from 'zod';
 import type { Kind } from '../kind/kind.ts';
@@ -41,6 +43,23 @@ export function takeCursors(
   return taken;
 }
 
+/** Somebody may wait whom no change of the source will name again. */
+export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: Kind): void {
+  meta.set(nameOf(name), spoilt);
+}
+
+/** A run about one person that threw, which may have kept her from the one about everybody. */
+export function spoilThrown(course: Course): void {
+  const { run, begun } = course;
+  if (!run.writes || onlyKey(run) === undefined || !overlapped(course)) return;
+  run.snapshot.transaction(() => begun.forEach(({ kind }) => spoil(run.snapshot, kind)));
+}
+
+/** Whether a run about everybody was under way at any time of this one. */
+function overlapped({ run, endedBefore }: Course): boolean {
+  return run.beside.count().begun > endedBefore;
+}
+
 /** When a run that writes has ended. */
 export function leaveCursors(course: Course, status: Status): void {
   const { run, begun, parts, known, since } = course;
@@ -49,11 +68,11 @@ export function leaveCursors(course: Course, status: Status): void {
   for (const { kind, manner } of begun) {
     const name = nameOf(kind.name);
     if (onlyKey(run) !== undefined) {
-      if (!isWell && course.plan) meta.set(name, spoilt);
+      if (!isWell && (course.plan || overlapped(course))) spoil(run.snapshot, kind);
       continue;
     }
-    const took = parts.some((part) => part.kind === kind);
-    const gained = took && isWell ? known.get(kind)?.cursor : undefined;
+    const isWhole = parts.some((part) => part.kind === kind) && !course.isOvertakenEarly;
+    const gained = isWhole && isWell ? known.get(kind)?.cursor : undefined;
     const cursor = gained ?? (run.mode === 'fast' ? since.get(kind) : undefined);
     if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
     meta.set(name, JSON.stringify({ manner, cursor }));

@@ -128,7 +128,8 @@ function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge })
 
 /** Names what the source wants of a record: a refused change is tried again when this changes. */
 export function wishOf(desired: readonly { fingerprint: string }[]): string {
-  return desired.map((row) => row.fingerprint).join(' ');
+  const all = desired.map((row) => row.fingerprint);
+  return all.toSorted().join(' ');
 }
 
 /**

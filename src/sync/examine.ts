@@ -8,7 +8,7 @@ import { proveOwn } from './belong.ts';
 import { decide } from './decide.ts';
 import type { Mirror, Run, RunOptions } from './mirror.ts';
 import { read } from './read.ts';
-import { begin } from './record.ts';
+import { begin } from './begin.ts';
 import { lookUp, type Single } from './single.ts';
 import { statesOf, unknown, type Knowledge } from './states.ts';
 

@@ -3,7 +3,7 @@ import { Interrupted, isExpected } from '../model/errors.ts';
 import type { Leave } from '../kind/kind.ts';
 import type { Mirror, MirrorPart } from './mirror.ts';
 import { read } from './read.ts';
-import { begin } from './record.ts';
+import { begin } from './begin.ts';
 
 /** Not read, or not certified: ids may be missing. */
 export interface Reading {

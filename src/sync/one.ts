@@ -66,16 +66,20 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
  * Remembers who has several records, and who is nowhere recorded, for those that are read one by
  * one later. Of whoever was erased meanwhile nothing is left.
  */
-export async function keepTwins({ run, parts, known }: Course): Promise<void> {
+export async function keepTwins(
+  { run, parts, known }: Course,
+  when: 'read' | 'done',
+): Promise<void> {
   const { spans, twins, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
     if (!source.one || !kind.read) continue;
     await throughout(run, spans.ofKeys(kind.name), (span) => {
-      transaction(() => twins.note(kind.name, span));
+      transaction(() => twins.note(kind.name, span, when));
     });
     transaction(() => {
       const knowledge = known.get(kind);
-      if (knowledge?.certified && knowledge.whole) twins.dropOld(kind.name);
+      const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
+      if (isNewest) twins.dropOld(kind.name);
       const isErased = run.ledger.erased();
       const gone = isErased ? overtakenIn(run, kind).filter(isErased) : [];
       for (const key of gone) twins.drop(kind.name, key);

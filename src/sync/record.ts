@@ -1,13 +1,11 @@
-/** How a run begins and ends in the snapshot, and the summary it leaves. */
+/** How a run ends in the snapshot, and the summary it leaves. */
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
-import { createBrake } from './brake.ts';
 import { weekMs } from '../plan/guard.ts';
-import { approvalsOf, settleGuards } from './approval.ts';
-import type { Clock } from '../model/clock.ts';
+import { settleGuards } from './approval.ts';
 import type { Course } from './course.ts';
 import { leaveOvertaken } from './decide.ts';
-import { isRecord, modeName, onlyKey, type Mirror, type Run, type RunOptions } from './mirror.ts';
+import { modeName, onlyKey, type Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
 import { reasonsOf } from './reasons.ts';
 import {
@@ -18,90 +16,13 @@ import {
   type Summary,
 } from '../plan/summary.ts';
 import { giveBack } from './back.ts';
-import { bindLedger } from './ledger.ts';
 import { keepLimits } from './foresee.ts';
-import { holds, quarantineOf, sayQuarantine, settleQuarantine } from './quarantine.ts';
+import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
-import { createTally } from './tally.ts';
 import { throughout } from './throughout.ts';
-import { leaveCursors, takeCursors } from './cursor.ts';
-import { gatherIn } from './together.ts';
+import { leaveCursors } from './cursor.ts';
 import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
 import { countHeld, guardClasses } from './withheld.ts';
-
-export function begin(mirror: Mirror, options: RunOptions): Course {
-  const { snapshot } = mirror;
-  const clock = even(mirror.clock);
-  const at = clock.now();
-  const id = idOf(mirror, at);
-  const quarantine = quarantineOf(snapshot.meta);
-  const isHeld = holds(quarantine, at);
-  const quarantined = isHeld && options.writes;
-  const together = gatherIn(snapshot, clock);
-  const run: Run = { ...mirror, ...options, clock, id, startedAt: at, quarantined, together };
-  const parts = mirror.parts.filter(
-    ({ kind }) => !options.only || options.only === `${kind.name}s`,
-  );
-  snapshot.staging.clear();
-  snapshot.narrowing.clear();
-  const others = mirror.beside.others(id);
-  const isAlone = onlyKey(options) !== undefined;
-  const start = (): Course['since'] => {
-    let isLeft = false;
-    for (const { kind } of parts) {
-      snapshot.journal.doubt(kind.name, others);
-      if (!isAlone && snapshot.journal.abandon(kind.name, at, others) > 0) isLeft = true;
-    }
-    snapshot.runs.start({ id, mode: modeName(options.mode), at });
-    const since = takeCursors(mirror, parts, options);
-    // Somebody was left behind in the middle, whose record may never change again.
-    return isLeft ? new Map() : since;
-  };
-  if (options.writes) bindLedger(run);
-  const since = options.writes ? snapshot.transaction(start) : takeCursors(mirror, parts, options);
-  const approvals = approvalsOf(run);
-  // Last: what is begun has to end.
-  mirror.beside.begin(id, isAlone ? 'one' : 'all');
-  return {
-    run,
-    parts,
-    begun: parts,
-    since,
-    isEvent: isRecord(options.mode),
-    taken: undefined,
-    tally: createTally(snapshot),
-    brake: createBrake(),
-    known: new Map(),
-    reasons: quarantined ? [sayQuarantine(quarantine)] : [],
-    stuck: undefined,
-    notes:
-      isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
-    plan: undefined,
-    forecast: undefined,
-    sliceEndsAt: 0,
-    failure: undefined,
-    approvals,
-    held: new Map(),
-    population: {},
-    rounds: 0,
-  };
-}
-
-/** Of runs about one person there may be many in a second. */
-function idOf({ snapshot, random }: Mirror, at: number): string {
-  const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  for (;;) {
-    const own = Math.floor(random() * 0x10000);
-    const id = `${stamp}-${own.toString(16).padStart(4, '0')}`;
-    if (!snapshot.runs.get(id)) return id;
-  }
-}
-
-/** Within a run time goes on evenly, whatever is done to the machine's clock. */
-function even({ now, monotonic, sleep }: Clock): Clock {
-  const offset = now() - monotonic();
-  return { now: () => Math.round(offset + monotonic()), monotonic, sleep };
-}
 
 export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;

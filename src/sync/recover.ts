@@ -32,7 +32,8 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   await passTimeout(applying, change);
   const outcome = await find(applying, change);
   if (outcome) await settle(applying, change, { outcome });
-  const news = outcome?.is === 'acked' && (change.op === 'create' || outcome.undone);
+  const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
+  const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
   if (!news) return;
   run.snapshot.staging.assume(kind.name, change.key);
   run.snapshot.narrowing.add(kind.name, change.key);

@@ -30,11 +30,13 @@ import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
 import { noticeInvalid } from './notice.ts';
 import { each } from './each.ts';
+import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { observe } from './observe.ts';
 import { idsOf } from './overtaken.ts';
 import { recover } from './recover.ts';
-import { begin, conclude } from './record.ts';
+import { begin } from './begin.ts';
+import { conclude } from './record.ts';
 import { atHer, keepTwins, takeOne } from './one.ts';
 import { formerKeys, keysOf, lookUp } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
@@ -52,6 +54,9 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   const course = begin(mirror, options);
   try {
     return await lead(course, options);
+  } catch (error) {
+    spoilThrown(course);
+    throw error;
   } finally {
     leave(course);
   }
@@ -67,7 +72,7 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
     if (options.writes) claim(course);
     await countAbsences(course);
     for (const { kind } of course.parts) await narrow(course, kind);
-    if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course);
+    if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course, 'read');
     for (let round = 1; ; round += 1) {
       await plan(course);
       guard(course);
@@ -78,6 +83,8 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
       await applyAll(course);
       if (!again(course)) break;
     }
+    const isWhole = onlyKey(course.run) === undefined && !options.stop.aborted;
+    if (options.writes && isWhole) await keepTwins(course, 'done');
   } catch (error) {
     if (!isExpected(error)) throw error;
     course.failure = error;
