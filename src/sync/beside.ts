@@ -16,6 +16,8 @@ import type { Key } from '../model/record.ts';
 export interface Beside {
   /** Runs under way, but for this one. */
   others(run: string): string[];
+  /** Whether one is under way that is about everybody. */
+  isAboutAll(): boolean;
   /** A run begins; it is about everybody, and may be overtaken, or about one person. */
   begin(run: string, about: 'all' | 'one'): void;
   end(run: string): void;
@@ -74,6 +76,7 @@ export function createBeside(): Beside {
   const { alone, runs, waiting } = state;
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
+    isAboutAll: () => runs.size > 0,
     begin(run, about) {
       if (about === 'one') {
         alone.add(run);

@@ -1,6 +1,7 @@
 /**
  * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
- * done so far, and takes it off once nothing is left. A full run notes whoever is recorded, or on
+ * done so far, and takes it off once nothing is left. So is one that an event of the CRM asks for,
+ * also where the guard for deletes holds it: then `forget` has to be called. A full run notes whoever is recorded, or on
  * both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
  */
 import { z } from 'zod';
@@ -31,6 +32,10 @@ const unfinished = z.object({
   /** Milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
+  /** The CRM's id of the record, where an event asks for it: by then nothing else may know it. */
+  told: z.string().optional(),
+  /** A guard keeps it from being done. */
+  held: z.boolean().optional(),
   /** The platform's ids of the contacts that were found, and of those that were deleted. */
   found: z.array(z.string()).optional(),
   deleted: z.array(z.string()),
@@ -49,7 +54,17 @@ export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
 export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
-  return { deleted: [], optedOut: 0, since, ...before, hash, key, by: 'forget' };
+  const now = { hash, key, by: 'forget', held: undefined } as const;
+  return { deleted: [], optedOut: 0, since, ...before, ...now };
+}
+
+/** An event of the CRM asks for it; the transaction is the caller's. */
+export function askFor(
+  snapshot: Pick<Snapshot, 'meta'>,
+  key: Key,
+  { id, held, since }: { id: string; held: boolean; since: number },
+): void {
+  keep(snapshot, { ...begun(snapshot, key, since), told: id, held });
 }
 
 /** The transaction is the caller's. */
@@ -102,7 +117,15 @@ export function sayUnfinished(all: readonly Unfinished[]): string {
   const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
   const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
   const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
-  return `${many} not finished → \`crm-mirror forget\` again: ${hashes.join(', ')}${more}`;
+  const held = all.filter((one) => one.held).length;
+  const again = held > 0 ? ' does it' : ' again';
+  return `${many} not finished${sayHeld(held)} → \`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`;
+}
+
+/** Why some of them were not begun. */
+export function sayHeld(count: number): string {
+  if (count === 0) return '';
+  return ` (${count} held by a guard: the CRM tells of more erasures than guards.deletes lets pass)`;
 }
 
 const shown = 5;

@@ -65,7 +65,7 @@ describe('status', () => {
         fast: null,
       },
       optOutsRefused: { count: 0, since: null, people: [] },
-      erasuresUnfinished: { count: 0, since: null, people: [] },
+      erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
       recorded: { contacts: 2, templates: 1 },
       conflicts: { contacts: 0, templates: 0 },
       rejected: { contacts: 0, templates: 0 },
