@@ -79,8 +79,8 @@ function erasures({ erasuresUnfinished: unfinished, at }: Standing): Attention[]
     {
       code: 'erasure_unfinished',
       text:
-        `${counted(count, 'erasure')} not finished${sayHeld(waiting)}; the oldest since ` +
-        `${since} (${ago(since, at)}): ` +
+        `${counted(count, 'erasure')} not finished${sayHeld(waiting)}, ` +
+        `the oldest since ${since} (${ago(since, at)}): ` +
         'somebody who was to be forgotten is still in the snapshot, or on the platform',
       fix:
         `run \`crm-mirror forget\`${again} for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +

@@ -1,8 +1,8 @@
 /**
  * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
- * done so far, and takes it off once nothing is left. So is one that an event of the CRM asks for,
- * also where the guard for deletes holds it: then `forget` has to be called. A full run notes whoever is recorded, or on
- * both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
+ * done so far, and takes it off once nothing is left. One that an event of the CRM asks for stands
+ * here too where a guard holds it, until `forget` is called. A full run notes whoever is recorded, or
+ * on both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
  */
 import { z } from 'zod';
 import type { Kind } from '../kind/kind.ts';
