@@ -2,7 +2,7 @@
 import type { GuardClass } from '../model/change.ts';
 import type { ToldRun } from './history.ts';
 import type { Standing } from './standing.ts';
-import { sayHeld } from '../sync/unfinished.ts';
+import { sayHeld } from '../sync/unfinished-words.ts';
 import { counted, span } from './words.ts';
 
 /** One line each; `code` stays, whatever the words. */

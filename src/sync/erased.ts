@@ -20,7 +20,7 @@ import type { Mirror, MirrorPart } from './mirror.ts';
 import { shortHash } from './name.ts';
 import { atHer, most, rowOf } from './one.ts';
 import { passesGuard } from './rush.ts';
-import { askFor, unfinishedIn } from './unfinished.ts';
+import { begun, keep, unfinishedIn } from './unfinished.ts';
 
 export interface Erased {
   /** What the event is still good for. */
@@ -74,7 +74,7 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Leave): Promise<E
   if (!ids) return { person, is: 'shared' };
   const held = snapshot.transaction(() => {
     const isHeld = !passesGuard(mirror, part.kind, key);
-    askFor(snapshot, key, { id, held: isHeld, since: clock.now() });
+    keep(snapshot, { ...begun(snapshot, key, clock.now()), told: id, held: isHeld });
     return isHeld;
   });
   if (held) return { person, is: 'held' };

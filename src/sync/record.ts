@@ -20,7 +20,8 @@ import { createTally } from './tally.ts';
 import { throughout } from './throughout.ts';
 import { leaveCursors, takeCursors } from './cursor.ts';
 import { gatherIn } from './together.ts';
-import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
+import { noteUnfinished, unfinishedIn } from './unfinished.ts';
+import { sayUnfinished } from './unfinished-words.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {

@@ -1,8 +1,9 @@
 /**
  * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
  * done so far, and takes it off once nothing is left. One that an event of the CRM asks for stands
- * here too where a guard holds it, until `forget` is called. A full run notes whoever is recorded, or
- * on both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
+ * here too where a guard holds it, until `forget` is called. A full run notes whoever is recorded,
+ * or on both sides, against an erasure of the ledger: a snapshot that was put back brings her
+ * along.
  */
 import { z } from 'zod';
 import type { Kind } from '../kind/kind.ts';
@@ -58,15 +59,6 @@ export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number)
   return { deleted: [], optedOut: 0, since, ...before, ...now };
 }
 
-/** An event of the CRM asks for it; the transaction is the caller's. */
-export function askFor(
-  snapshot: Pick<Snapshot, 'meta'>,
-  key: Key,
-  { id, held, since }: { id: string; held: boolean; since: number },
-): void {
-  keep(snapshot, { ...begun(snapshot, key, since), told: id, held });
-}
-
 /** The transaction is the caller's. */
 export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
   put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
@@ -111,21 +103,3 @@ function* keysFound({ recorded }: Snapshot, { name: of }: Kind): Generator<Key> 
   }
   yield* recorded.unrecorded(of);
 }
-
-/** What a run says of them, each time. */
-export function sayUnfinished(all: readonly Unfinished[]): string {
-  const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
-  const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
-  const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
-  const held = all.filter((one) => one.held).length;
-  const again = held > 0 ? ' does it' : ' again';
-  return `${many} not finished${sayHeld(held)} → \`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`;
-}
-
-/** Why some of them were not begun. */
-export function sayHeld(count: number): string {
-  if (count === 0) return '';
-  return ` (${count} held by a guard: the CRM tells of more erasures than guards.deletes lets pass)`;
-}
-
-const shown = 5;
