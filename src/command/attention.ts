@@ -2,6 +2,7 @@
 import type { GuardClass } from '../model/change.ts';
 import type { ToldRun } from './history.ts';
 import type { Standing } from './standing.ts';
+import { sayHeld } from '../sync/unfinished-words.ts';
 import { counted, span } from './words.ts';
 
 /** One line each; `code` stays, whatever the words. */
@@ -92,17 +93,20 @@ function returns({ returns: back, at }: Standing): Attention[] {
   return found;
 }
 
-function erasures({ erasuresUnfinished: { count, since, people }, at }: Standing): Attention[] {
+function erasures({ erasuresUnfinished: unfinished, at }: Standing): Attention[] {
+  const { count, held: waiting, since, people } = unfinished;
   if (count === 0) return [];
   const who = count === 1 ? 'this person' : 'each';
+  const again = waiting > 0 ? '' : ' again';
   return [
     {
       code: 'erasure_unfinished',
       text:
-        `${counted(count, 'erasure')} not finished, the oldest since ${since} (${ago(since, at)}): ` +
+        `${counted(count, 'erasure')} not finished${sayHeld(waiting)}, ` +
+        `the oldest since ${since} (${ago(since, at)}): ` +
         'somebody who was to be forgotten is still in the snapshot, or on the platform',
       fix:
-        `run \`crm-mirror forget\` again for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
+        `run \`crm-mirror forget\`${again} for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
         `${count > people.length ? ' and more' : ''}; or \`allow\` takes it back`,
     },
   ];

@@ -33,8 +33,8 @@ export interface Standing {
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
   /** Who left, of whom the CRM does not know it yet; null: this mirror does not tell it. */
   returns: ToldReturns | null;
-  /** Erasures that are asked for and not done: `people` are hashes, of the first. */
-  erasuresUnfinished: { count: number; since: string | null; people: string[] };
+  /** Erasures that are asked for and not done, or `held` by a guard: `people` are hashes. */
+  erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
   /** What is ours. */
   recorded: PerKind;
   conflicts: PerKind;
@@ -106,7 +106,7 @@ export function standingOf(seen: Seen): Standing {
     lastRuns: { full: null, fast: null },
     optOutsRefused: { count: 0, since: null, people: [] },
     returns: null,
-    erasuresUnfinished: { count: 0, since: null, people: [] },
+    erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
     recorded: null,
     conflicts: null,
     rejected: null,
@@ -235,7 +235,8 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
 function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
   const all = unfinishedIn(snapshot);
   const people = all.slice(0, peopleShown).map(({ hash }) => hash);
-  return { count: all.length, since: oldest(all), people };
+  const held = all.filter((one) => one.held).length;
+  return { count: all.length, held, since: oldest(all), people };
 }
 
 function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {

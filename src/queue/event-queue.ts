@@ -1,6 +1,6 @@
 /**
  * What a CRM says has changed, in Redis (BullMQ): one job for each record, which holds the record's
- * id and nothing else.
+ * id and nothing else; and one for each that it says it has erased, of a kind of its own.
  *
  * an event comes   its job waits          it is that job
  *                  its job is worked on   one more job, made when that one has ended: never two at
@@ -30,6 +30,9 @@ export interface EventQueueOptions {
   notice(lost: string | undefined): void;
 }
 
+/** What the CRM says of a record: one that was erased there for privacy is not just gone. */
+export type Heard = 'changed' | 'erased';
+
 /** What becomes of an event: nothing is left to do, another process does it, it is tried again. */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
@@ -47,16 +50,18 @@ export interface Counts {
   delayed: number;
 }
 
+export type Work = (id: string, heard: Heard) => Promise<Worked>;
+
 /** While Redis is away everything but `serve` and `close` throws Unavailable, at once. */
 export interface EventQueue {
   /** Resolves when Redis has them; it may have some of them when this throws. */
-  add(ids: readonly string[]): Promise<void>;
+  add(ids: readonly string[], heard?: Heard): Promise<void>;
   /** Whether this delivery was remembered in the last eleven minutes. */
   knows(delivery: string): Promise<boolean>;
   /** After its events were added, never before: what is known is not added again. */
   remember(delivery: string): Promise<void>;
   /** Calls `work` with the ids of records of which something was heard, until `close`. */
-  serve(work: (id: string) => Promise<Worked>, options: ServeOptions): void;
+  serve(work: Work, options: ServeOptions): void;
   counts(): Promise<Counts>;
   /** How long ago the oldest event came that is not done with; undefined: there is none. */
   lagMs(): Promise<number | undefined>;
@@ -88,8 +93,8 @@ export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
   let served: ReturnType<typeof startWork> | undefined;
   return {
-    async add(ids) {
-      const jobs = [...new Set(ids)].map(jobOf);
+    async add(ids, heard = 'changed') {
+      const jobs = [...new Set(ids)].map((id) => jobOf(id, heard));
       for (let from = 0; from < jobs.length; from += batch) {
         await quick.ask(async () => queue.addBulk(jobs.slice(from, from + batch)));
       }
@@ -117,9 +122,17 @@ export async function countsOf(queue: Queue): Promise<Counts> {
   return { waiting: waiting + prioritized, active, delayed };
 }
 
-function jobOf(id: string) {
-  const deduplication = { id: hash(id), keepLastIfActive: true };
-  return { name: 'event', data: { id }, opts: { ...jobOptions, deduplication } };
+interface Data {
+  id: string;
+  erased?: true;
+}
+
+/** That a record was erased is not folded into what else is heard of it. */
+function jobOf(id: string, heard: Heard) {
+  const isErased = heard === 'erased';
+  const data: Data = isErased ? { id, erased: true } : { id };
+  const deduplication = { id: `${isErased ? 'erased-' : ''}${hash(id)}`, keepLastIfActive: true };
+  return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
 }
 
 /** Ids are of any length and hold whatever they like. */
@@ -140,16 +153,17 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
 /** On a connection of its own: work waits for Redis however long it is away. */
 function startWork(
   { url, mirror, clock }: Omit<EventQueueOptions, 'notice'>,
-  work: (id: string) => Promise<Worked>,
+  work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {
-  return takeJobs<{ id: string }>(eventsOf(mirror), {
+  return takeJobs<Data>(eventsOf(mirror), {
     connection: connectPatiently(url),
     clock,
     concurrency,
     settings: { backoffStrategy: againMs },
     async work({ data }) {
-      const worked = await work(data.id).catch((error: unknown) => {
+      const heard = data.erased ? 'erased' : 'changed';
+      const worked = await work(data.id, heard).catch((error: unknown) => {
         failed(error);
         return 'again';
       });

@@ -16,9 +16,11 @@ export interface Naming {
   id: string;
 }
 
-/** `others`: there are events of something else, which ask for nothing. */
 export interface Named {
   ids: string[];
+  /** Those of them that the CRM has erased for good, as it says: for privacy. */
+  erased: string[];
+  /** There are events of something else, which ask for nothing. */
   others: boolean;
 }
 
@@ -30,8 +32,16 @@ export function toldIn(body: unknown, { format, id }: Naming): Named {
   const fields = format === 'hubspot' ? [id, ...merged] : [id];
   const events: unknown[] = Array.isArray(body) ? body : [body];
   const ours = format === 'hubspot' ? events.filter(isOfContact) : events;
-  const named = ours.flatMap((event) => fields.flatMap((field) => fieldAt(event, field)));
-  return { ids: [...new Set(named.flatMap(idOf))], others: ours.length < events.length };
+  const idsAt = (some: unknown[], paths: string[]) => [
+    ...new Set(
+      some.flatMap((event) => paths.flatMap((path) => fieldAt(event, path))).flatMap(idOf),
+    ),
+  ];
+  return {
+    ids: idsAt(ours, fields),
+    erased: format === 'hubspot' ? idsAt(ours.filter(isErasure), [id]) : [],
+    others: ours.length < events.length,
+  };
 }
 
 /**
@@ -46,6 +56,13 @@ function isOfContact(event: unknown): boolean {
   return object === 'object'
     ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
     : object === 'contact';
+}
+
+/** What of an object is erased has to say that it is a contact: nothing is erased on a guess. */
+function isErasure(event: unknown): boolean {
+  const type = fieldAt(event, 'subscriptionType');
+  if (type === 'contact.privacyDeletion') return true;
+  return type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType;
 }
 
 function idOf(value: unknown): string[] {

@@ -83,7 +83,7 @@ async function take(
     return { code: 401, body: { error: 'not signed as it should be, or too long ago' } };
   }
   const content = parseJson(body.toString('utf8'));
-  const { ids, others } = toldIn(content, webhook);
+  const { ids, erased, others } = toldIn(content, webhook);
   if (ids.length === 0 && others) return { code: 200, body: { status: 'of no contact' } };
   if (ids.length === 0) {
     metrics.refused(mirror, 'unnamed');
@@ -94,7 +94,8 @@ async function take(
     metrics.refused(mirror, 'duplicate');
     return { code: 200, body: { status: 'accepted before' } };
   }
-  await webhook.events.add(ids);
+  await webhook.events.add(ids.filter((id) => !erased.includes(id)));
+  await webhook.events.add(erased, 'erased');
   await webhook.events.remember(verdict.delivery);
   metrics.accepted(mirror, ids.length);
   return { code: 202, body: { status: 'accepted', records: ids.length } };

@@ -38,7 +38,7 @@ export function accountOf({ snapshot, clock }: Mirror, key: Key, since: number) 
     purge(kind: Kind, ids: readonly string[]): void {
       transaction(() => {
         now = withPurged(now, purge.rows(kind.name, key, ids));
-        keep(snapshot, { ...now, key: undefined });
+        keep(snapshot, { ...now, key: undefined, told: undefined });
       });
       try {
         purge.scrub();

@@ -2,6 +2,7 @@
 import type { Kind, Leave } from '../kind/kind.ts';
 import type { Entry } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
+import { spoil } from './cursor.ts';
 import { bindLedger } from './ledger.ts';
 import type { Mirror, MirrorPart } from './mirror.ts';
 import { readNames, type Reading } from './names.ts';
@@ -37,7 +38,11 @@ export async function allow(
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
   if (entries.length > 0) mirror.ledger.write([{ ...who, adds: [], ends, frees }], at);
-  mirror.snapshot.transaction(() => end(mirror.snapshot, key));
+  mirror.snapshot.transaction(() => {
+    end(mirror.snapshot, key);
+    // Her record may be older than all that changes since.
+    spoil(mirror.snapshot, part.kind);
+  });
   return { at, taken, freed, dropped, crm };
 }
 

@@ -14,6 +14,14 @@ import { readNames, type Reading } from './names.ts';
 import { whoOf } from './remember.ts';
 import type { Unfinished } from './unfinished.ts';
 
+/** Whom to forget. */
+export interface Person {
+  part: MirrorPart;
+  key: Key;
+  /** All that the CRM had for the address, if it was asked for each: then it is not read. */
+  ids?: readonly string[];
+}
+
 /** What all attempts since the first have done of it. Times in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
@@ -39,7 +47,7 @@ export interface Certificate {
  */
 export async function forget(
   mirror: Mirror,
-  { part, key }: { part: MirrorPart; key: Key },
+  { part, key, ids }: Person,
   leave: Leave,
 ): Promise<Certificate> {
   // Where others answer, that nobody is found proves nothing.
@@ -47,7 +55,8 @@ export async function forget(
   if (unproven instanceof Invalid) throw unproven;
   bindLedger(mirror);
   const at = mirror.clock.now();
-  const entry = enter(mirror, whoOf(mirror, part.kind, key), at);
+  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : whoOf(mirror, part.kind, key));
+  const entry = enter(mirror, whoNow(), at);
   const account = accountOf(mirror, key, entry.since);
   const certificate: Certificate = {
     at,
@@ -60,8 +69,8 @@ export async function forget(
     failure: undefined,
   };
   const failure = await failureOf(async () => {
-    certificate.crm = await readNames(mirror, part, leave);
-    const who = whoOf(mirror, part.kind, key);
+    certificate.crm = ids ? asked : await readNames(mirror, part, leave);
+    const who = whoNow();
     certificate.entry = enter(mirror, who, at);
     certificate.also = alsoOf(mirror, part.kind, key);
     if (unproven) throw unproven;
@@ -72,6 +81,12 @@ export async function forget(
   });
   return { ...certificate, done: account.done(), failure };
 }
+
+const asked: Reading = {
+  read: false,
+  certified: true,
+  why: 'it was asked for each id that is known of the address, and not read for others',
+};
 
 /** But for those that were forgotten themselves. */
 function alsoOf({ snapshot, ledger }: Mirror, { name }: Kind, key: Key): Key[] {

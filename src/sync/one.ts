@@ -16,7 +16,7 @@ import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';
 
 /** So many records of one person are asked for; of more, only opt-outs are believed. */
-const most = 50;
+export const most = 50;
 /** Somebody whose address changes again and again is left to a later event. */
 const mostTries = 5;
 

@@ -21,7 +21,8 @@ import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
 import { throughout } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
-import { noteUnfinished, sayUnfinished, unfinishedIn } from './unfinished.ts';
+import { noteUnfinished, unfinishedIn } from './unfinished.ts';
+import { sayUnfinished } from './unfinished-words.ts';
 import { countHeld, guardClasses } from './withheld.ts';
 
 export async function conclude(course: Course): Promise<Summary> {

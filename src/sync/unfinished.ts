@@ -1,7 +1,9 @@
 /**
  * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
- * done so far, and takes it off once nothing is left. A full run notes whoever is recorded, or on
- * both sides, against an erasure of the ledger: a snapshot that was put back brings her along.
+ * done so far, and takes it off once nothing is left. One that an event of the CRM asks for stands
+ * here too where a guard holds it, until `forget` is called. A full run notes whoever is recorded,
+ * or on both sides, against an erasure of the ledger: a snapshot that was put back brings her
+ * along.
  */
 import { z } from 'zod';
 import type { Kind } from '../kind/kind.ts';
@@ -32,6 +34,10 @@ const unfinished = z.object({
   /** Milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
+  /** The CRM's id of the record, where an event asks for it: by then nothing else may know it. */
+  told: z.string().optional(),
+  /** A guard keeps it from being done. */
+  held: z.boolean().optional(),
   /** The platform's ids of the contacts that were found, and of those that were deleted. */
   found: z.array(z.string()).optional(),
   deleted: z.array(z.string()),
@@ -50,7 +56,8 @@ export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
 export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
-  return { deleted: [], optedOut: 0, since, ...before, hash, key, by: 'forget' };
+  const now = { hash, key, by: 'forget', held: undefined } as const;
+  return { deleted: [], optedOut: 0, since, ...before, ...now };
 }
 
 /** The transaction is the caller's. */
@@ -97,13 +104,3 @@ function* keysFound({ recorded }: Snapshot, { name: of }: Kind): Generator<Key> 
   }
   yield* recorded.unrecorded(of);
 }
-
-/** What a run says of them, each time. */
-export function sayUnfinished(all: readonly Unfinished[]): string {
-  const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
-  const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
-  const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
-  return `${many} not finished → \`crm-mirror forget\` again: ${hashes.join(', ')}${more}`;
-}
-
-const shown = 5;

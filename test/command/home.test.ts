@@ -63,7 +63,7 @@ test('does nothing before it is known whose the mirror is', async () => {
     async () => true,
   );
   const taken = home.taken();
-  expect(await home.record('1')).toBe('elsewhere');
+  expect(await home.record('1', 'changed')).toBe('elsewhere');
   let isDone = false;
   const held = home.hold('beside', async () => (isDone = true));
   await new Promise((resolve) => setImmediate(resolve));

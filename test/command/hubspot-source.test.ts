@@ -1,54 +1,15 @@
 /** A HubSpot account, mirrored by the command line: from the first load to who was merged. */
-import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
-import { Account, TOKEN } from '../source/hubspot-account.ts';
-import { createWorld } from '../sync/world.ts';
+import { TOKEN } from '../source/hubspot-account.ts';
+import { mirrored, secret, tell } from './hubspot.ts';
 import { start, until } from './workers.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-const secret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';
-
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
-
-async function mirrored(lines: object = {}, extra: object = {}) {
-  const hubspot = await new Account().open();
-  hubspot.put(1, 'ann@example.com').put(2, 'bob@example.com').put(3, 'cid@example.com', null);
-  const world = await createWorld({ kinds: ['contact'] });
-  const file = world.config({
-    contacts: {
-      source: { type: 'hubspot', token: '${HUBSPOT_TOKEN:-pat-eu1-secret}', url: hubspot.url },
-      email: 'properties.email',
-      deleted: 'archived',
-      channels: [{ id: 'ch_news', subscription: 'properties.newsletter' }],
-      ...extra,
-    },
-    policy: { deletes: 'owned' },
-    ...lines,
-  });
-  const call = async (...argv: string[]) => {
-    const said: string[] = [];
-    const say = (line: string) => void said.push(line);
-    const signal = new AbortController().signal;
-    const code = await main([...argv, '-c', file], {
-      env: {},
-      print: say,
-      note: say,
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    });
-    expect(said.join('\n')).not.toMatch(new RegExp(`${TOKEN}|@example`));
-    return { code, said: said.join('\n') };
-  };
-  return { hubspot, ...world, file, call };
-}
 
 describe('a HubSpot account', () => {
   test('is mirrored, again and again', async () => {
@@ -132,18 +93,3 @@ describe('a HubSpot account', () => {
     expect(await worker.ends()).toBe(143);
   });
 });
-
-/** As HubSpot tells of what happened to which objects. */
-async function tell(url: string, happened: [string, number][]): Promise<number> {
-  const address = `${url}/webhooks/world`;
-  const events = happened.map(([subscriptionType, objectId]) => ({ subscriptionType, objectId }));
-  const body = JSON.stringify(events);
-  const timestamp = String(Date.now());
-  const signed = createHmac('sha256', secret).update(`POST${address}${body}${timestamp}`);
-  const headers = {
-    'content-type': 'application/json',
-    'x-hubspot-request-timestamp': timestamp,
-    'x-hubspot-signature-v3': signed.digest('base64'),
-  };
-  return (await fetch(address, { method: 'POST', headers, body })).status;
-}

@@ -66,7 +66,7 @@ describe('status', () => {
       },
       optOutsRefused: { count: 0, since: null, people: [] },
       returns: null,
-      erasuresUnfinished: { count: 0, since: null, people: [] },
+      erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
       recorded: { contacts: 2, templates: 1 },
       conflicts: { contacts: 0, templates: 0 },
       rejected: { contacts: 0, templates: 0 },

@@ -9,6 +9,7 @@ import { Unavailable } from '../../src/model/errors.ts';
 import {
   openEventQueue,
   type EventQueue,
+  type Heard,
   type ServeOptions,
   type Worked,
 } from '../../src/queue/event-queue.ts';
@@ -134,6 +135,28 @@ test('nothing but the id is kept', async () => {
   const leftMs = await client.pttl(key!);
   client.disconnect();
   expect([leftMs > 10 * 60_000, leftMs <= 11 * 60_000]).toEqual([true, true]);
+});
+
+test('that a record was erased is a job of its own, and one however often it is told', async () => {
+  const queue = open();
+  await queue.add(['4711', 'b']);
+  await queue.add(['4711', '4711'], 'erased');
+  await queue.add(['4711'], 'erased');
+  expect(await queue.counts()).toEqual({ ...nothing, delayed: 3 });
+  const client = new Redis(redis.url);
+  expect(await client.hget('crm-mirror:events-acme:3', 'data')).toBe('{"id":"4711","erased":true}');
+  client.disconnect();
+  const worked: string[] = [];
+  let isAway = true;
+  const work = async (id: string, heard: Heard): Promise<Worked> => {
+    worked.push(`${id} ${heard}`);
+    if (heard === 'changed' || !isAway) return 'done';
+    isAway = false;
+    return 'again';
+  };
+  queue.serve(work, { concurrency: 4, failed: (error) => expect.unreachable(String(error)) });
+  await isEmpty(queue);
+  expect(worked.toSorted()).toEqual(['4711 changed', '4711 erased', '4711 erased', 'b changed']);
 });
 
 test('a worker that dies loses nothing: another one has it, with what came meanwhile', async () => {

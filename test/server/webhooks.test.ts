@@ -4,7 +4,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/http/time.ts';
-import { openEventQueue, type EventQueue } from '../../src/queue/event-queue.ts';
+import { openEventQueue, type EventQueue, type Heard } from '../../src/queue/event-queue.ts';
 import { createMetrics, type Metrics } from '../../src/server/metrics.ts';
 import type { Webhook } from '../../src/server/webhooks.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
@@ -251,6 +251,24 @@ describe('HubSpot', () => {
     const { status, body } = await hubspot(batch);
     expect([status, body]).toEqual([202, { status: 'accepted', records: 10 }]);
     expect(await queued()).toEqual(['11', '12', '13', '14', '15', '16', '17', '18', '19', '20']);
+  });
+
+  test('who was erased for privacy is queued as such, and once', async () => {
+    const heard: [string, Heard][] = [];
+    const batch = [
+      { objectId: 1, subscriptionType: 'contact.deletion' },
+      { objectId: 1, subscriptionType: 'contact.privacyDeletion' },
+      { objectId: 2, subscriptionType: 'contact.deletion' },
+    ];
+    const { status, body } = await hubspot(batch);
+    expect([status, body]).toEqual([202, { status: 'accepted', records: 2 }]);
+    const work = async (...told: [string, Heard]) => {
+      heard.push(told);
+      return 'done' as const;
+    };
+    events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });
+    await vi.waitFor(() => expect(heard).toHaveLength(2), 20_000);
+    expect(Object.fromEntries(heard)).toEqual({ 1: 'erased', 2: 'changed' });
   });
 
   test('a hundred events at once are taken; none of a contact are answered well', async () => {

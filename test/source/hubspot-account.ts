@@ -51,6 +51,11 @@ export class Account {
     if (contact) contact.archived = true;
   }
 
+  /** For privacy: it is in no list, and cannot be read. */
+  erase(id: number): void {
+    this.contacts.delete(String(id));
+  }
+
   /** As the first one, or under a new id. */
   merge([winner, loser]: [number, number], id = winner): void {
     const properties = { ...this.contacts.get(String(winner))?.properties };

@@ -15,6 +15,7 @@ import type { Returns } from '../../src/source/returns.ts';
 import type { Certificate, Source } from '../../src/source/source.ts';
 import type { Mirror, RunOptions } from '../../src/sync/mirror.ts';
 import { createBeside } from '../../src/sync/beside.ts';
+import { eraseTold, type Erased } from '../../src/sync/erased.ts';
 import { run } from '../../src/sync/run.ts';
 import { watch, type Sighting } from '../../src/sync/sentinel.ts';
 import { virtualClock, type VirtualClock } from '../clock.ts';
@@ -37,6 +38,8 @@ export interface Stage {
   sync(options?: Partial<RunOptions>): Promise<Summary>;
   /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
   one(id: string): Promise<Summary>;
+  /** The CRM says that it has erased this record, likewise. */
+  erase(id: string): Promise<Erased>;
   /** One look of the sentinel, likewise. */
   look(): Promise<Sighting>;
   /** Requests since the last call that were to change something. */
@@ -131,6 +134,11 @@ export function createStage(options: StageOptions = {}): Stage {
       const own = whole.snapshot.beside();
       const mode = { record: id };
       return run(mirror(own), { ...how, mode, only: 'contacts' }).finally(() => own.close());
+    },
+    erase: async (id: string) => {
+      const own = whole.snapshot.beside();
+      const { stop: signal, abort } = how;
+      return eraseTold(mirror(own), id, { signal, abort }).finally(() => own.close());
     },
     look: async () => {
       const own = whole.snapshot.beside();

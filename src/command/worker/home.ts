@@ -16,9 +16,10 @@ import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../../model/errors.ts';
 import type { RouteLimit } from '../../model/limit.ts';
 import type { Summary } from '../../plan/summary.ts';
-import type { Worked } from '../../queue/event-queue.ts';
+import type { Heard, Worked } from '../../queue/event-queue.ts';
 import type { Tick } from '../../queue/schedule.ts';
 import { systemClock } from '../../http/time.ts';
+import { eraseTold } from '../../sync/erased.ts';
 import { watch } from '../../sync/sentinel.ts';
 import type { Assembled } from '../assemble.ts';
 import { complaintsOf } from './complaints.ts';
@@ -48,8 +49,11 @@ export interface Home {
   stay(): Promise<void>;
   /** Never throws; `elsewhere`: the mirror is another's by now. */
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
-  /** Brings in line whoever stands under this id of the source. Never throws. */
-  record(id: string): Promise<Worked>;
+  /**
+   * Brings in line whoever stands under this id of the source; where that is said to have erased
+   * the record, forgets whoever stood there. Never throws.
+   */
+  record(id: string, heard: Heard): Promise<Worked>;
   /**
    * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
    * well. Throws Busy where it is another's.
@@ -83,7 +87,7 @@ export function createHome(options: HomeOptions): Home {
     stay: async () => stay(state),
     run: async (tick) =>
       tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
-    record: async (id) => record(state, id),
+    record: async (id, heard) => (heard === 'erased' ? erase : record)(state, id),
     hold: async (how, work) => hold(state, how, work),
     again: async () => state.alone(() => comeAgain(state)),
     limits: () => state.opened?.mirror.limits() ?? {},
@@ -168,6 +172,30 @@ async function record(state: State, id: string): Promise<Worked> {
     }
     return isOver(summary) ? 'done' : 'again';
   } catch (error) {
+    complain.of(error);
+    return state.opened ? 'again' : 'elsewhere';
+  }
+}
+
+async function erase(state: State, id: string): Promise<Worked> {
+  const { shell, config, complain, log, notifier } = state;
+  if (shell.stop.aborted || state.coming) return 'elsewhere';
+  try {
+    const { mirror, lanes } = await come(state);
+    refusePaused(mirror.snapshot.meta, config);
+    const { stop: signal, abort } = shellOf(state);
+    const { rest, people } = await lanes.beside(async (own) =>
+      eraseTold(own.mirror, id, { signal, abort }),
+    );
+    for (const one of people) {
+      log.erased(one);
+      if (one.is === 'failed') complain.of(one.told.failure);
+      if (one.is === 'held') notifier?.ran();
+    }
+    if (rest === 'event') return await record(state, id);
+    return rest === 'again' ? 'again' : 'done';
+  } catch (error) {
+    if (error instanceof Interrupted) return 'again';
     complain.of(error);
     return state.opened ? 'again' : 'elsewhere';
   }
