@@ -15,11 +15,24 @@ export interface Parking {
   due(kind: KindName, at: number): Key[];
   /** Of which records something is parked. */
   records(): Named[];
+  /** What is known of records that this run's reading does not name, as it is not whole. */
+  unread(kind: KindName): Unread;
   /**
    * Has the next run try what is parked of a record, as if it had changed. It stays known until
    * then, with its `since`. Answers how many changes that is.
    */
   release(record: Named): number;
+}
+
+/** Counted in problems. */
+export interface Unread {
+  conflicts: number;
+  invalid: number;
+  /** Of other changes than opt-outs. */
+  rejected: number;
+  /** Opt-outs that the platform refused, and the oldest of them. */
+  refused: number;
+  optOuts: RefusedOptOut[];
 }
 
 type Named = Pick<Problem, 'kind' | 'key'>;
@@ -83,6 +96,36 @@ export function parkingIn(db: Statements): Parking {
     parts: (kind) => parts.all(kind),
     due: (kind, at) => due.all(kind, at).map(({ key }) => key),
     records: () => records.all(),
+    ...unreadIn(db),
     release: ({ kind, key }) => release.run(kind, key).changes,
   };
 }
+
+/** Whether the reading of this run names whom a problem is about, if only by the id. */
+export const isNamed = `(
+  exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
+  or problem.key like 'id %' and exists (
+    select 1 from temp.strange s
+    where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
+
+function unreadIn(db: Statements): Pick<Parking, 'unread'> {
+  const counts = db.prepare<[string], Omit<Unread, 'optOuts'>>(
+    `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
+       coalesce(sum(class = 'invalid'), 0) invalid,
+       coalesce(sum(desired is not null and retry_at is null), 0) rejected,
+       coalesce(sum(desired is not null and retry_at is not null), 0) refused
+     from problem where kind = ? and not ${isNamed}`,
+  );
+  const optOuts = db.prepare<[string, number], RefusedOptOut>(
+    `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem
+     where kind = ? and desired is not null and retry_at is not null and not ${isNamed}
+     order by since, key, part limit ?`,
+  );
+  const none = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
+  return {
+    unread: (kind) => ({ ...(counts.get(kind) ?? none), optOuts: optOuts.all(kind, mostListed) }),
+  };
+}
+
+/** No run lists more problems. */
+const mostListed = 100;

@@ -1,3 +1,4 @@
+import { isNamed } from './parking.ts';
 import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName } from '../model/record.ts';
@@ -118,8 +119,7 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
   const unnoticed = 'delete from problem where kind = @kind and run <> @run and desired is null';
   const forget = db.prepare(`${unnoticed} and key not in (select value from json_each(@but))`);
   const forgetNamed = db.prepare(
-    `${unnoticed} and key not in (select value from json_each(@but)) and exists (
-       select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
+    `${unnoticed} and key not in (select value from json_each(@but)) and ${isNamed}`,
   );
   const forgetOne = db.prepare(`${unnoticed} and key = @only`);
   const dropUnnamed = db.prepare(

@@ -3,6 +3,7 @@ import { acked, type Deed, type Kind } from '../kind/kind.ts';
 import { Busy } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Purged } from '../snapshot/purge.ts';
+import { spoil } from './cursor.ts';
 import type { Mirror } from './mirror.ts';
 import { begun, end, keep, type Unfinished } from './unfinished.ts';
 
@@ -39,6 +40,8 @@ export function accountOf({ snapshot, clock }: Mirror, key: Key, since: number) 
       transaction(() => {
         now = withPurged(now, purge.rows(kind.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });
+        // Who else stood under her name is known no more.
+        spoil(snapshot, kind);
       });
       try {
         purge.scrub();

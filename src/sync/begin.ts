@@ -52,6 +52,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     tally: createTally(snapshot),
     brake: createBrake(),
     known: new Map(),
+    unread: new Map(),
     reasons: quarantined ? [sayQuarantine(quarantine)] : [],
     stuck: undefined,
     notes:

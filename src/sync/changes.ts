@@ -14,7 +14,8 @@ import type { Course } from './course.ts';
 import { each } from './each.ts';
 import { modeName, type MirrorPart, type Run } from './mirror.ts';
 import { rowOf } from './one.ts';
-import { desiredOf, endingIn, read, reasonOf, recordedSizes, stageFew, type Read } from './read.ts';
+import { fewSizes, stageFew } from './few.ts';
+import { desiredOf, endingIn, read, reasonOf, type Read } from './read.ts';
 import { openIn } from './recover.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
@@ -40,9 +41,7 @@ async function readChanges(run: Run, part: MirrorPart, since: string): Promise<R
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
   await stageFew(run, kind.name, rows);
-  const invalid = run.snapshot.staging.countInvalid(kind.name);
-  const sizes = recordedSizes(run, kind.name, { valid: rows.length - invalid, invalid });
-  return { ...told.certificate, whole: false, sizes };
+  return { ...told.certificate, whole: false, sizes: fewSizes(run, kind.name, rows) };
 }
 
 function requestOf({ stop }: Run, { fields }: Kind) {

@@ -1,10 +1,12 @@
 import type { Kind } from '../kind/kind.ts';
 import type { GuardClass } from '../model/change.ts';
 import type { Expected } from '../model/errors.ts';
+import type { KindName } from '../model/record.ts';
 import type { Forecast } from '../plan/forecast.ts';
 import type { Held } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
+import type { Unread } from '../snapshot/parking.ts';
 import type { Taken } from './beside.ts';
 import type { Brake } from './brake.ts';
 import type { Knowledge } from './states.ts';
@@ -31,6 +33,8 @@ export interface Course {
   tally: Tally;
   brake: Brake;
   known: Map<Kind, Knowledge>;
+  /** What is known of those whom a reading of changes does not name, by kind. */
+  unread: Map<KindName, Unread>;
   /** Why the source's reading, or the run, is not what it should be. */
   reasons: string[];
   /** Why the CRM cannot be told who left: it stops nothing, and is not kept quiet. */

@@ -3,9 +3,11 @@
  */
 import type { DesiredRow, Key } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
+import type { Course } from './course.ts';
 import { onlyKey, type Run } from './mirror.ts';
 import { calledOf } from './name.ts';
 import { whoOf } from './remember.ts';
+import { knowledgeNamed } from './states.ts';
 import type { Tally } from './tally.ts';
 
 const page = 500;
@@ -50,4 +52,13 @@ function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
   const entries = run.ledger.concerning(who);
   const known = key === undefined ? undefined : recorded.get(kind.name, key);
   return calledOf(meta, name, { recorded: known, entries });
+}
+
+/** Of whom a reading of changes does not name it is said all the same what is wrong. */
+export function noticeUnread({ run, tally, unread, known }: Course, { name }: Kind): void {
+  const { whole, reading } = knowledgeNamed(known, name);
+  if (onlyKey(run) !== undefined || whole || reading === '') return;
+  const found = run.snapshot.parking.unread(name);
+  unread.set(name, found);
+  tally.unread(found);
 }

@@ -11,7 +11,8 @@ import type { People, Taken } from './beside.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
-import { desiredOf, recordedSizes, stageFew } from './read.ts';
+import { fewSizes, stageFew } from './few.ts';
+import { desiredOf } from './read.ts';
 import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';
 
@@ -142,6 +143,6 @@ async function stage(
   const [key] = keys;
   if (key === undefined) course.parts = [];
   else run.mode = { single: key };
-  const sizes = recordedSizes(run, kind.name, unknown.sizes);
+  const sizes = fewSizes(run, kind.name, rows);
   known.set(kind, { ...unknown, certified: complete, sizes });
 }

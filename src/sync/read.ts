@@ -19,8 +19,6 @@ export type Read = Certificate & { whole: boolean; sizes: Sizes };
 
 /** So many are sorted in at a time: in the temporary table they take a few megabytes. */
 const sortedAtOnce = 25_000;
-const stagedAtOnce = 1_000;
-const everything = { after: '', upTo: new Uint8Array() };
 
 const sharedId = {
   reason: 'several records with different addresses have this id',
@@ -78,45 +76,6 @@ async function sortIn(run: Run, kind: KindName): Promise<void> {
     stage(() => staging.sortIn(kind, span));
   });
   staging.endSorting();
-}
-
-/** Stages records that are few, and were not read as a whole. */
-export async function stageFew(
-  { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
-  kind: KindName,
-  rows: readonly DesiredRow[],
-): Promise<void> {
-  for (let start = 0; start < rows.length; start += stagedAtOnce) {
-    const some = rows.slice(start, start + stagedAtOnce);
-    stage(() => {
-      for (const [at, row] of some.entries()) staging.addDesired(row, start + at + 1);
-    });
-    await clock.sleep(0);
-  }
-  stage(() => {
-    staging.sortIn(kind, 'keyless');
-    staging.sortIn(kind, everything);
-  });
-  staging.endSorting();
-  stage(() => {
-    staging.noteStrange(kind, 'keyless');
-    staging.noteStrange(kind, everything);
-    staging.nameByOrigin(kind, rows.length);
-  });
-}
-
-/** Of a reading that names few; who wants something is counted only where a guard has to know. */
-export function recordedSizes(
-  { snapshot }: Pick<Run, 'snapshot'>,
-  kind: KindName,
-  named: Omit<Sizes, 'wanted'>,
-): Sizes {
-  return {
-    ...named,
-    get wanted() {
-      return snapshot.recorded.count(kind);
-    },
-  };
 }
 
 /** Which records have an id of their own, and under which names the invalid ones stand. */

@@ -7,6 +7,7 @@ import type { Course } from './course.ts';
 import { leaveOvertaken } from './decide.ts';
 import { modeName, onlyKey, type Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
+import { keepWanted } from './few.ts';
 import { reasonsOf } from './reasons.ts';
 import {
   shownCounts,
@@ -73,6 +74,7 @@ function keepProblems({ run, parts, known, plan }: Course, at: number): void {
     const knowledge = known.get(kind);
     if (!knowledge?.certified) continue;
     const { whole } = knowledge;
+    if (whole) keepWanted(run.snapshot, kind.name, knowledge.sizes);
     if (only === undefined && whole) problems.dropUnnamed(kind.name, others);
     if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others, whole });
   }
@@ -139,14 +141,16 @@ function kindSummary(course: Course, kind: KindName): KindSummary & { invalid: n
   const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
   const only = onlyKey(run);
   const sizes = only === undefined ? sizesOf(course, kind) : sizesOfOne(run, kind, only);
-  const { desired, observed, invalid, parked } = sizes;
+  const { desired, observed, parked } = sizes;
+  const { invalid: unread = 0, conflicts = 0 } = course.unread.get(kind) ?? {};
+  const invalid = sizes.invalid + unread;
   return {
     desired,
     observed,
     changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
     applied: shownCounts(kind, acked, 'applied'),
     rejected: parked + staging.countNoticed(kind, 'rejected'),
-    conflicts: staging.countNoticed(kind, 'conflict'),
+    conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
     invalid,
   };
 }

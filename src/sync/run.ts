@@ -28,7 +28,7 @@ import {
 import { keepHeld, leaveToDelete } from './approval.ts';
 import { foresee } from './foresee.ts';
 import { guard } from './guard.ts';
-import { noticeInvalid } from './notice.ts';
+import { noticeInvalid, noticeUnread } from './notice.ts';
 import { each } from './each.ts';
 import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
@@ -211,7 +211,9 @@ async function plan(course: Course): Promise<void> {
   const { run, tally } = course;
   for (const { kind } of course.parts) {
     await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-    if (!course.plan) noticeInvalid(run, kind, tally);
+    if (course.plan) continue;
+    noticeInvalid(run, kind, tally);
+    noticeUnread(course, kind);
   }
   if (course.plan) return;
   const waiting = leaveToDelete(course);

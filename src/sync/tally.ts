@@ -4,6 +4,7 @@ import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
 import type { Kind, Outcome } from '../kind/kind.ts';
 import type { ListedProblem } from '../plan/summary.ts';
+import type { Unread } from '../snapshot/parking.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export interface Tally {
@@ -12,6 +13,8 @@ export interface Tally {
   notice(problem: Problem): void;
   /** A change the platform refused before, and that is not to be tried again yet. */
   parked(change: Change, known: Fault): void;
+  /** What is known of records that this run has not read. */
+  unread(found: Unread): void;
   /** What a guard holds of a class, in place of what was said of that class before. */
   held(problem: Problem): void;
   /** Nothing of these classes is held after all. */
@@ -35,6 +38,8 @@ export interface TallyCounts {
 }
 
 const most = 100;
+/** What becomes of an opt-out that the platform refused. */
+const delays = 'it is tried again with rising delay, at most daily';
 
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
@@ -63,9 +68,12 @@ export function createTally(snapshot: Snapshot): Tally {
       known += 1;
       const isOptOut = op === 'opt_out';
       if (isOptOut) optOutsFailed += 1;
-      const problem = { kind, key, class: 'rejected' as const, part, reason, isNew: false };
-      const delays = 'it is tried again with rising delay, at most daily';
-      list(isOptOut ? 1 : 3, { ...problem, fix: isOptOut ? delays : fix });
+      list(isOptOut ? 1 : 3, refusal({ kind, key, part, reason }, isOptOut ? delays : fix));
+    },
+    unread({ invalid, rejected, refused, optOuts }) {
+      known += invalid + rejected + refused;
+      optOutsFailed += refused;
+      for (const one of optOuts) list(1, refusal(one, delays));
     },
     held(problem) {
       const isNew = snapshot.problems.get(problem) === undefined;
@@ -81,20 +89,26 @@ export function createTally(snapshot: Snapshot): Tally {
       count(isNew);
       list(isNew ? 2 : 3, { ...problem, isNew });
     },
-    settled(kind, change, outcome) {
-      settled[kind.name] += 1;
+    settled({ name }, { op, key, part }, outcome) {
+      settled[name] += 1;
       if (outcome.is !== 'rejected') return;
       news += 1;
-      const isOptOut = change.op === 'opt_out';
-      if (isOptOut) optOutsFailed += 1;
-      const { reason, fix } = outcome;
-      const problem = { kind: kind.name, key: change.key, part: change.part, reason, fix };
-      list(isOptOut ? 1 : 2, { ...problem, class: 'rejected', isNew: true });
+      if (op === 'opt_out') optOutsFailed += 1;
+      const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
+      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
     counts: () => ({ adopted, news, known, optOutsFailed }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+/** As it was refused before. */
+function refusal(
+  { kind, key, part, reason }: Pick<Problem, 'kind' | 'key' | 'part' | 'reason'>,
+  fix: string,
+): ListedProblem {
+  return { kind, key, class: 'rejected', part, reason, fix, isNew: false };
 }
 
 function add(listed: ListedProblem[], problem: ListedProblem): void {
