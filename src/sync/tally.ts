@@ -46,10 +46,8 @@ export function createTally(snapshot: Snapshot): Tally {
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
   // What is held, opt-outs that could not be applied, what is new, what was known.
   const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
-  let news = 0;
-  let known = 0;
-  let optOutsFailed = 0;
-  const count = (isNew: boolean): void => void (isNew ? (news += 1) : (known += 1));
+  const sums = { news: 0, known: 0, optOutsFailed: 0 };
+  const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
 
   return {
@@ -65,18 +63,18 @@ export function createTally(snapshot: Snapshot): Tally {
       if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
     },
     parked({ op, kind, key, part }, { reason, fix }) {
-      known += 1;
-      const isOptOut = op === 'opt_out';
-      if (isOptOut) optOutsFailed += 1;
-      list(isOptOut ? 1 : 3, refusal({ kind, key, part, reason }, isOptOut ? delays : fix));
+      sums.known += 1;
+      if (op === 'opt_out') sums.optOutsFailed += 1;
+      const told = op === 'opt_out' ? delays : fix;
+      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, told));
     },
     unread({ invalid, rejected, refused, optOuts }) {
-      known += invalid + rejected + refused;
-      optOutsFailed += refused;
+      sums.known += invalid + rejected + refused;
+      sums.optOutsFailed += refused;
       for (const one of optOuts) list(1, refusal(one, delays));
     },
     held(problem) {
-      const isNew = snapshot.problems.get(problem) === undefined;
+      const isNew = !snapshot.problems.get(problem);
       snapshot.staging.addNoticed(problem);
       ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
     },
@@ -92,13 +90,16 @@ export function createTally(snapshot: Snapshot): Tally {
     settled({ name }, { op, key, part }, outcome) {
       settled[name] += 1;
       if (outcome.is !== 'rejected') return;
-      news += 1;
-      if (op === 'opt_out') optOutsFailed += 1;
-      const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
-      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
+      sums.news += 1;
+      if (op === 'opt_out') sums.optOutsFailed += 1;
+      const { reason, fix } = outcome;
+      list(op === 'opt_out' ? 1 : 2, {
+        ...refusal({ kind: name, key, part, reason }, fix),
+        isNew: true,
+      });
     },
     settledCount: (kind) => settled[kind],
-    counts: () => ({ adopted, news, known, optOutsFailed }),
+    counts: () => ({ adopted, ...sums }),
     problems: () => ranks.flat().slice(0, most),
   };
 }
