@@ -92,11 +92,8 @@ export function createTally(snapshot: Snapshot): Tally {
       if (outcome.is !== 'rejected') return;
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
-      const { reason, fix } = outcome;
-      list(op === 'opt_out' ? 1 : 2, {
-        ...refusal({ kind: name, key, part, reason }, fix),
-        isNew: true,
-      });
+      const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
+      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
     counts: () => ({ adopted, ...sums }),
