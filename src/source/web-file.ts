@@ -7,33 +7,29 @@ import { hash } from 'node:crypto';
 import { download, type Download } from '../http/download.ts';
 import { createRetry, resend } from '../http/retry.ts';
 import { Invalid, Unavailable } from '../model/errors.ts';
+import { holding } from './holding.ts';
 import { lowerCased, outwaited, refusal, type Surroundings } from './asking.ts';
 import type { Flaw } from './certificate.ts';
 import type { Opened, Origin } from './origin.ts';
 import type { PlacedOptions } from './placed.ts';
 
-const HOLDS_MS = 15 * 60_000;
 const SILENCE_MS = 30_000;
 const mend = { credentials: 'the headers', request: 'path', address: 'path' };
 
 export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
   const { clock } = surroundings;
   const { host } = new URL(options.path);
-  let latest: { reading: string; at: number } | undefined;
+  const { keep, still } = holding(clock);
   return {
     name: host,
     isPacked: false,
     async open(signal) {
       const found = await fetched(options, { ...surroundings, host, signal });
       const reading = nameOf(found.headers) ?? `address-${clock.now()}`;
-      latest = { reading, at: clock.now() };
+      keep(reading);
       return { reading, ...counted(found), close: found.close };
     },
-    still(reading) {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
+    still,
   };
 }
 

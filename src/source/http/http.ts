@@ -16,12 +16,12 @@ import { createAsking, type Said, type Surroundings } from '../asking.ts';
 import { certificateOf } from '../certificate.ts';
 import { jsonRecords } from '../json.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
+import { holding } from '../holding.ts';
 import { type Listed, listed } from './listing.ts';
 import type { HttpOptions } from './options.ts';
 import { createProof, idOf } from './proof.ts';
 import { createSince } from './since.ts';
 
-const HOLDS_MS = 15 * 60_000;
 const mend = { credentials: 'the headers', request: 'url and page' };
 const mendChanges = { ...mend, request: 'changes' };
 const mendOne = { ...mend, request: 'one' };
@@ -34,13 +34,13 @@ export function httpSource(
   const { clock } = surroundings;
   const { one, changes } = options;
   const since = changes && createSince(changes);
-  let latest: { reading: string; at: number } | undefined;
+  const { keep, still } = holding(clock);
   const around = { ...surroundings, id };
   return {
     async *read(request) {
       const name = `http-${clock.now()}`;
       const found = yield* readingOf(options, { ...around, name, request, ofChanges: false });
-      latest = { reading: name, at: clock.now() };
+      keep(name);
       return withCursor(found.certificate, since?.after(found.begunAt));
     },
     ...(since && {
@@ -52,15 +52,11 @@ export function httpSource(
         const found = yield* readingOf(told, { ...around, name, request, ofChanges: true });
         // Its clock was put back: what happened until then is not told.
         if (found.lost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
-        latest = { reading: name, at: clock.now() };
+        keep(name);
         return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
       },
     }),
-    still(reading) {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
+    still,
     ...(one !== undefined && {
       async one(wanted, { fields, signal }) {
         const asking = createAsking({ ...options, mend: mendOne }, surroundings);

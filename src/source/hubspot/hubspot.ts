@@ -18,6 +18,7 @@ import { Interrupted, isExpected } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
 import { brokenFlaw, certificateOf, type Flaw } from '../certificate.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
+import { holding } from '../holding.ts';
 import { createApi, type Api } from './api.ts';
 import { contactRecords } from './contact.ts';
 import type { HubspotOptions } from './options.ts';
@@ -26,8 +27,6 @@ import { changedPages, listedPages, type Sheet } from './pages.ts';
 import { createProperties } from './properties.ts';
 import { tokenOf } from './token.ts';
 
-const HOLDS_MS = 15 * 60_000;
-
 type Changed = Certificate | 'lost';
 
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
@@ -35,10 +34,10 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   const around = { ...surroundings, pace: createPace() };
   const wanted = createProperties(clock);
   const overlapMs = milliseconds(options.overlap);
-  let latest: { reading: string; at: number } | undefined;
+  const { keep, still } = holding(clock);
   const open = async () => createApi({ ...options, token: await tokenOf(options) }, around);
   const certified = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
-    latest = { reading, at: clock.now() };
+    keep(reading);
     const certificate = certificateOf(reading, flaws);
     return certificate.complete ? { ...certificate, cursor } : certificate;
   };
@@ -79,11 +78,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
         await api.close();
       }
     },
-    still(reading) {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
+    still,
   };
 }
 

@@ -25,6 +25,7 @@ import type { Condition } from '../../model/condition.ts';
 import type { Surroundings } from '../asking.ts';
 import { certificateOf } from '../certificate.ts';
 import type { Certificate, ReadRequest, Source } from '../source.ts';
+import { holding } from '../holding.ts';
 import { createGrants } from './auth.ts';
 import { createCursors } from './cursor.ts';
 import { longId, objectOf } from './ids.ts';
@@ -35,7 +36,6 @@ import { createSession, type Session } from './session.ts';
 import { shapesOf, type Shape } from './shape.ts';
 import { settle } from './successor.ts';
 
-const HOLDS_MS = 15 * 60_000;
 const SHAPES_HOLD_MS = 10 * 60_000;
 
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
@@ -52,7 +52,7 @@ export function salesforceSource(
   const grants = createGrants(options, surroundings);
   const sessionOf = ({ signal }: ReadRequest) =>
     createSession({ options, grants, signal, ...surroundings });
-  let latest: { reading: string; at: number } | undefined;
+  const { keep, still } = holding(clock);
   return {
     async *read(request) {
       const reading = `salesforce-${clock.now()}`;
@@ -61,7 +61,7 @@ export function salesforceSource(
         const reader = await readerOf(session, request, 'asked now');
         const { bulkAbove } = options;
         const flaws = yield* everybody(reader, { bulkAbove, clock, signal: request.signal });
-        latest = { reading, at: clock.now() };
+        keep(reading);
         const cursor = createCursors(options, request.fields).after(session.startedAt());
         return withCursor(certificateOf(reading, flaws), cursor);
       } finally {
@@ -77,6 +77,7 @@ export function salesforceSource(
         const time = cursors.read(since, session.startedAt());
         if (time === undefined) return 'lost';
         const flaws = yield* changedSince(reader, time);
+        keep(reading);
         const cursor = cursors.after(session.startedAt(), since);
         return withCursor(certificateOf(reading, flaws), cursor);
       } finally {
@@ -96,11 +97,7 @@ export function salesforceSource(
         await session.close();
       }
     },
-    still(reading) {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
+    still,
   };
 }
 

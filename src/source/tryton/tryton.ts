@@ -10,7 +10,6 @@
  *
  * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
  */
-import type { Clock } from '../../model/clock.ts';
 import { Invalid } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
 import { certificateOf, type Flaw } from '../certificate.ts';
@@ -22,10 +21,9 @@ import { createFields } from './fields.ts';
 import { changedSince, everybody } from './listing.ts';
 import { createLogins } from './login.ts';
 import type { TrytonOptions } from './options.ts';
+import { holding } from '../holding.ts';
 import { createParties } from './parties.ts';
 import { settle } from './successor.ts';
-
-const HOLDS_MS = 15 * 60_000;
 
 type TrytonSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
@@ -85,18 +83,5 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
       }
     },
     still,
-  };
-}
-
-/** Which reading was the last one, and for how long it counts. */
-function holding(clock: Clock) {
-  let latest: { reading: string; at: number } | undefined;
-  return {
-    keep: (reading: string) => void (latest = { reading, at: clock.now() }),
-    still(reading: string) {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
   };
 }
