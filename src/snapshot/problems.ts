@@ -25,9 +25,10 @@ export interface Problems {
   /**
    * Forgets what is parked of records that the source, read wholly, no longer names; what was
    * refused about them for that very absence stays, and an opt-out is forgotten only when it is
-   * decided that it is wanted no more. Not of those that another run was at meanwhile.
+   * decided that it is wanted no more. Not of those that another run was at meanwhile. Where only
+   * some was read: of the names that its records had before, and nobody has now.
    */
-  dropUnnamed(kind: KindName, but: readonly Key[]): void;
+  dropUnnamed(kind: KindName, which: Others): void;
 }
 
 interface Others {
@@ -122,17 +123,23 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
     `${unnoticed} and key not in (select value from json_each(@but)) and ${isNamed}`,
   );
   const forgetOne = db.prepare(`${unnoticed} and key = @only`);
-  const dropUnnamed = db.prepare(
-    `delete from problem
+  const unnamed = `delete from problem
      where kind = ? and desired <> '' and retry_at is null
        and key not in (select value from json_each(?)) and not exists (
-         select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`,
+         select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`;
+  const dropUnnamed = db.prepare(unnamed);
+  const dropLeft = db.prepare(
+    `${unnamed} and exists (
+       select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
+       where t.kind = problem.kind and t.key = problem.key)`,
   );
   return {
     forgetUnnoticed(kind, run, which) {
       if (typeof which === 'string') forgetOne.run({ kind, run, only: which });
       else (which.whole ? forget : forgetNamed).run({ kind, run, but: JSON.stringify(which.but) });
     },
-    dropUnnamed: (kind, but) => void dropUnnamed.run(kind, JSON.stringify(but)),
+    dropUnnamed(kind, { but, whole }) {
+      (whole ? dropUnnamed : dropLeft).run(kind, JSON.stringify(but));
+    },
   };
 }

@@ -75,8 +75,9 @@ function keepProblems({ run, parts, known, plan }: Course, at: number): void {
     if (!knowledge?.certified) continue;
     const { whole } = knowledge;
     if (whole) keepWanted(run.snapshot, kind.name, knowledge.sizes);
-    if (only === undefined && whole) problems.dropUnnamed(kind.name, others);
-    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? { but: others, whole });
+    const which = { but: others, whole };
+    if (only === undefined) problems.dropUnnamed(kind.name, which);
+    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? which);
   }
 }
 

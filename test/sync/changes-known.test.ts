@@ -176,6 +176,21 @@ test('what was refused is not sent again because its records were read in anothe
   stage.close();
 });
 
+test('what was refused of an address nobody has any more is tried for the next one there', async () => {
+  const { state, wire } = failing();
+  const stage = await settled({ wire });
+  edit(stage, '3', { email: cid, ch_news: 'yes' });
+  state.how = 'refuses';
+  expect(await fast(stage)).toMatchObject({ status: 'rejected' });
+  state.how = 'well';
+  edit(stage, '3', { email: dan });
+  await fast(stage);
+  edit(stage, '4', { email: cid, ch_news: 'yes' });
+  await fast(stage);
+  expect(shown(stage, cid)).toBe('opt_in');
+  stage.close();
+});
+
 test('what a run learns while it finds out about an opt-out is decided upon', async () => {
   const state = { loses: false };
   const wire = (send: Send): Send => {
