@@ -19,4 +19,6 @@ export interface Outs {
   remembered(entry: Entry): Out | undefined;
   /** Whether a record of the source says the same by itself: then it needs no telling. */
   saysSo(row: DesiredRow, out: Out): boolean;
+  /** Whether what a record of the source says is newer, where that may count for more. */
+  isNewer(row: DesiredRow, out: Out): boolean;
 }

@@ -35,6 +35,8 @@ export interface Recorded {
    * beginning at a share (0 to 1) of those that are left over then.
    */
   unlisted(kind: KindName, most: number, from: number): RecordedRow[];
+  /** Every key that this id of the source has stood under, also of what was deleted since. */
+  keysOfOrigin(kind: KindName, id: string): Key[];
   put(row: RecordedRow): void;
   drop(kind: KindName, key: Key): void;
   /** Records that have an id on the platform, evenly spread over all of them. */
@@ -113,7 +115,10 @@ export function recordedIn(db: Statements): Recorded {
   };
 }
 
-function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'> {
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded' | 'keysOfOrigin'> {
+  const keysOf = db.prepare<[string, string], { key: Key }>(
+    'select key from origin where kind = ? and id = ? order by key',
+  );
   const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with named (id) as (
        select id from origin indexed by origin_by_key where kind = @kind and key = @key
@@ -134,6 +139,7 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded'>
        select 1 from recorded r where r.kind = o.kind and r.key = o.key)`,
   );
   return {
+    keysOfOrigin: (kind, id) => keysOf.all(kind, id).map(({ key }) => key),
     namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key),
     *unrecorded(kind) {
       for (const { key } of unrecorded.iterate({ kind })) yield key;

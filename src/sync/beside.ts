@@ -18,8 +18,6 @@ export interface Beside {
   others(run: string): string[];
   /** How many runs about everybody have begun, and have ended, so far. */
   count(): { begun: number; ended: number };
-  /** Whether one is under way that is about everybody. */
-  isAboutAll(): boolean;
   /** A run begins; it is about everybody, and may be overtaken, or about one person. */
   begin(run: string, about: 'all' | 'one'): void;
   end(run: string): void;
@@ -81,7 +79,6 @@ export function createBeside(): Beside {
   return {
     others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
     count: () => ({ begun: state.begun, ended: state.begun - runs.size }),
-    isAboutAll: () => runs.size > 0,
     begin(run, about) {
       if (about === 'one') {
         alone.add(run);

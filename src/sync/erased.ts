@@ -45,7 +45,7 @@ export async function eraseTold(mirror: Mirror, id: string, leave: Leave): Promi
     if (!taken.also({ keys, ...who })) throw new Busy(atHer);
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
     if (keys.length === 0) {
-      return { rest: mirror.beside.isAboutAll() ? 'again' : 'nothing', people: [] };
+      return { rest: mirror.beside.others('').length > 0 ? 'again' : 'nothing', people: [] };
     }
     const people: ErasedOne[] = [];
     for (const key of keys) people.push(await eraseOne(mirror, { part, id, key }, leave));
@@ -120,7 +120,7 @@ function peopleOf(mirror: Mirror, part: MirrorPart, id: string): People {
   const { name } = part.kind;
   const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
   const keys = new Set([
-    ...recorded.ofOrigins(name, [id], '').map(({ key }) => key),
+    ...recorded.keysOfOrigin(name, id),
     ...twins.namesOf(name, id),
     ...begun.flatMap(({ key }) => key ?? []),
   ]);

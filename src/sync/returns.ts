@@ -129,10 +129,19 @@ function remembered({ run, kind }: Finding, key: Key): Person {
   return { key, outs: [...outs.values()] };
 }
 
-/** Every id that she has in the CRM, or had; '' where a record of hers has none. */
+/**
+ * Every id that she has in the CRM, '' where a record of hers has none; and one that she had, while
+ * nobody else has the address: it is another's that stands under another one by now.
+ */
 function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
-  const now = snapshot.staging.desired(kind, key).map(({ id }) => id);
-  return [...new Set([...now, ...snapshot.recorded.originsOf(kind, key)])];
+  const { staging, recorded } = snapshot;
+  const now = staging.desired(kind, key).map(({ id }) => id);
+  const isHers = (id: string): boolean => {
+    const isRead = staging.keysOf(kind, [id]).length > 0;
+    if (isRead) return now.length === 0 || now.includes(id);
+    return recorded.ofOrigins(kind, [id], key).length === 0;
+  };
+  return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];
 }
 
 type One = Omit<Return, 'id'>;
@@ -170,8 +179,8 @@ function add({ run, kind }: Finding, one: One, state: 'planned' | 'needless'): v
 }
 
 /**
- * The same opt-out has the same id, also in a snapshot that was put back; from it nobody learns of
- * whom it is.
+ * The same opt-out has the same id for as long as this snapshot knows when it was seen; from it
+ * nobody learns of whom it is.
  */
 function idOf({ snapshot }: Run, { email, crmId, channel, by }: One): string {
   const secret = snapshot.meta.get('name-key') ?? '';
@@ -189,6 +198,8 @@ function verdictOn({ run, kind, conclusive }: Finding, one: One): Verdict {
   // A bounce is of the address, and tells nothing of another one.
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
+  // It is the CRM's will that may count by now: that is found out first.
+  if (of.some((row) => kind.outs.isNewer(row, one))) return 'unread';
   return of.some((row) => kind.outs.saysSo(row, one)) ? 'needless' : 'tell';
 }
 

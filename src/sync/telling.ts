@@ -30,6 +30,7 @@ export async function tellReturns(telling: Telling, key: Key | undefined): Promi
   const account: Account = { told: 0, failure: undefined };
   const { returned, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
+  let before = '';
   try {
     transaction(() => returned.doubt(kind.name, run.beside.others(run.id)));
     findArrived(telling);
@@ -38,7 +39,11 @@ export async function tellReturns(telling: Telling, key: Key | undefined): Promi
       const count = Math.min(returns.most, mostTold - tried);
       const due = returned.due(kind.name, { at: run.clock.now(), count, key });
       if (due.length === 0) break;
-      account.told += await tellBatch(telling, due);
+      // Whom other runs have taken would be due again and again.
+      const which = due.map(({ seq }) => seq).join();
+      if (which === before) break;
+      before = which;
+      await tellSome(telling, due, account);
       await run.clock.sleep(0);
     }
   } catch (error) {
@@ -61,33 +66,70 @@ function findArrived({ run, kind, returns }: Telling): void {
   });
 }
 
-/** Answers how many were told. Throws what has kept the rest from it, once that is noted. */
+/**
+ * Together; where the CRM refuses all of them for one of them, one by one. Throws what has kept any
+ * of them from it, once that is noted.
+ */
+async function tellSome(
+  telling: Telling,
+  due: readonly ReturnedRow[],
+  account: Account,
+): Promise<void> {
+  try {
+    account.told += await tellBatch(telling, due);
+  } catch (error) {
+    const isTogether = telling.returns.together && due.length > 1;
+    if (!(error instanceof Invalid) || !isTogether) throw error;
+    for (const one of due) account.told += await tellBatch(telling, [one]).catch(failed);
+    throw error;
+  }
+}
+
+/** What is wrong with it is noted with it; a bug is one here too. */
+function failed(error: unknown): number {
+  if (!isExpected(error)) throw error;
+  return 0;
+}
+
+/** Answers how many were told. */
 async function tellBatch(telling: Telling, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns } = telling;
   const batch = claim(telling, due);
+  if (batch.length === 0) return 0;
   const answers: Told[] = [];
   let failure: Expected | undefined;
   try {
-    for await (const told of returns.tell(batch, run.abort)) answers.push(told);
+    for await (const told of returns.tell(batch, run.abort)) {
+      const { email } = batch[answers.length] ?? { email: '' };
+      answers.push(told);
+      const isLast = batch.slice(answers.length).every((row) => row.email !== email);
+      if (isLast) run.beside.leave(run.id, email);
+    }
   } catch (error) {
     if (!isExpected(error)) throw error;
     failure = error;
+  } finally {
+    for (const { email } of batch) run.beside.leave(run.id, email);
   }
   settle(telling, batch, { answers, failure });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
 }
 
-/** On disk before anything leaves. Who is back by now is not told of. */
+/**
+ * On disk before anything leaves. Who is back by now is not told of, nor is what this CRM does not
+ * take any more; whom another run has taken is left to a later one.
+ */
 function claim(telling: Telling, due: readonly ReturnedRow[]): ReturnedRow[] {
-  const { run } = telling;
+  const { run, returns } = telling;
   const { returned, transaction } = run.snapshot;
   const at = run.clock.now();
   return transaction(() => {
-    const [still, back] = parted(due, (row) => isStillOut(telling, row));
+    const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(telling, row));
     for (const { seq } of back) returned.drop(seq);
-    for (const { seq } of still) returned.move(seq, 'sent', { at, run: run.id });
-    return still;
+    const free = still.filter(({ email, crmId }) => run.beside.enter(run.id, email, [crmId]));
+    for (const { seq } of free) returned.move(seq, 'sent', { at, run: run.id });
+    return free;
   });
 }
 

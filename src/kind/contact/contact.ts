@@ -44,7 +44,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     keyedById: false,
     parts: partsOf(channels),
     leaving: leavingOf(access),
-    outs: outsOf(channels),
+    outs: outsOf(channels, policy),
     desire: contactDesire(fields),
     list: async (query, signal) => {
       const page = await platform.list(query, { signal });

@@ -3,6 +3,7 @@ import { all, type Entry } from '../../model/ledger.ts';
 import type { RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 import type { Out, Outs } from '../outs.ts';
+import type { ConsentPolicy } from './decide.ts';
 import {
   desiredBody,
   recordedBody,
@@ -12,7 +13,10 @@ import {
 } from './record.ts';
 
 /** What the CRM is told of: of channels that are kept equal, and of all mail. */
-export function outsOf(channels: readonly string[]): Outs {
+export function outsOf(
+  channels: readonly string[],
+  { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
+): Outs {
   const isKept = ({ channel }: Out): boolean => channel === all || channels.includes(channel);
   return {
     recorded: (row) => optOutsOf(row).filter(isKept),
@@ -24,6 +28,10 @@ export function outsOf(channels: readonly string[]): Outs {
       const wishes = desiredBody.parse(JSON.parse(body)).channels;
       const about = channel === all ? channels : [channel];
       return about.every((id) => wishes[id] === 'opt_out');
+    },
+    isNewer({ body }, { by }) {
+      const { consentAt } = desiredBody.parse(JSON.parse(body));
+      return resubscribe === 'newer' && consentAt !== null && consentAt > by;
     },
   };
 }

@@ -21,6 +21,7 @@ export function sqlReturns(statement: string, reach: Reach, { clock }: { clock: 
   const needsId = pieces.some((piece) => typeof piece === 'object' && piece.name === 'id');
   return {
     most: AT_ONCE,
+    together: true,
     takes: ({ crmId }) => !needsId || crmId !== '',
     async *tell(batch, signal) {
       const told: Told[] = [];
