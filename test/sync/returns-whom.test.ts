@@ -1,30 +1,17 @@
 /** Of whom the CRM is told that she left, when others have her address, or take her meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../src/model/errors.ts';
-import type { Return } from '../../src/model/returned.ts';
-import type { Returns, Told } from '../../src/source/returns.ts';
+import type { Returns } from '../../src/source/returns.ts';
+import { hearing, told } from './hearing.ts';
 import type { Stage, StageOptions } from './process.ts';
 import { ann, record, stageOf } from './two.ts';
 
 const bob = 'bob@example.com';
-const told: Told = { is: 'told' };
 const dayMs = 86_400_000;
 
-/** A CRM that keeps what it is told. */
+/** It names who it was told of, by both names. */
 function crm(over: Partial<Returns> = {}) {
-  const heard: Return[] = [];
-  const returns: Returns = {
-    most: 10,
-    takes: () => true,
-    async *tell(batch) {
-      for (const one of batch) {
-        heard.push(one);
-        yield told;
-      }
-    },
-    look: () => 'kept',
-    ...over,
-  };
+  const { heard, returns } = hearing(over);
   return { heard, returns, names: () => heard.map(({ crmId, email }) => `${crmId} ${email}`) };
 }
 

@@ -5,31 +5,19 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../src/model/errors.ts';
 import type { Return, ReturnCause } from '../../src/model/returned.ts';
 import { csvReturns } from '../../src/source/csv/returns.ts';
-import type { Returns, Told } from '../../src/source/returns.ts';
+import type { Returns } from '../../src/source/returns.ts';
 import type { RunOptions } from '../../src/sync/mirror.ts';
 import { run } from '../../src/sync/run.ts';
 import { watch } from '../../src/sync/sentinel.ts';
+import { hearing, told } from './hearing.ts';
 import { createWorld, type World } from './world.ts';
 
 const never = new AbortController().signal;
 const at = (name: string): string => `${name}@example.com`;
-const told: Told = { is: 'told' };
 
-/** A CRM that keeps what it is told, and can be made to fail. */
+/** It names who it was told of, and which channel. */
 function crm(overrides: Partial<Returns> = {}) {
-  const heard: Return[] = [];
-  const returns: Returns = {
-    most: 10,
-    takes: () => true,
-    async *tell(batch) {
-      for (const one of batch) {
-        heard.push(one);
-        yield told;
-      }
-    },
-    look: () => 'kept',
-    ...overrides,
-  };
+  const { heard, returns } = hearing(overrides);
   const names = () => heard.map(({ email, channel }) => `${email.split('@')[0]} ${channel}`);
   return { heard, returns, names };
 }

@@ -1,29 +1,13 @@
 /** Who left, appended to a CSV file: RFC 4180, with a header, one line for each return. */
 import type { Return } from '../../model/returned.ts';
-import { appendLines, linesThere, lookAtFile } from '../append.ts';
-import type { Returns, Told } from '../returns.ts';
+import { fileReturns } from '../file-returns.ts';
+import type { Returns } from '../returns.ts';
 import type { CsvReturnsOptions } from './options.ts';
 
-const AT_ONCE = 500;
 const head = 'return,email,crm id,channel,cause,after,by';
 
 export function csvReturns({ path }: CsvReturnsOptions): Returns {
-  return {
-    most: AT_ONCE,
-    takes: () => true,
-    async *tell(batch): AsyncGenerator<Told, void> {
-      appendLines(path, { head, lines: batch.map(lineOf) });
-      for (const _ of batch) yield { is: 'told' };
-    },
-    arrived(batch) {
-      const there = linesThere(path, batch.map(lineOf));
-      return new Set(batch.filter((one) => there.has(lineOf(one))).map(({ id }) => id));
-    },
-    look() {
-      lookAtFile(path);
-      return `appended to ${path}`;
-    },
-  };
+  return fileReturns(path, { head, lineOf });
 }
 
 function lineOf({ id, email, crmId, channel, cause, after, by }: Return): string {
