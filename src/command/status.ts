@@ -26,10 +26,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return look(command.opts<LookFlags>(), shell, (seen) => {
     const standing = standingOf(seen);
     const attention = attentionOf(standing);
+    const due = dueOf(seen);
     const { mirror, at, ...rest } = standing;
     return {
-      document: { mirror, at, ok: attention.length === 0, attention, ...rest, due: dueOf(seen) },
-      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, dueOf(seen)))],
+      document: { mirror, at, ok: attention.length === 0, attention, ...rest, due },
+      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, due))],
     };
   });
 }

@@ -18,6 +18,11 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
   };
 }
 
+/** With where changes go on after it, where that is known; without proof they do not. */
+export function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
+  return certificate.complete ? { ...certificate, cursor } : certificate;
+}
+
 /** That some could not be read; `what`: one of them, in the singular. */
 export function brokenFlaw(
   what: string,

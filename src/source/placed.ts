@@ -1,8 +1,8 @@
 /** The YAML of a file as a source: where it lies, and what is said to get it from there. */
 import { z } from 'zod';
 import { placeOf } from '../model/place.ts';
-import { numeric, truth } from '../model/scalar.ts';
 import { addressFault, headers } from './address.ts';
+import { flag, whole } from './option.ts';
 
 export interface PlacedOptions {
   /** A path that is absolute, `-`, or an address. */
@@ -20,14 +20,12 @@ export const placedShape = {
       'Path of the file, relative to the configuration; or an https address; or -, standard input',
     ),
   headers: headers.optional(),
-  timeoutMs: z
-    .preprocess(numeric, z.number().int().min(1).max(600_000))
-    .describe('Longest silence of the host of an address, in milliseconds; 30000 if not said')
-    .optional(),
-  allowHttp: z
-    .preprocess(truth, z.boolean())
-    .describe('Allow an address without encryption that is not this machine')
-    .optional(),
+  timeoutMs: whole(
+    1,
+    600_000,
+    'Longest silence of the host of an address, in milliseconds; 30000 if not said',
+  ).optional(),
+  allowHttp: flag('Allow an address without encryption that is not this machine').optional(),
 };
 
 /** Faults in how the fields fit together, each with the field it concerns. */

@@ -13,7 +13,7 @@ import type { Certificate, Source } from '../source/source.ts';
 import type { Course } from './course.ts';
 import { each } from './each.ts';
 import { modeName, type MirrorPart, type Run } from './mirror.ts';
-import { rowOf } from './one.ts';
+import { idsAt, rowOf } from './one.ts';
 import { fewSizes, stageFew } from './few.ts';
 import { desiredOf, endingIn, read, reasonOf, type Read } from './read.ts';
 import { openIn } from './recover.ts';
@@ -102,7 +102,7 @@ async function askOthers(
   let others = 0;
   let next = [
     ...twice,
-    ...waiting.flatMap((key) => idsOf(run, kind, key)),
+    ...waiting.flatMap((key) => idsAt(run, kind, key)),
     ...companyOf(run, kind, [...rows.values()]),
   ];
   for (;;) {
@@ -141,10 +141,5 @@ function companyOf(run: Run, kind: Kind, rows: readonly DesiredRow[]): string[] 
     ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
     ...twins.namesOf(kind.name, id),
   ]);
-  return [...new Set(keys)].flatMap((key) => idsOf(run, kind, key));
-}
-
-/** Under which ids of the source somebody stands, as far as is known. */
-function idsOf({ snapshot }: Run, { name }: Kind, key: Key): string[] {
-  return [...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)];
+  return [...new Set(keys)].flatMap((key) => idsAt(run, kind, key));
 }

@@ -18,7 +18,7 @@ import type { People } from './beside.ts';
 import { forget, type Certificate } from './forget.ts';
 import type { Mirror, MirrorPart } from './mirror.ts';
 import { shortHash } from './name.ts';
-import { atHer, most, rowOf } from './one.ts';
+import { atHer, idsAt, most, rowOf } from './one.ts';
 import { passesGuard } from './rush.ts';
 import { begun, keep, unfinishedIn } from './unfinished.ts';
 
@@ -88,7 +88,7 @@ async function goneOf(
   { part, id, key }: Wanted,
   leave: Leave,
 ): Promise<string[] | undefined> {
-  const others = idsAt(mirror, part, key).filter((other) => other !== id);
+  const others = idsAt(mirror, part.kind, key).filter((other) => other !== id);
   if (others.length > most) return undefined;
   const gone = [id];
   for (const other of others) {
@@ -124,10 +124,6 @@ function peopleOf(mirror: Mirror, part: MirrorPart, id: string): People {
     ...twins.namesOf(name, id),
     ...begun.flatMap(({ key }) => key ?? []),
   ]);
-  const ids = [...keys].flatMap((key) => idsAt(mirror, part, key));
+  const ids = [...keys].flatMap((key) => idsAt(mirror, part.kind, key));
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
-}
-
-function idsAt({ snapshot }: Mirror, { kind: { name } }: MirrorPart, key: Key): string[] {
-  return [...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)])];
 }

@@ -4,7 +4,8 @@ import type { Run } from './mirror.ts';
 import type { Sizes } from './read.ts';
 
 const stagedAtOnce = 1_000;
-const everything = { after: '', upTo: new Uint8Array() };
+/** The span of all keys, where they are few. */
+export const everything = { after: '', upTo: new Uint8Array() };
 
 /** Stages records that are few, and were not read as a whole. */
 export async function stageFew(

@@ -11,7 +11,7 @@ import type { People, Taken } from './beside.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
-import { fewSizes, stageFew } from './few.ts';
+import { everything, fewSizes, stageFew } from './few.ts';
 import { desiredOf } from './read.ts';
 import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';
@@ -74,7 +74,9 @@ export async function keepTwins(
   const { spans, twins, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
     if (!source.one || !kind.read) continue;
-    await throughout(run, spans.ofKeys(kind.name), (span) => {
+    // What names few needs no walk through everybody who is recorded.
+    const all = known.get(kind)?.whole ? spans.ofKeys(kind.name) : [everything];
+    await throughout(run, all, (span) => {
       transaction(() => twins.note(kind.name, span, when));
     });
     transaction(() => {
@@ -104,9 +106,13 @@ function keysOf({ snapshot }: Run, { kind }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigins(kind.name, [id], '').map(({ key }) => key);
 }
 
+/** Under which ids of the source somebody stands, as far as is known: each once. */
+export function idsAt({ snapshot }: Pick<Run, 'snapshot'>, { name }: Kind, key: Key): string[] {
+  return [...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)])];
+}
+
 async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
   const { kind, source } = part;
-  const { recorded, twins } = run.snapshot;
   const ids = [first];
   const now = new Set<Key>();
   const before = new Set<Key>();
@@ -118,10 +124,7 @@ async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
     if (row) rows.push(row);
     if (row?.key !== undefined) now.add(row.key);
     for (const old of keysOf(run, part, id)) before.add(old);
-    const others = [...now, ...before].flatMap((key) => [
-      ...recorded.originsOf(kind.name, key),
-      ...twins.of(kind.name, key),
-    ]);
+    const others = [...now, ...before].flatMap((key) => idsAt(run, kind, key));
     ids.push(...new Set(others.filter((other) => !ids.includes(other))));
   }
   return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };

@@ -1,9 +1,10 @@
 /** What HubSpot's API may answer, by its documented shapes, and what is made of it. */
 import { join } from 'node:path';
 import nock from 'nock';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { changesOf, fields, sourceOf, TOKEN } from './hubspot-account.ts';
 import { errorOf, readAll, scratch, write, WRITTEN } from './reading.ts';
+import { onlyNocked } from './nocked.ts';
 
 const api = 'https://api.hubapi.com';
 const contacts = '/crm/v3/objects/contacts';
@@ -11,16 +12,7 @@ const date = { date: new Date(WRITTEN).toUTCString() };
 const since = new Date(WRITTEN).toISOString();
 const signal = new AbortController().signal;
 
-beforeAll(() => nock.disableNetConnect());
-beforeEach(() => nock.cleanAll());
-afterEach(() => {
-  const [unasked] = nock.pendingMocks();
-  if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
-});
-afterAll(() => {
-  nock.cleanAll();
-  nock.enableNetConnect();
-});
+onlyNocked();
 
 const person = (id: number, more: object = {}) => ({
   id: String(id),

@@ -1,26 +1,18 @@
 /** Who left, told to HubSpot by its communication preferences. */
 import nock from 'nock';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hubspotOptions, hubspotReturnsOptions } from '../../src/source/hubspot/options.ts';
 import { hubspotReturns } from '../../src/source/hubspot/returns.ts';
 import { allMail, left, tell } from './left.ts';
 import { errorOf, virtualClock } from './reading.ts';
+import { onlyNocked } from './nocked.ts';
 
 const api = 'https://api.hubapi.com';
 const one = '/communication-preferences/v3/unsubscribe';
 const all = '/communication-preferences/v4/statuses/a%40x.y/unsubscribe-all?channel=EMAIL';
 const TOKEN = 'pat-eu1-secret';
 
-beforeAll(() => nock.disableNetConnect());
-beforeEach(() => nock.cleanAll());
-afterEach(() => {
-  const [unasked] = nock.pendingMocks();
-  if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
-});
-afterAll(() => {
-  nock.cleanAll();
-  nock.enableNetConnect();
-});
+onlyNocked();
 
 const hubspot = () => nock(api, { reqheaders: { authorization: `Bearer ${TOKEN}` } });
 

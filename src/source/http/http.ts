@@ -13,7 +13,7 @@
  */
 import { Invalid } from '../../model/errors.ts';
 import { createAsking, type Said, type Surroundings } from '../asking.ts';
-import { certificateOf } from '../certificate.ts';
+import { certificateOf, withCursor } from '../certificate.ts';
 import { jsonRecords } from '../json.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import { holding } from '../holding.ts';
@@ -41,7 +41,8 @@ export function httpSource(
       const name = `http-${clock.now()}`;
       const found = yield* readingOf(options, { ...around, name, request, ofChanges: false });
       keep(name);
-      return withCursor(found.certificate, since?.after(found.begunAt));
+      const { certificate, begunAt } = found;
+      return since ? withCursor(certificate, since.after(begunAt)) : certificate;
     },
     ...(since && {
       async *changes(cursor, request): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
@@ -100,10 +101,6 @@ async function* readingOf(
   } finally {
     await asking.close();
   }
-}
-
-function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
-  return certificate.complete && cursor !== undefined ? { ...certificate, cursor } : certificate;
 }
 
 /** An id that is empty or dotted would make the address that of something else. */

@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import { numeric, truth } from '../../model/scalar.ts';
 import { addressFault, headers } from '../address.ts';
-
-const text = (what: string) => z.string().min(1).describe(what);
-const whole = (min: number, max: number, what: string) =>
-  z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
+import { flag, overlap, text, whole } from '../option.ts';
 
 const page = z
   .strictObject({
@@ -43,7 +39,6 @@ function pageFaults(given: Record<string, unknown>): [field: string, message: st
   return faults;
 }
 
-const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
 const changes = z
   .strictObject({
     url: text('Address of the list of what changed, with {since} where the time belongs'),
@@ -51,11 +46,7 @@ const changes = z
       .enum(['iso', 'unix', 'unixMs'])
       .describe('How the time is written: ISO 8601, or in seconds or milliseconds since 1970')
       .default('iso'),
-    overlap: z
-      .string()
-      .regex(/^[1-9]\d{0,5}[smhd]$/, noDuration)
-      .describe('How late that list may know of a change')
-      .default('2m'),
+    overlap: overlap('How late that list may know of a change'),
   })
   .describe('How to ask what changed since a time; answers and pages are those of the list');
 export type ChangesOptions = z.infer<typeof changes>;
@@ -72,10 +63,7 @@ export const httpOptions = z
     one: text('Address of a single record, with {id} where its id belongs').optional(),
     changes: changes.optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    allowHttp: z
-      .preprocess(truth, z.boolean())
-      .describe('Allow an address without encryption that is not this machine')
-      .prefault(false),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
     const wrong = (path: string[], message: string | undefined) =>
@@ -132,10 +120,7 @@ export const httpReturnsOptions = z
       .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
       .optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    allowHttp: z
-      .preprocess(truth, z.boolean())
-      .describe('Allow an address without encryption that is not this machine')
-      .prefault(false),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, body, allowHttp }, context) => {
     const wrong = (path: string, message: string | undefined) =>

@@ -3,7 +3,7 @@ import { Invalid } from '../../model/errors.ts';
 import { fieldAt } from '../../model/field.ts';
 import type { Flaw } from '../certificate.ts';
 import type { HttpOptions } from './options.ts';
-import { markOf } from './proof.ts';
+import { markOf } from '../mark.ts';
 
 /** So many pages in a row that bring nothing new are no accident. */
 const MOST_IDLE = 20;

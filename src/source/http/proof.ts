@@ -9,9 +9,9 @@
  *
  * Records differ by their id; one without, by all it says.
  */
-import { hash } from 'node:crypto';
 import { fieldAt } from '../../model/field.ts';
 import { brokenFlaw, type Flaw } from '../certificate.ts';
+import { markOf } from '../mark.ts';
 
 export interface Proof {
   /** Answers whether the record is a new one. */
@@ -57,11 +57,6 @@ export function createProof({ id, total }: { id: string; total: string | undefin
       return miscounted ? [...flaws, miscounted] : flaws;
     },
   };
-}
-
-/** 52 bits of a hash: a number takes a fraction of the memory of a text. */
-export function markOf(text: string): number {
-  return Number.parseInt(hash('sha1', text).slice(0, 13), 16);
 }
 
 /** The id of a record; '' when it has none. */

@@ -16,7 +16,7 @@
 import { milliseconds } from '../../model/duration.ts';
 import { Interrupted, isExpected } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
-import { brokenFlaw, certificateOf, type Flaw } from '../certificate.ts';
+import { brokenFlaw, certificateOf, type Flaw, withCursor } from '../certificate.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import { holding } from '../holding.ts';
 import { createApi, type Api } from './api.ts';
@@ -38,8 +38,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   const open = async () => createApi({ ...options, token: await tokenOf(options) }, around);
   const certified = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
     keep(reading);
-    const certificate = certificateOf(reading, flaws);
-    return certificate.complete ? { ...certificate, cursor } : certificate;
+    return withCursor(certificateOf(reading, flaws), cursor);
   };
   return {
     async *read({ fields, signal }) {

@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { durationForm } from '../../model/duration.ts';
 import { isLoopback } from '../../model/loopback.ts';
-import { numeric } from '../../model/scalar.ts';
+import { overlap, text, whole } from '../option.ts';
 
-const text = (what: string) => z.string().min(1).describe(what);
 const noToken = 'is empty or holds what a header cannot carry → write the token alone';
-const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
 
 /** The YAML of this source. */
 export const hubspotOptions = z
@@ -18,15 +15,8 @@ export const hubspotOptions = z
       .optional(),
     tokenFile: text('File that holds the token, instead of token').optional(),
     url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
-    timeoutMs: z
-      .preprocess(numeric, z.number().int().min(1).max(600_000))
-      .describe('Longest wait for one answer, in milliseconds')
-      .prefault(30_000),
-    overlap: z
-      .string()
-      .regex(durationForm, noDuration)
-      .describe("How late HubSpot's search may know of a change")
-      .default('2m'),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    overlap: overlap("How late HubSpot's search may know of a change"),
   })
   .superRefine(({ token, tokenFile, url }, context) => {
     const wrong = (path: string, message: string | undefined) =>

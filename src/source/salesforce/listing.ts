@@ -1,8 +1,8 @@
 /** All records, or those that have changed, object by object, each as whom it stands for. */
-import { hash } from 'node:crypto';
 import type { Clock } from '../../model/clock.ts';
 import { Interrupted, isExpected } from '../../model/errors.ts';
 import type { Flaw } from '../certificate.ts';
+import { markOf } from '../mark.ts';
 import type { SourceRecord } from '../source.ts';
 import { bulkRows } from './bulk.ts';
 import { firstPage, rowsFrom } from './pages.ts';
@@ -95,11 +95,6 @@ function batchesOf(records: SourceRecord[]): SourceRecord[][] {
   return Array.from({ length: count }, (_, at) =>
     records.slice(at * BATCH_RECORDS, (at + 1) * BATCH_RECORDS),
   );
-}
-
-/** 52 bits of a hash: a number takes a fraction of the memory of a text. */
-function markOf(id: string): number {
-  return Number.parseInt(hash('sha1', id).slice(0, 13), 16);
 }
 
 function miscounted({ object }: Shape, count: number, total: number): Flaw {

@@ -1,10 +1,6 @@
 import { z } from 'zod';
 import { isLoopback } from '../../model/loopback.ts';
-import { numeric } from '../../model/scalar.ts';
-
-const text = (what: string) => z.string().min(1).describe(what);
-const whole = (min: number, max: number, what: string) =>
-  z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
+import { text, whole } from '../option.ts';
 
 const auth = z
   .strictObject({

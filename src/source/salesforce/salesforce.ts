@@ -23,8 +23,8 @@
  */
 import type { Condition } from '../../model/condition.ts';
 import type { Surroundings } from '../asking.ts';
-import { certificateOf } from '../certificate.ts';
-import type { Certificate, ReadRequest, Source } from '../source.ts';
+import { certificateOf, withCursor } from '../certificate.ts';
+import type { ReadRequest, Source } from '../source.ts';
 import { holding } from '../holding.ts';
 import { createGrants } from './auth.ts';
 import { createCursors } from './cursor.ts';
@@ -131,8 +131,4 @@ function readers(
     const { shapes } = known;
     return createReader({ session, shapes, options, fields: request.fields, optOuts, optsOut });
   };
-}
-
-function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
-  return certificate.complete ? { ...certificate, cursor } : certificate;
 }

@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { durationForm } from '../../model/duration.ts';
-import { numeric, truth } from '../../model/scalar.ts';
 import { absoluteAddress, placeOf } from './address.ts';
 import { namedIn, parameters, unknownIn } from './named.ts';
-
-const text = (what: string) => z.string().min(1).describe(what);
-const whole = (min: number, max: number, what: string) =>
-  z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
+import { flag, text, whole } from '../option.ts';
 
 /** The YAML of this source. */
 export const sqlOptions = z
@@ -29,10 +25,9 @@ export const sqlOptions = z
       .describe('Zone of times that are stored without one: UTC, or an offset such as +01:00')
       .optional(),
     ca: text('File of the authority that signed the certificate of the database').optional(),
-    allowPlain: z
-      .preprocess(truth, z.boolean())
-      .describe('Allow a connection without encryption to what is not this machine')
-      .prefault(false),
+    allowPlain: flag('Allow a connection without encryption to what is not this machine').prefault(
+      false,
+    ),
     timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
     pageSize: whole(1, 50_000, 'How many rows are read at a time').prefault(2_000),
   })
@@ -80,10 +75,9 @@ export const sqlReturnsOptions = z
     password: text('Password of that user; better as ${NAME} than in the file').optional(),
     statement: text("What is done: update people set newsletter = 'no' where id = :id"),
     ca: text('File of the authority that signed the certificate of the database').optional(),
-    allowPlain: z
-      .preprocess(truth, z.boolean())
-      .describe('Allow a connection without encryption to what is not this machine')
-      .optional(),
+    allowPlain: flag(
+      'Allow a connection without encryption to what is not this machine',
+    ).optional(),
     timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
   })
   .superRefine(({ url, password, ca, allowPlain, statement }, context) => {

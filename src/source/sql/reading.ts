@@ -1,6 +1,6 @@
 /** One reading: of everything, or of what has changed. */
 import { Interrupted, Invalid, isExpected } from '../../model/errors.ts';
-import { certificateOf, type Flaw } from '../certificate.ts';
+import { certificateOf, type Flaw, withCursor } from '../certificate.ts';
 import { jsonRecords } from '../json.ts';
 import type { Certificate, ReadRequest, SourceRecord } from '../source.ts';
 import { cursorAfter } from './cursor.ts';
@@ -48,8 +48,7 @@ export async function* certified(
   if (isWhole && lack !== undefined && flaws.length === 0) {
     throw new Invalid(`${session.name}: ${lack}`);
   }
-  const certificate = certificateOf(reading, flaws);
-  return certificate.complete ? { ...certificate, cursor } : certificate;
+  return withCursor(certificateOf(reading, flaws), cursor);
 }
 
 interface Reading {

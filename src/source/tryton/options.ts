@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import { durationForm } from '../../model/duration.ts';
 import { isLoopback } from '../../model/loopback.ts';
-import { numeric, truth } from '../../model/scalar.ts';
-
-const text = (what: string) => z.string().min(1).describe(what);
-const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
+import { flag, overlap, text, whole } from '../option.ts';
 
 /** The YAML of this source; a relative path has been resolved by the time it is read. */
 export const trytonOptions = z
@@ -18,19 +14,9 @@ export const trytonOptions = z
     language: text(
       'Code of the language that names of categories are read in; without it that of the database',
     ).optional(),
-    overlap: z
-      .string()
-      .regex(durationForm, noDuration)
-      .describe('How long before the last reading changes are read again: 2m, 1h')
-      .default('2m'),
-    timeoutMs: z
-      .preprocess(numeric, z.number().int().min(1).max(600_000))
-      .describe('Longest wait for one answer, in milliseconds')
-      .prefault(60_000),
-    allowHttp: z
-      .preprocess(truth, z.boolean())
-      .describe('Allow an address without encryption that is not this machine')
-      .prefault(false),
+    overlap: overlap('How long before the last reading changes are read again: 2m, 1h'),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(60_000),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, password, passwordFile, allowHttp }, context) => {
     const wrong = (path: string, message: string | undefined) =>

@@ -12,7 +12,7 @@
  */
 import { Invalid } from '../../model/errors.ts';
 import type { Surroundings } from '../asking.ts';
-import { certificateOf, type Flaw } from '../certificate.ts';
+import { certificateOf, type Flaw, withCursor } from '../certificate.ts';
 import { jsonRecords } from '../json.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import { createApi, type Api } from './api.ts';
@@ -42,8 +42,7 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
   };
   const end = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
     keep(reading);
-    const certificate = certificateOf(reading, flaws);
-    return certificate.complete ? { ...certificate, cursor } : certificate;
+    return withCursor(certificateOf(reading, flaws), cursor);
   };
   return {
     async *read(request) {

@@ -1,6 +1,6 @@
 /** Who left, told to Salesforce on the contact or lead itself. */
 import nock from 'nock';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   salesforceOptions,
   salesforceReturnsOptions,
@@ -10,20 +10,12 @@ import { allMail, left, tell } from '../left.ts';
 import { errorOf, virtualClock } from '../reading.ts';
 import { ORIGIN } from './org.ts';
 import { auth, contactId, leadId } from './source.ts';
+import { onlyNocked } from '../nocked.ts';
 
 const base = '/services/data/v62.0/sobjects';
 const token = { access_token: 'tok_1', instance_url: ORIGIN };
 
-beforeAll(() => nock.disableNetConnect());
-beforeEach(() => nock.cleanAll());
-afterEach(() => {
-  const [unasked] = nock.pendingMocks();
-  if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
-});
-afterAll(() => {
-  nock.cleanAll();
-  nock.enableNetConnect();
-});
+onlyNocked();
 
 const org = (access = 'tok_1') =>
   nock(ORIGIN, { reqheaders: { authorization: `Bearer ${access}` } });

@@ -1,0 +1,16 @@
+import nock from 'nock';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+
+/** In this file nobody is asked but whom nock stands for, and all that it expects is asked for. */
+export function onlyNocked(): void {
+  beforeAll(() => nock.disableNetConnect());
+  beforeEach(() => nock.cleanAll());
+  afterEach(() => {
+    const [unasked] = nock.pendingMocks();
+    if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
+  });
+  afterAll(() => {
+    nock.cleanAll();
+    nock.enableNetConnect();
+  });
+}
