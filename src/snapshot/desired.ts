@@ -1,5 +1,6 @@
 import type { Statements } from './statements.ts';
 import type { DesiredRow, Key, KindName } from '../model/record.ts';
+import { addingIn } from './adding.ts';
 import { inSpan, type Span } from './spans.ts';
 
 /**
@@ -7,8 +8,8 @@ import { inSpan, type Span } from './spans.ts';
  * kept once, and every record names it.
  */
 export interface Desired {
-  /** The `nth` record of the reading; it counts once it is sorted in. */
-  addDesired(row: DesiredRow, nth: number): void;
+  /** The `nth` record of the reading and those that follow; they count once they are sorted in. */
+  addDesired(rows: Iterable<DesiredRow>, nth: number): void;
   /**
    * Sorts in what was added, for each span of its keys and once what has none. Of very many at a
    * time: then a page of the table is written once for several of them.
@@ -55,71 +56,8 @@ interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   again: number;
 }
 
-interface Form extends Pick<DesiredRow, 'kind' | 'wants' | 'presence'> {
-  form: number;
-}
-
-/** So many forms are known by heart: times of consent may give everybody one of their own. */
-const mostForms = 10_000;
-
 export function desiredIn(db: Statements): Desired {
   return { ...addingIn(db), ...namingIn(db), ...sharedIn(db), ...readingIn(db) };
-}
-
-function addingIn(
-  db: Statements,
-): Pick<
-  Desired,
-  'addDesired' | 'beginSorting' | 'sortIn' | 'endSorting' | 'forgetDesired' | 'clearForms'
-> {
-  const addForm = db.prepare<[string, string, string, number, string]>(
-    'insert into temp.form (kind, body, fingerprint, wants, presence) values (?, ?, ?, ?, ?)',
-  );
-  const add = db.prepare(
-    `insert into temp.unsorted (kind, key, seq, id, alias, place, form, reason, fix)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const sort = (which: string): string =>
-    `insert into temp.staged (kind, key, seq, id, alias, place, form, reason, fix)
-     select kind, key, seq, id, alias, place, form, reason, fix from temp.unsorted
-     where ${which} order by kind, key, id, seq`;
-  const sortSpan = db.prepare<Span & { kind: string }>(sort(inSpan('unsorted')));
-  const sortKeyless = db.prepare<{ kind: string }>(sort(`kind = @kind and key = ''`));
-  const forget = ['form', 'unsorted', 'staged', 'strange', 'shared'].map((name) =>
-    db.prepare<[string]>(`delete from temp.${name} where kind = ?`),
-  );
-  const forms = new Map<string, Form>();
-  const formOf = ({ kind, body, fingerprint, wants, presence }: DesiredRow): number => {
-    const known = forms.get(body);
-    const isThat = known?.kind === kind && known.wants === wants && known.presence === presence;
-    if (isThat) return known.form;
-    if (forms.size >= mostForms) forms.clear();
-    const { lastInsertRowid } = addForm.run(kind, body, fingerprint, Number(wants), presence);
-    const form = Number(lastInsertRowid);
-    forms.set(body, { form, kind, wants, presence });
-    return form;
-  };
-  return {
-    addDesired(row, nth) {
-      const { kind, key = '', id, alias, place, invalid } = row;
-      const own = alias === key ? null : alias;
-      const form = formOf(row);
-      const { reason = null, fix = null } = invalid ?? {};
-      add.run(kind, key, nth, id, own, place, form, reason, fix);
-    },
-    sortIn: (kind, span) =>
-      void (span === 'keyless' ? sortKeyless.run({ kind }) : sortSpan.run({ kind, ...span })),
-    // Made for all of them at once, an index takes a fraction of what it takes row by row.
-    beginSorting: () =>
-      db.exec('create index if not exists temp.unsorted_by_key on unsorted (kind, key, id, seq)'),
-    endSorting: () =>
-      db.exec('drop index if exists temp.unsorted_by_key; delete from temp.unsorted'),
-    forgetDesired(kind) {
-      forms.clear();
-      for (const statement of forget) statement.run(kind);
-    },
-    clearForms: () => forms.clear(),
-  };
 }
 
 function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
@@ -182,10 +120,11 @@ function sharedIn(db: Statements): SharedPart {
   const invalidate = db.prepare<{ kind: string; reason: string; fix: string }>(
     `update temp.staged set reason = @reason, fix = @fix
      where kind = @kind and key in (
-         select s.key from temp.shared h join temp.strange s on s.kind = h.kind and s.id = h.id
+         select s.key from temp.shared h
+           cross join temp.strange s on s.kind = h.kind and s.id = h.id
          where h.kind = @kind
          union
-         select o.key from temp.shared h join origin o on o.kind = h.kind and o.id = h.id
+         select o.key from temp.shared h cross join origin o on o.kind = h.kind and o.id = h.id
          where h.kind = @kind)
        and id in (select id from temp.shared where kind = @kind)`,
   );

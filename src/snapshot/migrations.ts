@@ -138,6 +138,7 @@ export const migrations: readonly string[] = [
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;
+  pragma temp.cache_size = -4000;
   create temp table form (
     form integer primary key, kind text not null, body text not null, fingerprint text not null,
     wants integer not null, presence text not null

@@ -15,9 +15,7 @@ export async function stageFew(
 ): Promise<void> {
   for (let start = 0; start < rows.length; start += stagedAtOnce) {
     const some = rows.slice(start, start + stagedAtOnce);
-    stage(() => {
-      for (const [at, row] of some.entries()) staging.addDesired(row, start + at + 1);
-    });
+    stage(() => staging.addDesired(some, start + 1));
     await clock.sleep(0);
   }
   stage(() => {

@@ -18,14 +18,13 @@ export interface Sizes {
 export type Read = Certificate & { whole: boolean; sizes: Sizes };
 
 /** So many are sorted in at a time: in the temporary table they take a few megabytes. */
-const sortedAtOnce = 25_000;
+const sortedAtOnce = 100_000;
 
 const sharedId = {
   reason: 'several records with different addresses have this id',
   fix: 'give every record an id of its own in the CRM',
 };
 
-/** An empty reading where there were records before is a failure, not data. */
 export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
@@ -33,9 +32,9 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
   let count = 0;
   let sorted = 0;
   for await (const some of endingIn(records, (last) => (end.certificate = last))) {
-    stage(() => {
-      for (const record of some) staging.addDesired(desiredOf(kind, record), (count += 1));
-    });
+    const rows = some.map((record) => desiredOf(kind, record));
+    stage(() => staging.addDesired(rows, count + 1));
+    count += rows.length;
     if (count - sorted >= sortedAtOnce) {
       await sortIn(run, kind.name);
       sorted = count;
@@ -46,18 +45,20 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
   const { certificate } = end;
   if (!certificate) throw new TypeError('a reading ended without a word on how');
   await sortIn(run, kind.name);
-  const known = run.snapshot.recorded.count(kind.name);
-  if (count === 0 && known > 0) {
-    throw new Unavailable(
-      `the source of ${kind.name}s is empty, but ${known} are recorded: ` +
-        'taken for a failed export, nothing was changed → export it again',
-      { acted: 'no' },
-    );
-  }
-  // Where everybody begins and ends is found out once: what names are added below fits in.
-  const all = [...run.snapshot.spans.ofKeys(kind.name)];
-  await settleIds(run, kind.name, { count, all });
+  if (count === 0) refuseEmpty(run, kind.name);
+  const all = await settleIds(run, kind.name, count);
   return { ...certificate, whole: true, sizes: await sizesOf(run, kind.name, all) };
+}
+
+/** An empty reading where there were records before is a failure, not data. */
+function refuseEmpty({ snapshot }: Run, kind: KindName): void {
+  const known = snapshot.recorded.count(kind);
+  if (known === 0) return;
+  throw new Unavailable(
+    `the source of ${kind}s is empty, but ${known} are recorded: ` +
+      'taken for a failed export, nothing was changed → export it again',
+    { acted: 'no' },
+  );
 }
 
 /** Left early, the reading is closed; read to its end, what it gives there is told. */
@@ -78,15 +79,16 @@ async function sortIn(run: Run, kind: KindName): Promise<void> {
   staging.endSorting();
 }
 
-/** Which records have an id of their own, and under which names the invalid ones stand. */
-async function settleIds(
-  run: Run,
-  kind: KindName,
-  { count, all }: { count: number; all: readonly Span[] },
-): Promise<void> {
+/**
+ * Which records have an id of their own, and under which names the invalid ones stand. Answers the
+ * spans of all keys: what names were added here fits in.
+ */
+async function settleIds(run: Run, kind: KindName, count: number): Promise<readonly Span[]> {
   const { staging, spans, stage: staged } = run.snapshot;
+  const all: Span[] = [];
   staged(() => staging.noteStrange(kind, 'keyless'));
-  await throughout(run, all, (span) => {
+  await throughout(run, spans.ofKeys(kind), (span) => {
+    all.push(span);
     staged(() => staging.noteStrange(kind, span));
   });
   await throughout(run, spans.ofIds(kind), (span) => {
@@ -96,6 +98,7 @@ async function settleIds(
     staging.invalidateSharedIds(kind, sharedId);
     staging.nameByOrigin(kind, count);
   });
+  return all;
 }
 
 async function sizesOf(run: Run, kind: KindName, all: readonly Span[]): Promise<Sizes> {

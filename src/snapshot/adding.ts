@@ -1,0 +1,130 @@
+/** Takes in what is read of a source: each record by the form of what it says, and then sorted. */
+import type { DesiredRow } from '../model/record.ts';
+import type { Desired } from './desired.ts';
+import { inSpan, type Span } from './spans.ts';
+import type { Statements } from './statements.ts';
+
+type Adding = Pick<
+  Desired,
+  'addDesired' | 'beginSorting' | 'sortIn' | 'endSorting' | 'forgetDesired' | 'clearForms'
+>;
+
+export function addingIn(db: Statements): Adding {
+  const forms = formsIn(db);
+  const forget = ['form', 'unsorted', 'staged', 'strange', 'shared'].map((name) =>
+    db.prepare<[string]>(`delete from temp.${name} where kind = ?`),
+  );
+  return {
+    ...sortingIn(db),
+    addDesired: unsortedIn(db, forms.of),
+    forgetDesired(kind) {
+      forms.clear();
+      for (const statement of forget) statement.run(kind);
+    },
+    clearForms: forms.clear,
+  };
+}
+
+interface Form extends Pick<DesiredRow, 'kind' | 'wants' | 'presence'> {
+  form: number;
+}
+
+/** So many forms are known by heart: times of consent may give everybody one of their own. */
+const mostForms = 10_000;
+
+function formsIn({ prepare }: Statements): { of(row: DesiredRow): number; clear(): void } {
+  const add = prepare<[string, string, string, number, string]>(
+    'insert into temp.form (kind, body, fingerprint, wants, presence) values (?, ?, ?, ?, ?)',
+  );
+  const forms = new Map<string, Form>();
+  return {
+    of({ kind, body, fingerprint, wants, presence }) {
+      const known = forms.get(body);
+      const isThat = known?.kind === kind && known.wants === wants && known.presence === presence;
+      if (isThat) return known.form;
+      if (forms.size >= mostForms) forms.clear();
+      const { lastInsertRowid } = add.run(kind, body, fingerprint, Number(wants), presence);
+      const form = Number(lastInsertRowid);
+      forms.set(body, { form, kind, wants, presence });
+      return form;
+    },
+    clear: () => forms.clear(),
+  };
+}
+
+function unsortedIn(
+  { prepare }: Statements,
+  formOf: (row: DesiredRow) => number,
+): Adding['addDesired'] {
+  const addPlain = plainIn(prepare);
+  const add = prepare(
+    `insert into temp.unsorted (kind, key, seq, id, alias, place, form, reason, fix)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  return (rows, nth) => {
+    let seq = nth;
+    const plain: Plain[] = [];
+    for (const row of rows) {
+      const { kind, key = '', id, alias, place, invalid } = row;
+      const form = formOf(row);
+      if (alias === key && !invalid) plain.push({ kind, key, seq, id, place, form });
+      else {
+        const { reason = null, fix = null } = invalid ?? {};
+        add.run(kind, key, seq, id, alias === key ? null : alias, place, form, reason, fix);
+      }
+      seq += 1;
+    }
+    addPlain(plain);
+  };
+}
+
+/** A valid record whose key is what the source calls it, as nearly all are. */
+interface Plain extends Pick<DesiredRow, 'kind' | 'id' | 'place'> {
+  key: string;
+  seq: number;
+  form: number;
+}
+
+/** Many with one statement: one by one, most of the time goes by between two of them. */
+function plainIn(prepare: Statements['prepare']): (rows: readonly Plain[]) => void {
+  const atOnce = 20;
+  const into = (count: number) =>
+    prepare(
+      `insert into temp.unsorted (kind, key, seq, id, place, form)
+       values ${Array(count).fill('(?, ?, ?, ?, ?, ?)').join(', ')}`,
+    );
+  const [many, one] = [into(atOnce), into(1)];
+  const valuesOf = ({ kind, key, seq, id, place, form }: Plain) => [
+    kind,
+    key,
+    seq,
+    id,
+    place,
+    form,
+  ];
+  return (rows) => {
+    const even = rows.length - (rows.length % atOnce);
+    for (let at = 0; at < even; at += atOnce) {
+      many.run(...rows.slice(at, at + atOnce).flatMap(valuesOf));
+    }
+    for (const row of rows.slice(even)) one.run(...valuesOf(row));
+  };
+}
+
+function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {
+  const sort = (which: string): string =>
+    `insert into temp.staged (kind, key, seq, id, alias, place, form, reason, fix)
+     select kind, key, seq, id, alias, place, form, reason, fix from temp.unsorted
+     where ${which} order by kind, key, id, seq`;
+  const sortSpan = db.prepare<Span & { kind: string }>(sort(inSpan('unsorted')));
+  const sortKeyless = db.prepare<{ kind: string }>(sort(`kind = @kind and key = ''`));
+  return {
+    sortIn: (kind, span) =>
+      void (span === 'keyless' ? sortKeyless.run({ kind }) : sortSpan.run({ kind, ...span })),
+    // Made for all of them at once, an index takes a fraction of what it takes row by row.
+    beginSorting: () =>
+      db.exec('create index if not exists temp.unsorted_by_key on unsorted (kind, key, id, seq)'),
+    endSorting: () =>
+      db.exec('drop index if exists temp.unsorted_by_key; delete from temp.unsorted'),
+  };
+}
