@@ -1,7 +1,7 @@
 /** The command line as it is used: a CSV file, a configuration, a process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -64,18 +64,23 @@ export interface Ran extends Watched {
   };
 }
 
-const cache = join(import.meta.dirname, '../../node_modules/.cache/crm-mirror');
+const root = join(import.meta.dirname, '../..');
+const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
+
+/** As the image runs it; and the watch is compiled once, as the launcher has it with the rest. */
+const environment = {
+  NODE_OPTIONS: /^ENV NODE_OPTIONS=(.+)$/m.exec(dockerfile)?.[1],
+  NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/crm-mirror'),
+};
 
 /** `crm-mirror sync`, with these options. Throws unless it ends with 0. */
 export async function sync({ config }: Folder, ...options: string[]): Promise<Ran> {
-  const launcher = join(import.meta.dirname, '../../bin/crm-mirror.mjs');
+  const launcher = join(root, 'bin/crm-mirror.mjs');
   const watch = ['--import', join(import.meta.dirname, 'watch.ts')];
   const command = [...watch, launcher, 'sync', '-c', config, '--json', ...options];
-  // As the launcher keeps what it has compiled: else every run would compile the watch.
-  const env = { ...process.env, NODE_COMPILE_CACHE: cache };
   const beganMs = Date.now();
   const child = spawn(process.execPath, command, {
-    env,
+    env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   });
   const watcher = child.stdio[3];
