@@ -1,6 +1,7 @@
 /** Takes in what is read of a source: each record by the form of what it says, and then sorted. */
 import type { DesiredRow } from '../model/record.ts';
 import type { Desired } from './desired.ts';
+import { manyIn } from './many.ts';
 import { inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
@@ -52,62 +53,26 @@ function formsIn({ prepare }: Statements): { of(row: DesiredRow): number; clear(
   };
 }
 
-function unsortedIn(
-  { prepare }: Statements,
-  formOf: (row: DesiredRow) => number,
-): Adding['addDesired'] {
-  const addPlain = plainIn(prepare);
-  const add = prepare(
-    `insert into temp.unsorted (kind, key, seq, id, alias, place, form, reason, fix)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
+function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding['addDesired'] {
+  const into = 'insert into temp.unsorted';
+  // Valid, with a key that is what the source calls it, as nearly all are.
+  const plain = ['kind', 'key', 'seq', 'id', 'place', 'form'];
+  const addPlain = manyIn(db, into, plain);
+  const addOdd = manyIn(db, into, [...plain, 'alias', 'reason', 'fix']);
   return (rows, nth) => {
     let seq = nth;
-    const plain: Plain[] = [];
+    const plainRows = [];
+    const oddRows = [];
     for (const row of rows) {
       const { kind, key = '', id, alias, place, invalid } = row;
-      const form = formOf(row);
-      if (alias === key && !invalid) plain.push({ kind, key, seq, id, place, form });
-      else {
-        const { reason = null, fix = null } = invalid ?? {};
-        add.run(kind, key, seq, id, alias === key ? null : alias, place, form, reason, fix);
-      }
+      const values = [kind, key, seq, id, place, formOf(row)];
+      const own = alias === key ? null : alias;
+      if (own === null && !invalid) plainRows.push(values);
+      else oddRows.push([...values, own, invalid?.reason ?? null, invalid?.fix ?? null]);
       seq += 1;
     }
-    addPlain(plain);
-  };
-}
-
-/** A valid record whose key is what the source calls it, as nearly all are. */
-interface Plain extends Pick<DesiredRow, 'kind' | 'id' | 'place'> {
-  key: string;
-  seq: number;
-  form: number;
-}
-
-/** Many with one statement: one by one, most of the time goes by between two of them. */
-function plainIn(prepare: Statements['prepare']): (rows: readonly Plain[]) => void {
-  const atOnce = 20;
-  const into = (count: number) =>
-    prepare(
-      `insert into temp.unsorted (kind, key, seq, id, place, form)
-       values ${Array(count).fill('(?, ?, ?, ?, ?, ?)').join(', ')}`,
-    );
-  const [many, one] = [into(atOnce), into(1)];
-  const valuesOf = ({ kind, key, seq, id, place, form }: Plain) => [
-    kind,
-    key,
-    seq,
-    id,
-    place,
-    form,
-  ];
-  return (rows) => {
-    const even = rows.length - (rows.length % atOnce);
-    for (let at = 0; at < even; at += atOnce) {
-      many.run(...rows.slice(at, at + atOnce).flatMap(valuesOf));
-    }
-    for (const row of rows.slice(even)) one.run(...valuesOf(row));
+    addPlain(plainRows);
+    addOdd(oddRows);
   };
 }
 

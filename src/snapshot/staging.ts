@@ -3,6 +3,7 @@ import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import { desiredIn, type Desired } from './desired.ts';
+import { manyIn } from './many.ts';
 import { stagingNames } from './migrations.ts';
 import { toStored } from './recorded.ts';
 
@@ -12,7 +13,8 @@ import { toStored } from './recorded.ts';
  */
 export interface Staging extends Desired {
   clear(): void;
-  addObserved(row: ObservedRow, key: Key): void;
+  /** All under this key, or else each under its alias. */
+  addObserved(rows: readonly ObservedRow[], key?: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
   resolveKeys(kind: KindName): void;
   forgetObserved(kind: KindName, key: Key): void;
@@ -96,10 +98,8 @@ function resolvingIn(db: Statements): Pick<Staging, 'resolveKeys'> {
 }
 
 function observedIn(db: Statements): ObservedPart {
-  const add = db.prepare(
-    `insert or replace into temp.observed (kind, id, key, alias, body, fingerprint, created_at)
-     values (?, ?, ?, ?, ?, ?, ?)`,
-  );
+  const columns = ['kind', 'id', 'key', 'alias', 'body', 'fingerprint', 'created_at'];
+  const add = manyIn(db, 'insert or replace into temp.observed', columns);
   const forget = db.prepare(
     'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
   );
@@ -123,9 +123,13 @@ function observedIn(db: Statements): ObservedPart {
     'select at from temp.looked where kind = ? and key = ?',
   );
   return {
-    addObserved({ kind, id, alias, body, fingerprint, createdAt = null }, key) {
-      add.run(kind, id, key, alias, body, fingerprint, createdAt);
-    },
+    addObserved: (rows, key) =>
+      add(
+        rows.map((row) => {
+          const { kind, id, alias, body, fingerprint, createdAt = null } = row;
+          return [kind, id, key ?? alias, alias, body, fingerprint, createdAt];
+        }),
+      ),
     forgetObserved: (kind, key) => void forget.run(kind, key),
     observed: (kind, key) =>
       ofKey

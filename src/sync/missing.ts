@@ -46,7 +46,7 @@ export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<v
 function learn({ snapshot, clock }: Run, { kind, key }: RecordedRow, { is, rows }: Found): void {
   const { staging } = snapshot;
   snapshot.stage(() => {
-    for (const row of rows) staging.addObserved(row, is === 'whole' ? key : row.alias);
+    staging.addObserved(rows, is === 'whole' ? key : undefined);
     if (is === 'whole') staging.addLooked(kind, key, clock.now());
   });
 }

@@ -66,10 +66,7 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
 async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   const { staging, stage } = run.snapshot;
   const rows: ObservedRow[] = [];
-  const stageRows = (): void =>
-    stage(() => {
-      for (const row of rows.splice(0)) staging.addObserved(row, row.alias);
-    });
+  const stageRows = (): void => stage(() => staging.addObserved(rows.splice(0)));
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {

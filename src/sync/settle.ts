@@ -112,7 +112,7 @@ function reject(
 function relearn({ run, kind }: Applying, key: Key, observed: readonly ObservedRow[]): void {
   const { staging, narrowing } = run.snapshot;
   staging.forgetObserved(kind.name, key);
-  for (const row of observed) staging.addObserved(row, key);
+  staging.addObserved(observed, key);
   staging.addLooked(kind.name, key, run.clock.now());
   narrowing.add(kind.name, key);
 }

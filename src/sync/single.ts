@@ -33,7 +33,7 @@ async function stageOne(run: Run, kind: Kind, key: Key): Promise<void> {
   if (!kind.read) return;
   const rows = await kind.read({ key, id: recorded.get(kind.name, key)?.id }, run.stop);
   run.snapshot.stage(() => {
-    for (const row of rows) staging.addObserved(row, key);
+    staging.addObserved(rows, key);
     staging.addLooked(kind.name, key, run.clock.now());
   });
 }
