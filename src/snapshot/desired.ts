@@ -34,6 +34,8 @@ export interface Desired {
    */
   nameByOrigin(kind: KindName, count: number): void;
   desired(kind: KindName, key: Key): DesiredRow[];
+  /** The ids of these records, each once; of those that have none, none. */
+  idsOf(kind: KindName, key: Key): string[];
   /** The keys that records of these ids stand under. */
   keysOf(kind: KindName, ids: readonly string[]): Key[];
   /** Keys that have a valid record, and of these the ones that want something. */
@@ -147,12 +149,15 @@ export function isStaged(origin: string): string {
 
 type ReadingPart = Pick<
   Desired,
-  'desired' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
+  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
 >;
 
 function readingIn(db: Statements): ReadingPart {
   const ofKey = db.prepare<[string, string], StoredDesired>(
     'select * from temp.desired where kind = ? and key = ? order by seq',
+  );
+  const idsOf = db.prepare<[string, string], { id: string }>(
+    `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
   );
   const keysOf = db.prepare<[string, string], { key: Key }>(
     `select distinct key from temp.stands
@@ -173,6 +178,7 @@ function readingIn(db: Statements): ReadingPart {
   );
   return {
     desired: (kind, key) => ofKey.all(kind, key).map(fromStored),
+    idsOf: (kind, key) => idsOf.all(kind, key).map(({ id }) => id),
     keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
     countDesired: (kind, span) => count.get({ kind, ...span }) ?? { valid: 0, wanted: 0 },
     countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,

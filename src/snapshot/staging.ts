@@ -184,6 +184,9 @@ function decidedIn(db: Statements): DecidedPart {
     'select count(distinct key) n from temp.noticed where kind = ? and class = ?',
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
+  const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
+    db.prepare(`delete from temp.${name}`),
+  );
   return {
     addPlanned: (change) =>
       void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
@@ -202,9 +205,7 @@ function decidedIn(db: Statements): DecidedPart {
     addForgotten: (kind, key) => void forget.run(kind, key),
     undecide: undecidingIn(db),
     clearDecisions: () => {
-      for (const name of ['planned', 'noted', 'forgotten', 'remarked']) {
-        db.exec(`delete from temp.${name}`);
-      }
+      for (const statement of clear) statement.run();
     },
   };
 }

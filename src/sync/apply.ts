@@ -56,8 +56,8 @@ async function applyTo(applying: Applying, phase: number, key: Key): Promise<voi
 }
 
 /**
- * Answers whether the record was decided upon again. `urgent`: opt-outs are sent also when the
- * run was asked to stop.
+ * Answers whether the record was decided upon again, to some purpose. `urgent`: opt-outs are sent
+ * also when the run was asked to stop.
  */
 async function sendAll(
   applying: Applying,
@@ -87,13 +87,14 @@ async function sendAll(
     // Other channels of a contact wait for nothing; those of one that may not be there have none.
     const isOpen = isMade && outcome.is === 'unknown';
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
+    let isPlanned = false;
     const follow = (): void => {
       if (ends) drop(run, changes.slice(at + 1));
-      if (brought) decideAgain(applying, change.key);
+      if (brought) isPlanned = decideAgain(applying, change.key);
     };
     await settle(applying, change, { outcome, follow });
     leave(applying, change.key);
-    if (ends) return Boolean(brought);
+    if (ends) return isPlanned;
   }
   return false;
 }

@@ -5,7 +5,6 @@ import type { Kind, Known } from '../kind/kind.ts';
 import type { Key } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import type { Run } from './mirror.ts';
-import { idsOf } from './overtaken.ts';
 import type { Knowledge } from './states.ts';
 import type { Tally } from './tally.ts';
 
@@ -47,7 +46,7 @@ export function knownOf(
 
 /** Before anything leaves for a person; false: another run took her, and nothing may. */
 export function enter({ run, kind }: Applying, key: Key): boolean {
-  return !kind.read || run.beside.enter(run.id, key, idsOf(run, kind.name, key));
+  return !kind.read || run.beside.enter(run.id, key, run.snapshot.staging.idsOf(kind.name, key));
 }
 
 /** Once what came of it is written. */

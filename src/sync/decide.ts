@@ -73,22 +73,26 @@ export function leaveOvertaken(run: Run): void {
   }
 }
 
-/** Decides one record at once, by what is recorded of it now. */
+/** Decides one record at once, by what is recorded of it now. Whether anything is to be sent. */
 export function decideAgain(
   { run, kind, known, tally, sift }: Deciding & { sift(): void },
   key: Key,
-): void {
-  run.snapshot.staging.assume(kind.name, key);
-  run.snapshot.stage(() => decideOne(run, kind, { key, known, tally }));
-  sift();
+): boolean {
+  const { staging, stage } = run.snapshot;
+  let planned = 0;
+  staging.assume(kind.name, key);
+  stage(() => (planned = decideOne(run, kind, { key, known, tally })));
+  if (planned > 0) sift();
   commit(run);
+  return planned > 0;
 }
 
+/** Answers how many changes it has planned. */
 function decideOne(
   run: Run,
   kind: Kind,
   { key, known, tally }: { key: Key; known: Knowledge; tally: Tally },
-): void {
+): number {
   const { staging } = run.snapshot;
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
@@ -107,9 +111,10 @@ function decideOne(
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
   const { changes } = decision;
-  for (const change of withoutParked(run, tally, { kind, states, changes })) {
-    if (!run.quarantined || isStatedOptOut(change)) staging.addPlanned(change);
-  }
+  const due = withoutParked(run, tally, { kind, states, changes });
+  const planned = run.quarantined ? due.filter(isStatedOptOut) : due;
+  for (const change of planned) staging.addPlanned(change);
+  return planned.length;
 }
 
 /**

@@ -15,11 +15,8 @@ export function overtakenIn({ beside, snapshot, id }: Run, { name, read }: Kind)
 export function isOvertaken(run: Run, { name, read }: Kind, key: Key): boolean {
   if (!read) return false;
   const { keys, ids } = run.beside.overtaken(run.id);
-  return keys.has(key) || (ids.size > 0 && idsOf(run, name, key).some((id) => ids.has(id)));
-}
-
-/** Under which ids the source names her. */
-export function idsOf({ snapshot }: Pick<Run, 'snapshot'>, kind: Kind['name'], key: Key): string[] {
-  const ids = snapshot.staging.desired(kind, key).map(({ id }) => id);
-  return [...new Set(ids)].filter((id) => id !== '');
+  return (
+    keys.has(key) ||
+    (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))
+  );
 }

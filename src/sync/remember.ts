@@ -10,9 +10,7 @@ export const nothing: News = { adds: [], ends: [] };
 /** A record by its name, and by every id the source gives it now, or gave it while it was ours. */
 export function whoOf({ snapshot }: Pick<Mirror, 'snapshot'>, { name }: Kind, key: Key): Who {
   const { staging, recorded } = snapshot;
-  const now = staging.desired(name, key).map(({ id }) => id);
-  const ids = new Set([...now, ...recorded.originsOf(name, key)]);
-  ids.delete('');
+  const ids = new Set([...staging.idsOf(name, key), ...recorded.originsOf(name, key)]);
   return { key, ids: [...ids] };
 }
 

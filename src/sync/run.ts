@@ -33,7 +33,6 @@ import { each } from './each.ts';
 import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { observe } from './observe.ts';
-import { idsOf } from './overtaken.ts';
 import { recover } from './recover.ts';
 import { begin } from './begin.ts';
 import { conclude } from './record.ts';
@@ -140,7 +139,10 @@ async function listAll(course: Course): Promise<void> {
       const key = onlyKey(run);
       if (key !== undefined) {
         const single = { key, known: knowledgeOf(course, kind) };
-        const also = { keys: formerKeys(run, kind, single), ids: idsOf(run, kind.name, key) };
+        const also = {
+          keys: formerKeys(run, kind, single),
+          ids: run.snapshot.staging.idsOf(kind.name, key),
+        };
         if (course.taken?.also(also) === false) throw new Busy(atHer);
         await lookUp(run, kind, single);
         return;

@@ -62,7 +62,7 @@ function acknowledge(
 function reconsiderFormer({ run, kind, known }: Applying, key: Key): void {
   if (!known.listing) return;
   const { staging, recorded, narrowing, journal } = run.snapshot;
-  const ids = staging.desired(kind.name, key).map(({ id }) => id);
+  const ids = staging.idsOf(kind.name, key);
   const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
   const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {
