@@ -135,3 +135,16 @@ test('a 409 to an opt-out that nobody else explains is the word of the person', 
   expect(stage.writes()).toEqual([]);
   stage.close();
 });
+
+test('an opt-out found done does not hide who else has the address by now', async () => {
+  const stage = createStage({ wire: (send) => deaf('/channel/', 1)(deaf('/retrieve/', 4)(send)) });
+  const email = 'a@example.com';
+  stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email, ch_news: 'no' });
+  expect((await stage.sync()).status).toBe('failed');
+  stage.emulator.seed.contact({ email: email.toUpperCase(), channels: { ch_news: 'opt_in' } });
+  await stage.sync();
+  const left = stage.emulator.world.contacts().flatMap(({ channels }) => channels);
+  expect(left.map(({ subscription }) => subscription)).toEqual(['opt_out', 'opt_out']);
+  stage.close();
+});
