@@ -8,9 +8,15 @@ export function begin(name: string, task: object): ChildProcess {
   return fork(join(import.meta.dirname, '..', `${name}.ts`), [JSON.stringify(task)]);
 }
 
-/** The next thing it says. */
+/** The next thing it says; throws when it ends without a word. */
 export async function ask<T>(child: ChildProcess): Promise<T> {
-  const [said] = await once(child, 'message');
+  const heard = new AbortController();
+  const { signal } = heard;
+  const ended = once(child, 'exit', { signal }).then(() => {
+    throw new Error(`${child.spawnargs.join(' ')} has ended`);
+  });
+  const [said] = await Promise.race([once(child, 'message', { signal }), ended]);
+  heard.abort();
   return said;
 }
 

@@ -15,7 +15,9 @@
  *
  * IDLE     (OPEN, and nothing may leave) until the time at which something must be back.
  *     alone                  → a window after our own oldest requests (usage.ts)
- *     in company             → a window after the first answer of this one, then one request
+ *     in company             → a window after the first answer of this one, then one request. One
+ *                              that opened with less than half gives back no whole window: while
+ *                              anything is left, when a few of our own requests count no more
  *     trickle                → as long as the missing units take to come back, then one request
  *
  * BLOCKED  nothing leaves before the wait asked for is over, which never moves to an earlier time;
@@ -235,9 +237,13 @@ function others(memory: Memory): number {
 function heldBack(memory: Memory, { nowMs, waiting, all }: Question & { all: number }): number {
   const { limit = 0, trickle, flights, mark } = memory;
   if (!mark || limit < LEAST_FOR_SENSORS) return 0;
-  const sensors = Math.min(4, Math.max(1, Math.round(limit * 0.02)));
+  const sensors = sensorsOf(limit);
   if (!isAlone(memory, nowMs)) return trickle ? sensors + 1 : 1;
   return waiting + flights.size <= all ? 0 : sensors;
+}
+
+function sensorsOf(limit: number): number {
+  return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
 }
 
 /** When nothing is in flight, and `all` that is left is held back: when to send the next one. */
@@ -255,12 +261,19 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
     const isSpent = ours(memory, nowMs) <= held;
     return isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
   }
-  const openMs = alone ? usage.downTo(units(memory) - 1 - all) : usage.backMs(window.openedMs);
-  if (!alone || all <= 0) return openMs;
+  if (!alone) return Math.min(usage.backMs(window.openedMs), someBackAt(memory));
+  const openMs = usage.downTo(units(memory) - 1 - all);
+  if (all <= 0) return openMs;
   const spacedMs = markMs + (openMs - markMs) / (all + 1);
   const beatMs = mark?.beatMs ?? NEVER;
   // The last sensor waits for the one moment at which the server's clock may begin a window.
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
+}
+
+/** In company, of a window that opened short: when a few of our own requests count no more. */
+function someBackAt({ window, usage, mark, limit = 1 }: Memory): number {
+  if (!window.short || !mark || mark.left === 0) return NEVER;
+  return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
 }
 
 function known(memory: Memory): RouteLimit {

@@ -53,6 +53,8 @@ interface Mark {
   lost: number;
   at: number;
   ms: number;
+  /** How many of our own requests counted then. */
+  counted: number;
   resetAtMs: number | undefined;
   /** When the next whole window of the server's own time of day begins, a second late at most. */
   beatMs: number | undefined;
@@ -246,7 +248,8 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const resetAtMs = resetInMs === undefined ? undefined : nowMs + resetInMs;
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
   const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
-  memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, resetAtMs, beatMs };
+  const counted = memory.usage.counted(nowMs);
+  memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
   const { own, before } = memory.window;
   const ours = own + before + memory.flights.size;
   memory.foreign.now = Math.max(0, units(memory) - left - ours) / units(memory);

@@ -19,6 +19,8 @@ export interface Job {
   clients?: number;
   /** Share of the limit that another program takes, evenly, whatever happens. */
   foreign?: number;
+  /** It ends after so many windows. */
+  foreignWindows?: number;
   /** Taken from the limit before we came. */
   used?: number;
   /** Share of each window that is left to others. */
@@ -94,10 +96,12 @@ function rest({ limit, foreign = 0, reserve = 0 }: Job): Limit {
 }
 
 /** When the nth foreign request comes. */
-function foreignTimes({ foreign = 0, limit }: Job): (nth: number) => number {
-  if (foreign === 0) return () => Number.POSITIVE_INFINITY;
-  const eachMs = (limit.windowSeconds * 1000) / (limit.requests * foreign);
-  return (nth) => (nth + 0.5) * eachMs;
+function foreignTimes(job: Job): (nth: number) => number {
+  const { foreign = 0, foreignWindows = Number.POSITIVE_INFINITY, limit } = job;
+  const inWindow = limit.requests * foreign;
+  const eachMs = (limit.windowSeconds * 1000) / inWindow;
+  const isOver = (nth: number): boolean => nth >= inWindow * foreignWindows;
+  return (nth) => (isOver(nth) ? Number.POSITIVE_INFINITY : (nth + 0.5) * eachMs);
 }
 
 interface World {

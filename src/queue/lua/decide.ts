@@ -40,13 +40,23 @@ local function most_flying(m, now, spare)
   return math.min(m.pace, math.max(1, most))
 end
 
+local function sensors_of(limit)
+  return math.min(4, math.max(1, math.floor(limit * 0.02 + 0.5)))
+end
+
 -- Sensors; in company the last unit, lest two take it at the same time.
 local function held_back(m, now, waiting, all)
   local limit = m.limit or 0
   if not m.mark or limit < LEAST_FOR_SENSORS then return 0 end
-  local sensors = math.min(4, math.max(1, math.floor(limit * 0.02 + 0.5)))
+  local sensors = sensors_of(limit)
   if not alone(m, now) then return m.trickle and sensors + 1 or 1 end
   return waiting + flying(m) <= all and 0 or sensors
+end
+
+-- In company, of a window that opened short: when a few of our own requests count no more.
+local function some_back(m)
+  if not m.opened.short or not (m.mark and m.mark.counts) or m.mark.left == 0 then return HUGE end
+  return down_to(m, math.max(0, m.mark.counts - math.max(2, sensors_of(m.limit or 1))))
 end
 
 -- When nothing is out, and all that is left is held back: when to send the next one.
@@ -61,9 +71,9 @@ local function back_when(m, now, all)
     if ours(m, now) > held then return unit end
     return math.max(unit, down_to(m, units(m) - held - 1))
   end
-  local is_alone = alone(m, now)
-  local open = is_alone and down_to(m, units(m) - 1 - all) or back_at(m, m.opened.ms)
-  if not is_alone or all <= 0 then return open end
+  if not alone(m, now) then return math.min(back_at(m, m.opened.ms), some_back(m)) end
+  local open = down_to(m, units(m) - 1 - all)
+  if all <= 0 then return open end
   local spaced = at + (open - at) / (all + 1)
   local beat = m.mark and m.mark.beat or HUGE
   if all == 1 and beat < open then return beat end

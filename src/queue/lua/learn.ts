@@ -21,7 +21,7 @@ local function meet_company(m, now, windows)
 end
 
 local function put(m, e, left)
-  local mark = { left = left, at = m.answers, ms = e.at }
+  local mark = { left = left, at = m.answers, ms = e.at, counts = counted(m, e.at) }
   if e.resetIn then mark.reset = e.at + e.resetIn end
   if e.date and m.window and m.window >= LONG_WINDOW then
     mark.beat = e.at + m.window - e.date % m.window
