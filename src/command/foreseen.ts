@@ -22,15 +22,17 @@ export function sayForecast(
   { note }: Pick<Shell, 'note'>,
   { config, mode, firstLoad = false, now }: Foreseen,
 ): void {
-  const { ms } = forecast;
+  const { ms, readMs } = forecast;
   const everyMs = scheduled(config, mode, now);
-  const isTooLong = ms !== null && everyMs !== undefined && ms > everyMs;
+  // At least: what reading took is known, also where a limit is not.
+  const allMs = readMs + (ms ?? 0);
+  const isTooLong = everyMs !== undefined && allMs > everyMs;
   if (!firstLoad && !isTooLong && (ms === null || ms < longMs)) return;
   for (const line of renderForecast(forecast, span)) note(`crm-mirror: ${line}`);
   if (!isTooLong) return;
   note(
     `crm-mirror: ${config.mirror}: this run cannot finish within its schedule: it takes about ` +
-      `${span(ms)}, and a ${mode} run is due every ${span(everyMs)} → what is due meanwhile waits for ` +
+      `${span(allMs)}, and a ${mode} run is due every ${span(everyMs)} → what is due meanwhile waits for ` +
       'it; schedule fewer, or have the platform raise the limits',
   );
 }

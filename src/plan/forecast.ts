@@ -5,6 +5,8 @@ import type { RouteLimit } from '../model/limit.ts';
 export type Needs = Record<string, number>;
 
 export interface Forecast {
+  /** How long reading both sides took before the plan was known, milliseconds. */
+  readMs: number;
   routes: RouteForecast[];
   /** Of the slowest route: they run side by side. Null: the limit of one is not known yet. */
   ms: number | null;
@@ -23,14 +25,15 @@ interface RouteForecast {
 /** A limit that nobody has shown yet says nothing of the time; the slowest route first. */
 export function forecast(
   needs: Needs,
-  { limits, reserve }: { limits: Record<string, RouteLimit>; reserve: number },
+  seen: { limits: Record<string, RouteLimit>; reserve: number; readMs: number },
 ): Forecast {
+  const { limits, reserve, readMs } = seen;
   const routes = Object.entries(needs)
     .filter(([, requests]) => requests > 0)
     .map(([route, requests]) => routeForecast({ route, requests, reserve }, limits[route]));
   routes.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
   const known = routes.map(({ ms }) => ms).filter((ms) => ms !== null);
-  return { routes, ms: known.length < routes.length ? null : Math.max(0, ...known) };
+  return { readMs, routes, ms: known.length < routes.length ? null : Math.max(0, ...known) };
 }
 
 /** What fits into one window takes no time of its own; each window more takes its length. */
@@ -45,11 +48,19 @@ function routeForecast(
   return { ...shown, ms: Math.round(Math.max(0, requests / each - 1) * windowMs) };
 }
 
+/** Reading that took less goes without saying. */
+const longReadMs = 60_000;
+
 /** The lines of a plan about it. */
-export function renderForecast({ routes, ms }: Forecast, span: (ms: number) => string): string[] {
+export function renderForecast(
+  { readMs, routes, ms }: Forecast,
+  span: (ms: number) => string,
+): string[] {
   if (routes.length === 0) return [];
   const time = ms === null ? 'nobody knows yet how long' : `about ${span(ms)}`;
-  return [`${time}, by the limits that were seen:`, ...routes.map((one) => lineOf(one, span))];
+  const after = readMs < longReadMs ? '' : ` after ${span(readMs)} of reading both sides`;
+  const lines = routes.map((one) => lineOf(one, span));
+  return [`${time}${after}, by the limits that were seen:`, ...lines];
 }
 
 function lineOf(

@@ -54,5 +54,6 @@ export function foresee({ run, parts, plan }: Course): Forecast {
   return forecast(needs, {
     limits: Object.fromEntries([...remembered, ...now]),
     reserve: run.reserve,
+    readMs: run.clock.now() - run.startedAt,
   });
 }

@@ -15,7 +15,11 @@ const enrolments = (requests: number, known: boolean) => ({
 test('a plan tells the requests of each route, and how long they take as far as it is known', async () => {
   const world = await mirrored();
   const first = await world.call('plan', '--json');
-  expect(first.json.forecast).toEqual({ ms: null, routes: [enrolments(2, false)] });
+  expect(first.json.forecast).toEqual({
+    readMs: expect.any(Number),
+    ms: null,
+    routes: [enrolments(2, false)],
+  });
   expect((await world.seen('plan')).out).toContain(
     '  contacts.enrol  2 requests, its limit was not seen yet',
   );
@@ -27,7 +31,7 @@ test('a plan tells the requests of each route, and how long they take as far as 
     { email: 'carl@example.com', news: 'yes' },
   ]);
   const next = await world.call('plan', '--json');
-  expect(next.json.forecast).toEqual({ ms: 0, routes: [enrolments(2, true)] });
+  expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)] });
 });
 
 test('a first load tells it before it begins', async () => {
@@ -47,11 +51,18 @@ test('one that takes longer than its schedule gives it says so before it begins'
   };
   const said: string[] = [];
   const shell = { note: (line: string) => void said.push(line) };
-  const forecast = (ms: number) => ({ ms, routes: [{ ...enrolments(9, true), ms }] });
+  const forecast = (ms: number, readMs = 0) => {
+    return { readMs, ms, routes: [{ ...enrolments(9, true), ms }] };
+  };
   const about = { config, mode: 'full', now: Date.parse('2026-11-22T10:00:01Z') } as const;
   sayForecast(forecast(4 * 60_000), shell, about);
   sayForecast(forecast(60 * 60_000), shell, { ...about, mode: 'fast' });
   expect(said.filter((line) => line.includes('cannot finish'))).toEqual([]);
   sayForecast(forecast(6 * 60_000), shell, about);
   expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 6 min.* 5 min/);
+  // What it took to read both sides is part of it, also where nothing is left to do.
+  sayForecast(forecast(2 * 60_000, 5 * 60_000), shell, about);
+  expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 7 min.* 5 min/);
+  sayForecast({ readMs: 8 * 60_000, ms: 0, routes: [] }, shell, about);
+  expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 8 min.* 5 min/);
 });

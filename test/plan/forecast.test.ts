@@ -31,20 +31,20 @@ test.each([
   },
 ])('$what', ({ requests, seen, ms }) => {
   const limits = seen ? { 'contacts.enrol': seen } : {};
-  const told = forecast({ 'contacts.enrol': requests }, { limits, reserve: 0 });
+  const told = forecast({ 'contacts.enrol': requests }, { limits, reserve: 0, readMs: 0 });
   expect(told.ms).toBe(ms);
   expect(told.routes).toMatchObject([{ route: 'contacts.enrol', requests, ms }]);
 });
 
 test('what is reserved for others is not ours', () => {
   const limits = { 'contacts.enrol': limit({ limit: 100 }) };
-  expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1 }).ms).toBe(60_000);
+  expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1, readMs: 0 }).ms).toBe(60_000);
 });
 
 test('routes run side by side, and the slowest comes first', () => {
   const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10 }) };
   const needs = { 'contacts.enrol': 60, 'contacts.delete': 40, 'templates.update': 0 };
-  const told = forecast(needs, { limits, reserve: 0 });
+  const told = forecast(needs, { limits, reserve: 0, readMs: 0 });
   expect(told.ms).toBe(180_000);
   expect(told.routes.map(({ route }) => route)).toEqual(['contacts.delete', 'contacts.enrol']);
 });
@@ -52,10 +52,12 @@ test('routes run side by side, and the slowest comes first', () => {
 test('as lines', () => {
   const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
   const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
-  expect(renderForecast(forecast(needs, { limits, reserve: 0 }), span)).toEqual([
+  expect(renderForecast(forecast(needs, { limits, reserve: 0, readMs: 0 }), span)).toEqual([
     'nobody knows yet how long, by the limits that were seen:',
     '  contacts.enrol  4,200 requests, 30 every 60 s, 30 % used by others',
     '  templates.create  2 requests, its limit was not seen yet',
   ]);
-  expect(renderForecast(forecast({}, { limits, reserve: 0 }), span)).toEqual([]);
+  expect(renderForecast(forecast({}, { limits, reserve: 0, readMs: 0 }), span)).toEqual([]);
+  const [first] = renderForecast(forecast(needs, { limits, reserve: 0, readMs: 90_000 }), span);
+  expect(first).toContain('nobody knows yet how long after 90 s of reading both sides');
 });
