@@ -60,9 +60,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
       );
     }
+    const { redis } = config;
+    if (redis !== undefined) findings.push(await look('Redis', () => readRedis(redis)));
     const returns = config.contacts && contactReturns(config.contacts);
     if (returns) {
-      findings.push(await look('who left', async () => ({ ok: true, found: returns.look() })));
+      findings.push(await look('who left', async () => ({ level: 'ok', found: returns.look() })));
     }
     for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
       findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });
@@ -81,17 +83,29 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return findings.some((finding) => finding.invalidInput) ? 2 : 1;
 }
 
-async function look(
-  what: string,
-  at: () => Promise<{ ok: boolean; found: string }>,
-): Promise<Finding> {
+type Found = Pick<Finding, 'level' | 'found'>;
+
+async function look(what: string, at: () => Promise<Found>): Promise<Finding> {
   try {
-    const { ok, found } = await at();
-    return { what, level: ok ? 'ok' : 'fail', found, invalidInput: false };
+    return { what, ...(await at()), invalidInput: false };
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     return { what, level: 'fail', found: error.message, invalidInput: error instanceof Invalid };
   }
+}
+
+/** Runs do without it, and say so; a worker waits for it, and what waits in it must stay. */
+async function readRedis(url: string): Promise<Found> {
+  // Loaded only where there is one: it takes as long as all the rest.
+  const { lookAtRedis } = await import('../queue/look.ts');
+  const { name, evictsBy } = await lookAtRedis(url);
+  if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
+  return {
+    level: 'note',
+    found:
+      `${name} answers, and throws away what waits in it when its memory is full ` +
+      `(maxmemory-policy ${evictsBy}) → set maxmemory-policy noeviction`,
+  };
 }
 
 interface Reading {
@@ -101,28 +115,35 @@ interface Reading {
 }
 
 /** Whether runs would take it, and its key. */
-function readLedger(snapshot: Snapshot | undefined, { ledger }: Config) {
+function readLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
   const known = snapshot && knownLedger(snapshot.meta);
   const { id, close } = lookIntoLedger(ledger, known);
   close();
   const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
-  return { ok: true, found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
+  return { level: 'ok', found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
 }
 
 /** Whether it belongs to this platform, key and organization. */
-async function readSnapshot(snapshot: Snapshot, { config, platform, shell }: Reading) {
+async function readSnapshot(
+  snapshot: Snapshot,
+  { config, platform, shell }: Reading,
+): Promise<Found> {
   try {
     const account = accountOf(config, platform);
     const how = await proveOwn({ snapshot, account }, shell.stop);
     const proof = how === undefined ? '' : `, by another key of the same organization (${how})`;
-    return { ok: true, found: `${config.snapshot} belongs to this platform${proof}` };
+    return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
   } finally {
     snapshot.close();
   }
 }
 
 /** Reads all of it: only so are its certificate and its invalid records known. */
-async function readSource({ kind, source }: MirrorPart, senders: Senders, shell: Shell) {
+async function readSource(
+  { kind, source }: MirrorPart,
+  senders: Senders,
+  shell: Shell,
+): Promise<Found> {
   const reading = source.read({ fields: kind.fields, signal: shell.stop });
   let records = 0;
   let invalid = 0;
@@ -141,10 +162,14 @@ async function readSource({ kind, source }: MirrorPart, senders: Senders, shell:
     }
   }
   const { value: certificate } = step;
-  if (!certificate.complete) return { ok: false, found: `${certificate.why} → ${certificate.fix}` };
+  if (!certificate.complete)
+    return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const single = sample ? await readSingle({ kind, source }, sample, shell) : '';
-  return { ok: true, found: `${records} records, ${invalid} of them invalid${example}${single}` };
+  return {
+    level: 'ok',
+    found: `${records} records, ${invalid} of them invalid${example}${single}`,
+  };
 }
 
 /** Where the source can give one by itself, whether it does: else somebody is taken for gone. */
@@ -155,7 +180,11 @@ async function readSingle({ kind, source }: MirrorPart, { id }: DesiredRow, shel
   throw new Invalid('a record of the list is not found by its id → correct one of the source');
 }
 
-async function readPlatform({ kind }: MirrorPart, { platform }: Config, shell: Shell) {
+async function readPlatform(
+  { kind }: MirrorPart,
+  { platform }: Config,
+  shell: Shell,
+): Promise<Found> {
   const page = await kind.list({ page: 1, limit: 1 }, shell.stop);
-  return { ok: true, found: `${platform.url} answers and knows ${page.total}` };
+  return { level: 'ok', found: `${platform.url} answers and knows ${page.total}` };
 }

@@ -12,14 +12,18 @@ import { waitsForNothing } from './retrying.ts';
 export interface Quick {
   redis: Redis;
   queue<Data = unknown, Answer = unknown>(name: string): Queue<Data, Answer>;
-  /** Throws Unavailable where Redis is away, slow or unwilling; waits for the first answer. */
-  ask<T>(command: () => Promise<T>): Promise<T>;
+  /**
+   * Throws Unavailable where Redis is away, slow or unwilling, with the `fix` for it; waits for the
+   * first answer.
+   */
+  ask<T>(command: () => Promise<T>, fix?: string): Promise<T>;
   close(): void;
 }
 
 export function connectQuickly(url: string): Quick {
   const redis = new Redis(url, waitsForNothing);
-  redis.on('error', () => undefined);
+  let reason = 'it does not answer';
+  redis.on('error', ({ message }: Error) => (reason = message || reason));
   const opened = new Promise((resolve) => {
     redis.once('ready', resolve);
     redis.once('close', resolve);
@@ -33,13 +37,15 @@ export function connectQuickly(url: string): Quick {
       queue.on('error', () => undefined);
       return queue;
     },
-    async ask(command) {
+    async ask(command, fix) {
       await opened;
       try {
         return await command();
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        throw new Unavailable(`Redis cannot be asked (${why})`, { acted: 'maybe', cause: error });
+        const said = redis.status === 'ready' && error instanceof Error;
+        const why = said ? error.message : reason;
+        const what = `Redis cannot be asked (${why})${fix === undefined ? '' : ` → ${fix}`}`;
+        throw new Unavailable(what, { acted: 'maybe', cause: error });
       }
     },
     close: () => redis.disconnect(),

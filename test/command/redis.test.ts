@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { organizationOf } from '../../src/queue/shared-budget.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { mirrored, type Mirrored } from './mirrored.ts';
@@ -45,6 +45,42 @@ test('Redis away: one line, and all is done', { timeout: 60_000 }, async () => {
     'crm-mirror: Redis is away (connect ECONNREFUSED 127.0.0.1:1): ' +
       'this process keeps to the limits by itself',
   ]);
+});
+
+describe('check', () => {
+  const lineOf = async (url: string) => {
+    const { code, out } = await (await sharing(url)).call('check');
+    return { code, line: out.split('\n').find((line) => line.includes(' Redis: ')) };
+  };
+  const set = async (name: string, value: string) => {
+    const client = new Redis(redis.url);
+    await client.config('SET', name, value);
+    client.disconnect();
+  };
+
+  test('what answers is named, and what it lacks', { timeout: 60_000 }, async () => {
+    const found = await lineOf(redis.url);
+    expect(found).toEqual({
+      code: 0,
+      line: expect.stringMatching(/^ok {3}Redis: (Redis|Valkey) \d\S+ answers$/),
+    });
+    await set('maxmemory-policy', 'allkeys-lru');
+    const { code, line } = await lineOf(redis.url);
+    await set('maxmemory-policy', 'noeviction');
+    expect(code).toBe(0);
+    expect(line).toMatch(/^NOTE Redis: .*allkeys-lru.* → set maxmemory-policy noeviction$/);
+  });
+
+  test.each([
+    ['away', 'redis://ann:secret@127.0.0.1:1', /ECONNREFUSED 127\.0\.0\.1:1/],
+    ['a wrong password', undefined, /WRONGPASS/],
+  ])('%s', { timeout: 60_000 }, async (_, url, why) => {
+    const { code, line } = await lineOf(url ?? redis.url.replace('//', '//ann:secret@'));
+    expect(code).toBe(1);
+    expect(line).toMatch(/^FAIL Redis: /);
+    expect(line).toMatch(why);
+    expect(line).not.toContain('secret');
+  });
 });
 
 test('an organization has one name, which tells nothing', () => {
