@@ -24,15 +24,16 @@ export function sayForecast(
 ): void {
   const { ms, readMs } = forecast;
   const everyMs = scheduled(config, mode, now);
-  // At least: what reading took is known, also where a limit is not.
+  // What reading took is known, also where a limit is not.
   const allMs = readMs + (ms ?? 0);
+  const about = ms === null ? 'at least' : 'about';
   const isTooLong = everyMs !== undefined && allMs > everyMs;
   if (!firstLoad && !isTooLong && (ms === null || ms < longMs)) return;
   for (const line of renderForecast(forecast, span)) note(`crm-mirror: ${line}`);
   if (!isTooLong) return;
   note(
-    `crm-mirror: ${config.mirror}: this run cannot finish within its schedule: it takes about ` +
-      `${span(allMs)}, and a ${mode} run is due every ${span(everyMs)} → what is due meanwhile waits for ` +
+    `crm-mirror: ${config.mirror}: this run cannot finish within its schedule: it takes ` +
+      `${about} ${span(allMs)}, and a ${mode} run is due every ${span(everyMs)} → what is due meanwhile waits for ` +
       'it; schedule fewer, or have the platform raise the limits',
   );
 }

@@ -58,7 +58,7 @@ export function renderForecast(
 ): string[] {
   if (routes.length === 0) return [];
   const time = ms === null ? 'nobody knows yet how long' : `about ${span(ms)}`;
-  const after = readMs < longReadMs ? '' : ` after ${span(readMs)} of reading both sides`;
+  const after = readMs < longReadMs ? '' : `, after ${span(readMs)} of reading both sides`;
   const lines = routes.map((one) => lineOf(one, span));
   return [`${time}${after}, by the limits that were seen:`, ...lines];
 }

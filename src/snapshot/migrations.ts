@@ -130,11 +130,11 @@ export const migrations: readonly string[] = [
  * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
  * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
  *
- * What was read of a source comes by way of `unsorted`, which is small enough to stay in memory,
- * into `staged`: a narrow row for each record, in the order of keys (empty where there is none;
- * `alias` is null where it is the key). What many say alike is in `form`; the view `desired` is
- * both. An id of the source is found by `origin`, which knows nearly all of them from earlier runs,
- * else in `strange`; the view `stands` is both.
+ * What was read of a source comes by way of `unsorted`, which never becomes large, into `staged`:
+ * a narrow row for each record, in the order of keys (empty where there is none; `alias` is null
+ * where it is the key). What many say alike is in `form`; the view `desired` is both. An id of the
+ * source is found by `origin`, which knows nearly all of them from earlier runs, else in `strange`;
+ * the view `stands` is both.
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;

@@ -12,6 +12,8 @@ export interface Applying {
   run: Run;
   kind: Kind;
   known: Knowledge;
+  /** The platform is still to be listed: what is read before that will not be the newest. */
+  toBeListed: boolean;
   brake: Brake;
   tally: Tally;
   /** What is looked at again goes through here, one after the other. */

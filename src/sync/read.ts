@@ -17,7 +17,7 @@ export interface Sizes {
 /** `whole`: of whom it does not name it is known that the source does not. */
 export type Read = Certificate & { whole: boolean; sizes: Sizes };
 
-/** So many are sorted in at a time: in the temporary table they take a few megabytes. */
+/** So many are sorted in at a time: for each part, most of a table's pages are written anew. */
 const sortedAtOnce = 100_000;
 
 const sharedId = {

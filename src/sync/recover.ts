@@ -27,7 +27,7 @@ export async function recover(applying: Applying): Promise<void> {
 }
 
 async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
-  const { run, kind, known } = applying;
+  const { run, kind, toBeListed } = applying;
   const change = aimed(applying, open);
   await passTimeout(applying, change);
   const outcome = await find(applying, change);
@@ -35,9 +35,8 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
   const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
   if (!news) return;
-  // Unless the platform is still to be listed, which is newer, and shows who else has the address.
-  const isListed = run.mode !== 'full' || known.listing !== undefined;
-  if (isListed) run.snapshot.staging.assume(kind.name, change.key);
+  // A listing that follows is newer, and shows who else has the address.
+  if (!toBeListed) run.snapshot.staging.assume(kind.name, change.key);
   run.snapshot.narrowing.add(kind.name, change.key);
 }
 

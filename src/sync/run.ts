@@ -65,7 +65,7 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
   try {
     await belong(course);
     await take(course);
-    if (options.writes) await eachPart(course, recover);
+    if (options.writes) await eachPart(course, recover, options.mode === 'full');
     if (!isRecord(options.mode)) await readAll(course);
     await listAll(course);
     if (options.writes) claim(course);
@@ -237,6 +237,7 @@ function isLeftOver({ run, reasons }: Course, round: number): boolean {
 async function eachPart(
   course: Course,
   step: (applying: Applying) => Promise<void>,
+  toBeListed = false,
 ): Promise<void> {
   const { run, brake, tally, parts } = course;
   await each(parts, parts.length, ({ kind }) => {
@@ -246,6 +247,7 @@ async function eachPart(
     return step({
       run,
       kind,
+      toBeListed,
       brake,
       tally,
       planned,

@@ -108,11 +108,19 @@ function reject(
   });
 }
 
-/** What was read just now replaces what was listed, and the record is decided upon again. */
-function relearn({ run, kind }: Applying, key: Key, observed: readonly ObservedRow[]): void {
+/**
+ * What was read just now replaces what was listed, and the record is decided upon again. A listing
+ * that follows is newer still: what is seen in it was not seen at this time.
+ */
+function relearn(
+  { run, kind, toBeListed }: Applying,
+  key: Key,
+  observed: readonly ObservedRow[],
+): void {
   const { staging, narrowing } = run.snapshot;
+  narrowing.add(kind.name, key);
+  if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
   staging.addObserved(observed, key);
   staging.addLooked(kind.name, key, run.clock.now());
-  narrowing.add(kind.name, key);
 }

@@ -59,5 +59,7 @@ test('as lines', () => {
   ]);
   expect(renderForecast(forecast({}, { limits, reserve: 0, readMs: 0 }), span)).toEqual([]);
   const [first] = renderForecast(forecast(needs, { limits, reserve: 0, readMs: 90_000 }), span);
-  expect(first).toContain('nobody knows yet how long after 90 s of reading both sides');
+  expect(first).toBe(
+    'nobody knows yet how long, after 90 s of reading both sides, by the limits that were seen:',
+  );
 });
