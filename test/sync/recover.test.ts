@@ -173,3 +173,36 @@ test('an opt-in found done is not taken back by what was listed before it', asyn
   expect(stage.ledger.newest()).toBe(0);
   stage.close();
 });
+
+test('what is read before the listing does not date what that shows', async () => {
+  const minuteMs = 60_000;
+  let isLate = false;
+  const slow: (send: Send) => Send = (send) => async (request, signal) => {
+    const lists = request.path.startsWith('/api/contacts/list?page=1&limit=100');
+    if (isLate && lists && !request.path.includes('search=')) {
+      isLate = false;
+      await stage.clock.sleep(2 * minuteMs);
+      stage.emulator.dashboard.leave(id, 'ch_news');
+    }
+    return send(request, signal);
+  };
+  const stage = createStage({
+    wire: (send) => deaf('/retrieve/', 4)(slow(send)),
+    policy: { resubscribe: 'newer' },
+    platform: { faults: ['timeout-before@contacts.enrol'] },
+  });
+  const email = 'a@example.com';
+  const id = stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email, ch_news: 'yes', ch_product: 'yes' });
+  expect((await stage.sync()).status).toBe('failed');
+  stage.emulator.fail([]);
+  // Newer than what is read first, and older than her opt-out.
+  const at = new Date(stage.clock.now() + minuteMs).toISOString();
+  stage.people[0] = { ...stage.people[0], ch_product: '', consent_at: at };
+  isLate = true;
+  await stage.sync();
+  await stage.sync();
+  const [channel] = stage.emulator.world.contact(email)?.channels ?? [];
+  expect(channel).toMatchObject({ id: 'ch_news', subscription: 'opt_out' });
+  stage.close();
+});
