@@ -251,7 +251,8 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const counted = memory.usage.counted(nowMs);
   memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
   const { own, before } = memory.window;
-  const ours = own + before + memory.flights.size;
+  // Of a window that slides, our own of the one before count still.
+  const ours = Math.max(own + before, counted) + memory.flights.size;
   memory.foreign.now = Math.max(0, units(memory) - left - ours) / units(memory);
 }
 

@@ -77,7 +77,8 @@ end
 local function foreign_share(m)
   if not m.mark then return 0 end
   local used = units(m) - m.mark.left
-  local own = m.opened.own + (m.opened.before or 0) + flying(m)
+  -- Of a window that slides, our own of the one before count still.
+  local own = math.max(m.opened.own + (m.opened.before or 0), m.counts) + flying(m)
   return math.max(0, used - own) / units(m)
 end
 
