@@ -4,7 +4,7 @@
  *
  *   caller   argv and what it reads, sealed   →   worker   the same command line, in its own mirror
  *   stderr   notes and progress, as they come ←
- *   stdout   all lines at the end, exit code  ←
+ *   stdout   all lines at the end, exit code  ← with every note: the last may be late by themselves
  */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -20,7 +20,11 @@ import type { Shell } from './shell.ts';
 export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 export type News = z.infer<typeof news>;
 
-export const outcome = z.object({ code: z.number(), lines: z.array(z.string()) });
+export const outcome = z.object({
+  code: z.number(),
+  lines: z.array(z.string()),
+  notes: z.array(z.string()).default([]),
+});
 export type Outcome = z.infer<typeof outcome>;
 
 /** Has the worker do it, where one holds the mirror; else does it here. Answers the exit code. */
@@ -57,16 +61,22 @@ export async function orHandOver(
     shell.note(`crm-mirror: the worker that holds ${mirror} does it`);
     const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
     const queue = { url: redis, mirror, clock: systemClock };
+    let noted = 0;
     const { handOver } = await import('../queue/command-queue.ts');
     const answer = await handOver(queue, {
       sealed,
       how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
       urgent: shell.argv[0] === 'forget',
-      tell: (text) => hear(shell, news.parse(JSON.parse(seal.open(text)))),
+      tell(text) {
+        const told = news.parse(JSON.parse(seal.open(text)));
+        if ('note' in told) noted += 1;
+        hear(shell, told);
+      },
       signal: shell.stop,
       isServed,
     });
-    const { code, lines } = outcome.parse(JSON.parse(seal.open(answer)));
+    const { code, lines, notes } = outcome.parse(JSON.parse(seal.open(answer)));
+    for (const note of notes.slice(noted)) shell.note(note);
     for (const line of lines) shell.print(line);
     return code;
   } finally {

@@ -38,9 +38,13 @@ export async function doHanded(
 ): Promise<string> {
   const wanted = call.parse(JSON.parse(seal.open(sealed)));
   const lines: string[] = [];
+  const notes: string[] = [];
   const inner = shellFor(shell, wanted, {
     print: (line) => lines.push(line),
-    told: (news) => tell(seal.close(JSON.stringify(news))),
+    told(news) {
+      if ('note' in news) notes.push(news.note);
+      tell(seal.close(JSON.stringify(news)));
+    },
   });
   const [name = ''] = wanted.argv;
   const how = besides.has(name) ? 'beside' : 'alone';
@@ -51,7 +55,8 @@ export async function doHanded(
     const own = { ...inner, stop, held: () => held };
     return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
-  const ended = (code: number) => seal.close(JSON.stringify({ code, lines } satisfies Outcome));
+  const ended = (code: number) =>
+    seal.close(JSON.stringify({ code, lines, notes } satisfies Outcome));
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
     const code = await home.hold(how, attempt);
