@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { serve } from '../http/server.ts';
 import { createWorld } from '../sync/world.ts';
+import { calling } from './calling.ts';
 
 const TOKEN = 'sk_crm_secret';
 
@@ -76,22 +76,10 @@ async function mirrored(people: Person[], extra: object = {}, tells = false) {
     policy: { deletes: 'owned' },
   });
   const call = async (argv: string[], token = TOKEN) => {
-    const lines: string[] = [];
-    const say = (line: string) => void lines.push(line);
-    const signal = new AbortController().signal;
-    const code = await main([...argv, '-c', file], {
-      env: { CRM_TOKEN: token },
-      print: say,
-      note: say,
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    });
-    const said = lines.join('\n').replaceAll(new URL(url).host, 'crm');
+    const called = await calling([...argv, '-c', file], { CRM_TOKEN: token });
+    const said = called.said.replaceAll(new URL(url).host, 'crm');
     expect(said).not.toMatch(/sk_crm|@example/);
-    return { code, said };
+    return { code: called.code, said };
   };
   return { crm, world, call, file };
 }

@@ -1,9 +1,9 @@
 /** A mirror of a HubSpot account, its command line within this process, and its events. */
 import { createHmac } from 'node:crypto';
 import { expect } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { Account, TOKEN } from '../source/hubspot-account.ts';
 import { createWorld } from '../sync/world.ts';
+import { calling } from './calling.ts';
 
 export const secret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';
 
@@ -23,21 +23,9 @@ export async function mirrored(lines: object = {}, extra: object = {}) {
     ...lines,
   });
   const call = async (...argv: string[]) => {
-    const said: string[] = [];
-    const say = (line: string) => void said.push(line);
-    const signal = new AbortController().signal;
-    const code = await main([...argv, '-c', file], {
-      env: {},
-      print: say,
-      note: say,
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    });
-    expect(said.join('\n')).not.toMatch(new RegExp(`${TOKEN}|@example`));
-    return { code, said: said.join('\n') };
+    const { code, said } = await calling([...argv, '-c', file]);
+    expect(said).not.toMatch(new RegExp(`${TOKEN}|@example`));
+    return { code, said };
   };
   return { hubspot, ...world, file, call };
 }

@@ -1,10 +1,10 @@
 /** A Salesforce organization, mirrored by the command line: first load, opt-outs, a merge. */
 import { describe, expect, test } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { serve } from '../http/server.ts';
 import { createOrg, type Org } from '../source/salesforce/org.ts';
 import { contact, contactId, lead } from '../source/salesforce/source.ts';
 import { createWorld } from '../sync/world.ts';
+import { calling } from './calling.ts';
 
 /** The organization on a server of this machine. */
 async function serveOrg(org: Org): Promise<string> {
@@ -31,20 +31,7 @@ async function mirrored(org: Org, extra: object = {}) {
     },
   });
   const call = async (...argv: string[]) => {
-    const lines: string[] = [];
-    const say = (line: string) => void lines.push(line);
-    const signal = new AbortController().signal;
-    const code = await main([...argv, '-c', file], {
-      env: { SF_SECRET: 'sk_secret' },
-      print: say,
-      note: say,
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    });
-    const said = lines.join('\n');
+    const { code, said } = await calling([...argv, '-c', file], { SF_SECRET: 'sk_secret' });
     expect(said).not.toMatch(/sk_secret|00Dx|@example/);
     return { code, said };
   };

@@ -5,8 +5,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { createWorld } from '../sync/world.ts';
+import { calling } from './calling.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
@@ -28,15 +28,7 @@ async function mirrored() {
     },
     policy: { deletes: 'owned' },
   });
-  const call = async (...argv: string[]) => {
-    const lines: string[] = [];
-    const say = (line: string) => void lines.push(line);
-    const signal = new AbortController().signal;
-    const shell = { env: {}, print: say, note: say, progress: () => undefined };
-    const rest = { terminal: false, interactive: false, stop: signal, abort: signal };
-    const code = await main([...argv, '-c', file], { ...shell, ...rest });
-    return { code, said: lines.join('\n') };
-  };
+  const call = async (...argv: string[]) => calling([...argv, '-c', file]);
   return { world, db, call, file };
 }
 

@@ -1,9 +1,9 @@
 /** A real Tryton, mirrored by the command line; skipped where there is none. */
 import { afterAll, describe, expect, test } from 'vitest';
-import { main } from '../../src/cli.ts';
 import { partiesOf, person } from '../source/tryton-parties.ts';
 import { createWorld } from '../sync/world.ts';
 import { anyTryton, type TestTryton } from '../tryton.ts';
+import { calling } from './calling.ts';
 
 const MANY = 2_000;
 /** Tryton warns of a merge of two names. */
@@ -31,20 +31,8 @@ async function mirrored({ access }: TestTryton) {
     policy: { deletes: 'owned' },
   });
   const call = async (...argv: string[]) => {
-    const lines: string[] = [];
-    const say = (line: string) => void lines.push(line);
-    const signal = new AbortController().signal;
-    const code = await main([...argv, '-c', file], {
-      env: { TRYTON_PASSWORD: access.password },
-      print: say,
-      note: say,
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    });
-    const said = lines.join('\n');
+    const env = { TRYTON_PASSWORD: access.password };
+    const { code, said } = await calling([...argv, '-c', file], env);
     expect(said).not.toContain(access.password);
     expect(said).not.toContain('@example');
     return { code, said };

@@ -1,7 +1,6 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { Return } from '../../src/model/returned.ts';
-import type { Returns } from '../../src/source/returns.ts';
+import { hearing } from './hearing.ts';
 import type { Stage } from './process.ts';
 import { ann, record, stageOf } from './two.ts';
 
@@ -10,18 +9,7 @@ const look = async (stage: Stage) => stage.clock.run(stage.look());
 
 /** Two people who are on the platform, and a CRM that was read wholly. */
 async function settled(): Promise<{ stage: Stage; told: () => string[] }> {
-  const heard: Return[] = [];
-  const returns: Returns = {
-    most: 10,
-    takes: () => true,
-    async *tell(batch) {
-      for (const one of batch) {
-        heard.push(one);
-        yield { is: 'told' };
-      }
-    },
-    look: () => 'kept',
-  };
+  const { heard, returns } = hearing();
   const stage = stageOf({ tellsChanges: true, returns });
   onTestFinished(() => stage.close());
   expect(await stage.sync()).toMatchObject({ status: 'done' });
