@@ -126,15 +126,20 @@ export const migrations: readonly string[] = [
      where state not in ('acked', 'needless');`,
 ];
 
+/** With all that narrows what was listed; what they leave out is asked for few. */
+export const observedIndexes = `
+  create index if not exists temp.observed_by_id on observed (kind, id, created_at);
+  create index if not exists temp.observed_by_key on observed (kind, key, fingerprint);`;
+
 /**
  * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
  * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
  *
  * What was read of a source comes by way of `unsorted`, which never becomes large, into `staged`:
- * a narrow row for each record, in the order of keys (empty where there is none; `alias` is null
- * where it is the key). What many say alike is in `form`; the view `desired` is both. An id of the
- * source is found by `origin`, which knows nearly all of them from earlier runs, else in `strange`;
- * the view `stands` is both.
+ * a narrow row for each record, in the order of keys (empty where there is none). What many say
+ * alike is in `form`; the view `desired` is both. An id of the source is found by `origin`, which
+ * knows nearly all of them from earlier runs, else in `strange`; the view `stands` is both. Each
+ * `alias` is null where it is the key.
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;
@@ -172,11 +177,11 @@ export const stagingTables = `
     select o.kind, o.id, o.key from main.origin o where exists (
       select 1 from temp.staged s where s.kind = o.kind and s.key = o.key and s.id = o.id);
   create temp table observed (
-    kind text not null, id text not null, key text not null, alias text not null,
-    body text not null, fingerprint text not null, created_at integer,
-    primary key (kind, id)
-  ) without rowid;
-  create index temp.observed_by_key on observed (kind, key);
+    seq integer primary key,
+    kind text not null, id text not null, key text not null, alias text,
+    body text not null, fingerprint text not null, created_at integer
+  );
+  ${observedIndexes}
   create temp table looked (
     kind text not null, key text not null, at integer, primary key (kind, key)
   ) without rowid;

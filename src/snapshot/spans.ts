@@ -24,6 +24,8 @@ export interface Spans {
   ofIds(kind: KindName): Iterable<Span>;
   /** Keys of what was added last, and is not sorted in yet. */
   ofUnsorted(kind: KindName): Iterable<Span>;
+  /** All ids that were listed. */
+  ofListedIds(kind: KindName): Iterable<Span>;
   /** Only those of this reading that stand under another key, or under none, so far. */
   ofStrangeIds(kind: KindName): Iterable<Span>;
 }
@@ -37,7 +39,14 @@ export function spansIn(db: Statements): Spans {
   const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
   const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
   const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
-  return { ofKeys: keys, ofIds: ids, ofStrangeIds: strange, ofUnsorted: unsorted };
+  const listed = spansOf(db, { column: 'id', of: ['temp.observed'] });
+  return {
+    ofKeys: keys,
+    ofIds: ids,
+    ofListedIds: listed,
+    ofStrangeIds: strange,
+    ofUnsorted: unsorted,
+  };
 }
 
 function spansOf(db: Statements, { column, of }: { column: string; of: readonly string[] }) {

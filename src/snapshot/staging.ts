@@ -1,37 +1,18 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
-import type { Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
+import type { Key, KindName, RecordedRow } from '../model/record.ts';
 import { desiredIn, type Desired } from './desired.ts';
-import { manyIn } from './many.ts';
 import { stagingNames } from './migrations.ts';
+import { observedIn, type Observed } from './observed.ts';
 import { toStored } from './recorded.ts';
 
 /**
  * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so
  * that neither memory nor the snapshot grows with the readings.
  */
-export interface Staging extends Desired {
+export interface Staging extends Desired, Observed {
   clear(): void;
-  /** All under this key, or else each under its alias. */
-  addObserved(rows: readonly ObservedRow[], key?: Key): void;
-  /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
-  resolveKeys(kind: KindName): void;
-  forgetObserved(kind: KindName, key: Key): void;
-  observed(kind: KindName, key: Key): ObservedRow[];
-  countObserved(kind: KindName): number;
-  /**
-   * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
-   */
-  countCreatedBy(kind: KindName, at: number): number;
-  /** Notes that this key was read by itself just now: its observed rows are all there are. */
-  addLooked(kind: KindName, key: Key, at: number): void;
-  /** What is recorded of this key is newer than what was listed. */
-  assume(kind: KindName, key: Key): void;
-  lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
-  /** An answer showed the whole record in this run, at this time. */
-  addSighted(kind: KindName, key: Key, at: number): void;
-  sightedAt(kind: KindName, key: Key): number | undefined;
   addPlanned(change: Change): void;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
   planned(): IterableIterator<Change & { held: boolean }>;
@@ -50,103 +31,15 @@ export interface Staging extends Desired {
   clearDecisions(): void;
 }
 
-interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
-  created_at: number | null;
-}
-
 export function stagingIn(db: Statements): Staging {
   const desired = desiredIn(db);
   return {
     ...desired,
     ...observedIn(db),
-    ...resolvingIn(db),
     ...decidedIn(db),
     clear: () => {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
-    },
-  };
-}
-
-type ObservedPart = Pick<
-  Staging,
-  | 'addObserved'
-  | 'forgetObserved'
-  | 'observed'
-  | 'countObserved'
-  | 'countCreatedBy'
-  | 'addLooked'
-  | 'assume'
-  | 'lookedAt'
-  | 'addSighted'
-  | 'sightedAt'
->;
-
-function resolvingIn(db: Statements): Pick<Staging, 'resolveKeys'> {
-  const resolve = db.prepare(
-    `update temp.observed set key = coalesce(
-       (select r.key from recorded r join temp.staged s on s.kind = r.kind and s.key = r.key
-        where r.kind = @kind and r.id = observed.id limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.alias = observed.alias and s.key <> '' limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.key = observed.alias and s.alias is null limit 1),
-       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
-       alias) where kind = @kind`,
-  );
-  return { resolveKeys: (kind) => void resolve.run({ kind }) };
-}
-
-function observedIn(db: Statements): ObservedPart {
-  const columns = ['kind', 'id', 'key', 'alias', 'body', 'fingerprint', 'created_at'];
-  const add = manyIn(db, 'insert or replace into temp.observed', columns);
-  const forget = db.prepare(
-    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
-  );
-  const ofKey = db.prepare<[string, string], StoredObserved>(
-    `select kind, id, alias, body, fingerprint, created_at
-     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
-  );
-  const count = db.prepare<[string], { n: number }>(
-    'select count(*) n from temp.observed where kind = ?',
-  );
-  const createdBy = db.prepare<[string, number], { n: number }>(
-    `select count(*) n from temp.observed
-     where kind = ? and (created_at is null or created_at <= ?)`,
-  );
-  const sight = db.prepare('insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)');
-  const sightedAt = db.prepare<[string, string], { at: number }>(
-    'select at from temp.sighted where kind = ? and key = ?',
-  );
-  const look = db.prepare('insert or replace into temp.looked (kind, key, at) values (?, ?, ?)');
-  const lookedAt = db.prepare<[string, string], { at: number | null }>(
-    'select at from temp.looked where kind = ? and key = ?',
-  );
-  return {
-    addObserved: (rows, key) =>
-      add(
-        rows.map((row) => {
-          const { kind, id, alias, body, fingerprint, createdAt = null } = row;
-          return [kind, id, key ?? alias, alias, body, fingerprint, createdAt];
-        }),
-      ),
-    forgetObserved: (kind, key) => void forget.run(kind, key),
-    observed: (kind, key) =>
-      ofKey
-        .all(kind, key)
-        .map(({ created_at: at, ...row }) => ({ ...row, createdAt: at ?? undefined })),
-    countObserved: (kind) => count.get(kind)?.n ?? 0,
-    countCreatedBy: (kind, at) => createdBy.get(kind, at)?.n ?? 0,
-    addLooked: (kind, key, at) => void look.run(kind, key, at),
-    assume: (kind, key) => {
-      forget.run(kind, key);
-      look.run(kind, key, null);
-    },
-    addSighted: (kind, key, at) => void sight.run(kind, key, at),
-    sightedAt: (kind, key) => sightedAt.get(kind, key)?.at,
-    lookedAt: (kind, key) => {
-      const row = lookedAt.get(kind, key);
-      return row && (row.at ?? 'assumed');
     },
   };
 }
@@ -156,7 +49,7 @@ interface StoredChange extends Omit<Change, 'target' | 'guard'> {
   guard: GuardClass | null;
 }
 
-type DecidedPart = Omit<Staging, keyof Desired | keyof ObservedPart | 'resolveKeys' | 'clear'>;
+type DecidedPart = Omit<Staging, keyof Desired | keyof Observed | 'clear'>;
 
 function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(

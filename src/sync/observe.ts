@@ -16,6 +16,7 @@ import { each } from './each.ts';
 import { findMissing } from './missing.ts';
 import type { Run } from './mirror.ts';
 import { reasonOf } from './read.ts';
+import { throughout } from './throughout.ts';
 
 export interface Listing {
   /** Whether what it does not show is proven absent. */
@@ -59,14 +60,20 @@ export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listi
   return { complete, at, knew, by: run.clock.now(), organization: claim?.organization };
 }
 
-/**
- * One pass over all pages: side by side as far as the total reaches, then on to the first short
- * one.
- */
+/** One pass over all pages. */
 async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
+  try {
+    return await turnPages(run, kind, limit);
+  } finally {
+    await sortIn(run, kind);
+  }
+}
+
+/** Side by side as far as the total reaches, then on to the first short one. */
+async function turnPages(run: Run, kind: Kind, limit: number): Promise<Claim> {
   const { staging, stage } = run.snapshot;
   const rows: ObservedRow[] = [];
-  const stageRows = (): void => stage(() => staging.addObserved(rows.splice(0)));
+  const stageRows = (): void => stage(() => staging.addListed(rows.splice(0)));
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
@@ -97,6 +104,14 @@ async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
   stageRows();
   const { total, organization } = first;
   return { total, began: beginning(first), organization };
+}
+
+async function sortIn(run: Run, { name }: Kind): Promise<void> {
+  const { staging, spans, stage } = run.snapshot;
+  staging.sortListed();
+  await throughout(run, spans.ofListedIds(name), (span) => {
+    stage(() => staging.forgetRelisted(name, span));
+  });
 }
 
 function beginning(first: Page): number {
