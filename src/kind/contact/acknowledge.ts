@@ -12,7 +12,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 
-const nothing: RecordedContact = { contacts: [], defaults: [], channels: {}, outgrown: [] };
+const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
 /**
  * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
@@ -32,11 +32,11 @@ export function acknowledge(
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
   const body: RecordedContact = {
+    channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
     contacts: [...others, contact],
     defaults: defaultsAfter(recorded, change, ack),
-    channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
-    outgrown: recorded.outgrown,
     left: recorded.left,
+    outgrown: recorded.outgrown,
   };
   return {
     kind: 'contact',
@@ -71,13 +71,13 @@ function membership(
   change: Change,
   { found, undone = false, at }: Acked & { at: number },
 ): Membership {
-  const theirs = { is: 'opt_out', by: 'platform', made: { after: null, by: at } } as const;
+  const theirs = { by: 'platform', is: 'opt_out', made: { after: null, by: at } } as const;
   if (undone) return theirs;
   const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
-  if (is === 'opt_in') return { is, by: found ? 'platform' : 'us' };
+  if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
-  return found ? theirs : { is, by: 'us' };
+  return found ? theirs : { by: 'us', is };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */
@@ -90,7 +90,7 @@ function shownAfter(
   const before = recorded.contacts.find((contact) => contact.id === id);
   const answered = observed && observedBody.parse(JSON.parse(observed.body));
   if (answered && undone) return { contact: answered, whole: true };
-  const contact = answered ?? before ?? { id, left: false, channels: {} };
+  const contact = answered ?? before ?? { channels: {}, id, left: false };
   const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
   return {
     contact: { ...contact, channels: { ...contact.channels, [channel]: subscription } },

@@ -278,11 +278,11 @@ export function seen(
   { present, before, by, changed }: Sight,
 ): Membership | undefined {
   if (!present) return recorded;
-  if (observed === 'opt_in') return { is: 'opt_in', by: 'platform' };
+  if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
   if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
   if (recorded?.is !== 'opt_out') {
     const after = recorded ? before : null;
-    return { is: 'opt_out', by: 'platform', made: { after, by } };
+    return { by: 'platform', is: 'opt_out', made: { after, by } };
   }
   if (recorded.by === 'us' || !changed) return recorded;
   return { ...recorded, made: { after: recorded.made?.after ?? null, by } };

@@ -233,7 +233,7 @@ function markEnrolments(decision: Decision, facts: Facts): void {
     const isOut = recorded?.channels[change.part]?.made !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
-    return { ...change, body: canonicalJson({ forbids: isForbidden, former, changed, newer }) };
+    return { ...change, body: canonicalJson({ changed, forbids: isForbidden, former, newer }) };
   };
   decision.changes = decision.changes.map(mark);
 }
@@ -256,10 +256,11 @@ function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | '
 function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, now } = facts;
   const body: RecordedContact = {
+    channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
-    ...now,
     left: leftSince(states, recorded, shown),
+    outgrown: now.outgrown,
   };
   const [row, twin] = states.desired;
   return {

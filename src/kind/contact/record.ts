@@ -1,6 +1,7 @@
 /**
  * The forms of a contact: desired, observed, recorded; what the staging and the snapshot hold of
- * it.
+ * it. Observed and recorded ones have their fields in the order of canonical JSON, which saves
+ * sorting them for everybody.
  */
 import { z } from 'zod';
 import type { Subscription } from '../../platform/request.ts';
@@ -19,19 +20,19 @@ export type DesiredContact = z.infer<typeof desiredBody>;
 
 /** What the platform shows, of the configured channels and those they replace only. */
 export const observedBody = z.object({
-  id: z.string(),
-  /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
-  left: z.boolean(),
   /** Of whoever left: how. Records of before this was told apart do not say. */
   causes: z
     .array(z.enum(['unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed']))
     .optional(),
-  channels: z.record(z.string(), subscription),
   /**
    * When the contact last changed, in the platform's own words. Never compared with our time:
    * another one means that the person may have come back and left again, unseen.
    */
   changed: z.string().optional(),
+  channels: z.record(z.string(), subscription),
+  id: z.string(),
+  /** unsubscribed, blocked, suppressed, or any status that is not `subscribed`. */
+  left: z.boolean(),
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
@@ -41,8 +42,8 @@ export type Bracket = z.infer<typeof bracket>;
 
 /** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
 const membership = z.object({
-  is: subscription,
   by: z.enum(['us', 'platform']),
+  is: subscription,
   /**
    * When an opt-out of the platform's was made: after we last saw the person in (null: we never
    * did), and not later than we saw them out.
@@ -52,15 +53,15 @@ const membership = z.object({
 export type Membership = z.infer<typeof membership>;
 
 export const recordedBody = z.object({
+  channels: z.record(z.string(), membership),
   /** What the platform showed last, of every contact of this address; kept when they vanish. */
   contacts: z.array(observedBody),
   /** Channels on which the creation itself left an opt-out that nobody made. */
   defaults: z.array(z.string()),
-  channels: z.record(z.string(), membership),
-  /** Channels that she joined by herself after she left the ones they took over from. */
-  outgrown: z.array(z.string()).default([]),
   /** Since when one of the contacts is out of all mail, where that is known. */
   left: bracket.optional(),
+  /** Channels that she joined by herself after she left the ones they took over from. */
+  outgrown: z.array(z.string()).default([]),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
