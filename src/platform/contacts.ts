@@ -9,6 +9,7 @@ import {
   type Contact,
   type ContactList,
   type Enrolment,
+  type ListedContact,
 } from './answer.ts';
 import type { Caller, CallOptions } from './call.ts';
 import { operations } from './operations.ts';
@@ -36,11 +37,11 @@ export type Enrol =
 /** `date`: the platform's clock at this answer, epoch milliseconds. */
 type ContactPage = ContactList & { date?: number };
 
-export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
+export interface Contacts extends Paged<ContactFilter, ContactPage, ListedContact> {
   /**
    * GET /api/contacts/list: one page, newest first. `total` counts what matches; totalContacts,
-   * subscribedContacts and unsubscribedContacts ignore the filter. A page's `groups` may be empty
-   * without being so, and `channels` may name every channel there is.
+   * subscribedContacts and unsubscribedContacts ignore the filter. `channels` may name every
+   * channel there is; names, properties and groups are only read of one contact.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */

@@ -61,14 +61,15 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   const addOdd = manyIn(db, into, [...plain, 'alias', 'reason', 'fix']);
   return (rows, nth) => {
     let seq = nth;
-    const plainRows = [];
-    const oddRows = [];
+    const plainRows: unknown[] = [];
+    const oddRows: unknown[] = [];
     for (const row of rows) {
       const { kind, key = '', id, alias, place, invalid } = row;
-      const values = [kind, key, seq, id, place, formOf(row)];
       const own = alias === key ? null : alias;
-      if (own === null && !invalid) plainRows.push(values);
-      else oddRows.push([...values, own, invalid?.reason ?? null, invalid?.fix ?? null]);
+      const isPlain = own === null && !invalid;
+      const values = isPlain ? plainRows : oddRows;
+      values.push(kind, key, seq, id, place, formOf(row));
+      if (!isPlain) values.push(own, invalid?.reason ?? null, invalid?.fix ?? null);
       seq += 1;
     }
     addPlain(plainRows);

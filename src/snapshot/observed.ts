@@ -140,13 +140,13 @@ function addingIn(db: Statements): (rows: readonly ObservedRow[], key?: Key) => 
   const addOwn = manyIn(db, 'insert into temp.observed', columns);
   const addAlias = manyIn(db, 'insert into temp.observed', [...columns, 'alias']);
   return (rows, under) => {
-    const own = [];
-    const aliased = [];
+    const own: unknown[] = [];
+    const aliased: unknown[] = [];
     for (const { kind, id, alias, body, fingerprint, createdAt = null } of rows) {
       const key = under ?? alias;
-      const values = [kind, id, key, body, fingerprint, createdAt];
-      if (alias === key) own.push(values);
-      else aliased.push([...values, alias]);
+      const values = alias === key ? own : aliased;
+      values.push(kind, id, key, body, fingerprint, createdAt);
+      if (alias !== key) values.push(alias);
     }
     addOwn(own);
     addAlias(aliased);

@@ -26,14 +26,13 @@ type Shown = Pick<
 
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
-  const mine = contact.channels.filter((channel) => channels.has(channel.id));
   const causes = causesOf(contact);
   const left = causes.length > 0;
   // In the order of canonical JSON: there are many.
   const seen: ObservedContact = {
-    ...(left && { causes }),
+    causes: left ? causes : undefined,
     changed: contact.updatedAt ?? undefined,
-    channels: Object.fromEntries(mine.map(({ id, subscription }) => [id, strict(subscription)])),
+    channels: subscriptionsOf(contact, channels),
     id: contact.id,
     left,
   };
@@ -47,13 +46,23 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   };
 }
 
+function subscriptionsOf(
+  { channels }: Shown,
+  looked: ReadonlySet<string>,
+): ObservedContact['channels'] {
+  const subscriptions: ObservedContact['channels'] = {};
+  for (const { id, subscription } of channels) {
+    if (looked.has(id)) subscriptions[id] = strict(subscription);
+  }
+  return subscriptions;
+}
+
 /** How somebody left all mail; what has no name of its own here is taken for the stricter. */
 function causesOf({ status, suppressionReason, suppressedAt }: Shown): Cause[] {
-  const left: Cause = status === 'blocked' ? 'blocked' : 'unsubscribed';
-  return [
-    ...(status === 'subscribed' ? [] : [left]),
-    ...(suppressionReason || suppressedAt ? [suppressionOf(suppressionReason ?? '')] : []),
-  ];
+  const causes: Cause[] = [];
+  if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
+  if (suppressionReason || suppressedAt) causes.push(suppressionOf(suppressionReason ?? ''));
+  return causes;
 }
 
 function suppressionOf(reason: string): Cause {
@@ -62,8 +71,8 @@ function suppressionOf(reason: string): Cause {
 }
 
 /** Of what matters: that a contact was changed in any other way is no reason to decide anew. */
-export function fingerprintOf({ changed: _, ...seen }: ObservedContact): string {
-  return fingerprint(canonicalJson(seen));
+export function fingerprintOf(seen: ObservedContact): string {
+  return fingerprint(canonicalJson({ ...seen, changed: undefined }));
 }
 
 /** Whether any contact is another than those known, or was changed in any way since. */

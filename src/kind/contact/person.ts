@@ -2,7 +2,7 @@
  * What to do about one person: every channel through the truth table, and what is known afterwards.
  */
 import type { Change } from '../../model/change.ts';
-import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
+import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
 import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
 import { act, conflictProblem, remove } from './act.ts';
@@ -18,7 +18,7 @@ import {
 } from './decide.ts';
 import { leftSince } from './left.ts';
 import { hasMoved, isAwaited, isForbidden, isReplaced } from './moved.ts';
-import { fingerprintOf, isChanged } from './observe.ts';
+import { isChanged } from './observe.ts';
 import {
   distrusted,
   guarded,
@@ -29,7 +29,7 @@ import {
   type Channels,
 } from './past.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
-import { contactsOf, defaultsIn, saidOf } from './shown.ts';
+import { contactsOf, defaultsIn, fingerprintsOf, saidOf } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
   observedBody,
@@ -47,10 +47,10 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {
     changes: [],
+    problems: [],
     note: undefined,
     adopts: false,
     forgets: [],
-    problems: [],
   };
   // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
   const isForgotten = isErased(states.entries);
@@ -236,12 +236,6 @@ function markEnrolments(decision: Decision, facts: Facts): void {
     return { ...change, body: canonicalJson({ changed, forbids: isForbidden, former, newer }) };
   };
   decision.changes = decision.changes.map(mark);
-}
-
-/** How the contacts of a former address are shown, or were last. */
-function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): string[] {
-  if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
-  return recordedBody.parse(JSON.parse(body)).contacts.map(fingerprintOf).toSorted();
 }
 
 function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {

@@ -1,6 +1,8 @@
 /** Her contacts, as what they show is taken. */
+import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
-import type { ObservedContact, RecordedContact } from './record.ts';
+import { fingerprintOf } from './observe.ts';
+import { recordedBody, type ObservedContact, type RecordedContact } from './record.ts';
 
 /**
  * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
@@ -41,4 +43,10 @@ export function saidOf(
 function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>): ObservedContact {
   const said = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
   return { ...contact, channels: Object.fromEntries(said) };
+}
+
+/** How the contacts of a former address are shown, or were last: fingerprints, sorted. */
+export function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): string[] {
+  if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
+  return recordedBody.parse(JSON.parse(body)).contacts.map(fingerprintOf).toSorted();
 }
