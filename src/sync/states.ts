@@ -72,7 +72,8 @@ export function statesOf(
   const listed = known.listing?.complete;
   const desired = staging.desired(kind.name, key);
   const isShown = observed.length > 0 || looked !== undefined;
-  const successors = isShown ? successorsOf(run, kind, { key, known }) : [];
+  const isNamed = desired.length > 0;
+  const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
   return {
     key,
     desired,
@@ -131,6 +132,7 @@ function formerOf(
   }));
 }
 
+/** Of somebody whom the source does not name: who stands under another key by now. */
 function successorsOf(
   { snapshot }: Run,
   { name }: Kind,
@@ -138,7 +140,7 @@ function successorsOf(
 ): States['successors'] {
   const { staging, recorded } = snapshot;
   const { certified, listing } = known;
-  if (!certified || !listing || staging.desired(name, key).length > 0) return [];
+  if (!certified || !listing) return [];
   return recorded.successors(name, key).map((next) => {
     const row = recorded.get(name, next);
     const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
