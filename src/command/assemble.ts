@@ -23,7 +23,7 @@ import { contactReturns, contactSource, templateSource } from './sources.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
-const pageSizes = [100, 83];
+const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 

@@ -19,7 +19,7 @@ const channel = z.object({
 
 const group = z.object({ id: z.string(), name: shown(z.string()) });
 
-/** Contact, as retrieve gives it. */
+/** Contact, as list and retrieve give it. The list's `groups` may be empty without being so. */
 export const contact = z.object({
   id: z.string().min(1),
   email: z.string().min(1),
@@ -36,21 +36,24 @@ export const contact = z.object({
 });
 export type Contact = z.infer<typeof contact>;
 
-/** Without what is only shown of one: of everybody, reading that would take as long as the rest. */
-const listed = contact.omit({ firstName: true, lastName: true, properties: true, groups: true });
-export type ListedContact = z.infer<typeof listed>;
-
 const count = z.number().int().min(0);
 
 /** GET /api/contacts/list */
 export const contactList = z.object({
-  contacts: z.array(listed),
+  contacts: z.array(contact),
   total: count,
   totalContacts: count.optional().catch(undefined),
   subscribedContacts: count.optional().catch(undefined),
   unsubscribedContacts: count.optional().catch(undefined),
 });
 export type ContactList = z.infer<typeof contactList>;
+
+/** The same, without what is only shown of a contact. */
+export const briefContactList = contactList.extend({
+  contacts: z.array(
+    contact.omit({ firstName: true, lastName: true, properties: true, groups: true }),
+  ),
+});
 
 /** DELETE /api/contacts/{contact_id}; a success is only what says so. */
 export const deletion = z.object({ success: z.unknown().optional() });

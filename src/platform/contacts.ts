@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { httpDate } from '../http/observation.ts';
 import {
+  briefContactList,
   contact,
   contactList,
   deletion,
@@ -9,7 +10,6 @@ import {
   type Contact,
   type ContactList,
   type Enrolment,
-  type ListedContact,
 } from './answer.ts';
 import type { Caller, CallOptions } from './call.ts';
 import { operations } from './operations.ts';
@@ -28,6 +28,8 @@ interface ContactQuery extends ContactFilter {
   page: number;
   /** 1 to 100. */
   limit: number;
+  /** Leaves out names, properties and groups: reading these takes as long as all the rest. */
+  brief?: boolean | undefined;
 }
 
 /** Who is enrolled: a contact there is, or an address, which is created when unknown. */
@@ -37,11 +39,11 @@ export type Enrol =
 /** `date`: the platform's clock at this answer, epoch milliseconds. */
 type ContactPage = ContactList & { date?: number };
 
-export interface Contacts extends Paged<ContactFilter, ContactPage, ListedContact> {
+export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
    * GET /api/contacts/list: one page, newest first. `total` counts what matches; totalContacts,
-   * subscribedContacts and unsubscribedContacts ignore the filter. `channels` may name every
-   * channel there is; names, properties and groups are only read of one contact.
+   * subscribedContacts and unsubscribedContacts ignore the filter. A page's `groups` may be empty
+   * without being so, and `channels` may name every channel there is.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */
@@ -60,16 +62,14 @@ export interface Contacts extends Paged<ContactFilter, ContactPage, ListedContac
 }
 
 export function createContacts({ call, find }: Caller): Contacts {
-  const list: Contacts['list'] = async ({ page, limit, search, status }, options) => {
+  const list: Contacts['list'] = async ({ page, limit, search, status, brief }, options) => {
     const address = search === undefined ? undefined : plain(search);
     const query = { page, limit, search: address, status };
     const addresses = address?.includes('@') ? [address] : [];
     const operation = operations.listContacts;
     const expected = 'a list of contacts';
-    const listed = await call(
-      { operation, query, addresses, schema: contactList, expected },
-      options,
-    );
+    const schema: z.ZodType<ContactList> = brief ? briefContactList : contactList;
+    const listed = await call({ operation, query, addresses, schema, expected }, options);
     const date = httpDate(listed.answer.headers['date']);
     return date === undefined ? listed.value : { ...listed.value, date };
   };

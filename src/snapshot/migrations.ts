@@ -126,10 +126,14 @@ export const migrations: readonly string[] = [
      where state not in ('acked', 'needless');`,
 ];
 
-/** With all that narrows what was listed; what they leave out is asked for few. */
-export const observedIndexes = `
-  create index if not exists temp.observed_by_id on observed (kind, id, created_at);
-  create index if not exists temp.observed_by_key on observed (kind, key, fingerprint);`;
+/** What a listing is narrowed by stands in them: the rows themselves are not read for it. */
+export const observedIndexes = [
+  { name: 'observed_by_id', columns: 'kind, id, created_at' },
+  { name: 'observed_by_key', columns: 'kind, key, fingerprint' },
+].map(({ name, columns }) => ({
+  make: `create index if not exists temp.${name} on observed (${columns});`,
+  drop: `drop index if exists temp.${name};`,
+}));
 
 /**
  * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
@@ -138,8 +142,8 @@ export const observedIndexes = `
  * What was read of a source comes by way of `unsorted`, which never becomes large, into `staged`:
  * a narrow row for each record, in the order of keys (empty where there is none). What many say
  * alike is in `form`; the view `desired` is both. An id of the source is found by `origin`, which
- * knows nearly all of them from earlier runs, else in `strange`; the view `stands` is both. Each
- * `alias` is null where it is the key.
+ * knows nearly all of them from earlier runs, else in `strange`; the view `stands` is both. An
+ * `alias` that is null is the key.
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;
@@ -181,7 +185,7 @@ export const stagingTables = `
     kind text not null, id text not null, key text not null, alias text,
     body text not null, fingerprint text not null, created_at integer
   );
-  ${observedIndexes}
+  ${observedIndexes.map(({ make }) => make).join('\n  ')}
   create temp table looked (
     kind text not null, key text not null, at integer, primary key (kind, key)
   ) without rowid;

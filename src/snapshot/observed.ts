@@ -6,16 +6,18 @@ import { inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
 export interface Observed {
-  /**
-   * A part of a listing, each record under its alias. What is listed is found, and counts, once it
-   * is sorted in.
-   */
+  /** Before anything is listed. Until it is sorted in, nothing that is observed is found. */
+  beginListing(): void;
+  /** A part of a listing, each record under its alias; it may come several times. */
   addListed(rows: readonly ObservedRow[]): void;
-  /** First of all; also when the listing came to nothing. */
-  sortListed(): void;
-  /** And then, for each span of ids: of what was listed several times the last one counts. */
+  /** Each of these, once nothing more is listed, also when the listing came to nothing; and then */
+  readonly sortings: readonly (() => void)[];
+  /** for each span of ids: of what was listed several times the last one counts. */
   forgetRelisted(kind: KindName, span: Span): void;
-  /** What was read by itself, in the place of what was seen of these ids before. */
+  /**
+   * What was read besides, in the place of what was seen of these ids before: all under this key,
+   * or else each under its alias.
+   */
   addObserved(rows: readonly ObservedRow[], key?: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
   resolveKeys(kind: KindName): void;
@@ -40,13 +42,12 @@ export function observedIn(db: Statements): Observed {
   return { ...listedIn(db), ...resolvingIn(db), ...seenIn(db), ...lookedIn(db) };
 }
 
-/** Rows, of any kind; an index of more than these would take longer to make than a turn may. */
+/** Rows, of any kind. An index of more of them takes longer to make than others should wait. */
 const mostUnsorted = 100_000;
+/** As long does making one more take, so that comes a little later. */
+const apart = 10_000;
 
-const dropIndexes = `drop index if exists temp.observed_by_id;
-  drop index if exists temp.observed_by_key;`;
-
-type ListedPart = Pick<Observed, 'addListed' | 'sortListed' | 'forgetRelisted'>;
+type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'forgetRelisted'>;
 
 /**
  * Made for all rows at once, an index takes a fraction of what it takes row by row: while a listing
@@ -62,15 +63,23 @@ function listedIn(db: Statements): ListedPart {
          group by id having count(*) > 1) again
        cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
   );
-  const sortListed = (): void => db.exec(observedIndexes);
+  const sortings = observedIndexes.map(
+    ({ make }) =>
+      () =>
+        db.exec(make),
+  );
   return {
+    beginListing: () => {
+      for (const { drop } of observedIndexes) db.exec(drop);
+    },
     addListed(rows) {
-      const isShort = (last.get()?.seq ?? 0) < mostUnsorted;
-      if (isShort) db.exec(dropIndexes);
-      else sortListed();
+      const listed = last.get()?.seq ?? 0;
+      for (const [nth, sort] of sortings.entries()) {
+        if (listed >= mostUnsorted + nth * apart) sort();
+      }
       add(rows);
     },
-    sortListed,
+    sortings,
     forgetRelisted: (kind, span) => void relisted.run({ kind, ...span }),
   };
 }
@@ -121,8 +130,10 @@ function seenIn(db: Statements): SeenPart {
   );
   return {
     addObserved(rows, key) {
-      for (const { kind, id } of rows) forgetId.run(kind, id);
-      add(rows, key);
+      for (const row of rows) {
+        forgetId.run(row.kind, row.id);
+        add([row], key);
+      }
     },
     forgetObserved: (kind, key) => void forget.run(kind, key),
     observed: (kind, key) =>

@@ -1,6 +1,6 @@
 import type { Kind } from '../kind/kind.ts';
 import type { GuardClass } from '../model/change.ts';
-import type { Expected } from '../model/errors.ts';
+import { Busy, Interrupted, isExpected, Rejected, type Expected } from '../model/errors.ts';
 import type { KindName } from '../model/record.ts';
 import type { Forecast } from '../plan/forecast.ts';
 import type { Held } from '../plan/guard.ts';
@@ -9,7 +9,7 @@ import type { Approval } from '../snapshot/held.ts';
 import type { Unread } from '../snapshot/parking.ts';
 import type { Taken } from './beside.ts';
 import type { Brake } from './brake.ts';
-import type { Knowledge } from './states.ts';
+import { unknown, type Knowledge } from './states.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import type { Tally } from './tally.ts';
 
@@ -55,4 +55,21 @@ export interface Course {
   population: Partial<Record<GuardClass, number>>;
   /** How often the guards were asked. */
   rounds: number;
+}
+
+export function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
+  return known.get(kind) ?? unknown;
+}
+
+/** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
+export function leaveOut(course: Course, part: MirrorPart, error: unknown): undefined {
+  const isLast = course.parts.length === 1;
+  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
+  if (isLast || endsAll || !isExpected(error)) throw error;
+  course.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
+  course.parts = course.parts.filter((other) => other !== part);
+}
+
+function isRefusedKey(error: unknown): boolean {
+  return error instanceof Rejected && error.status === 401;
 }

@@ -34,7 +34,7 @@ export interface Mirror {
    */
   timeoutMs: number;
   /** Of the first pass of a listing, and of those that follow when it proves nothing. */
-  pageSizes: readonly number[];
+  pageSizes: readonly [number, ...number[]];
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   guards: Guards;

@@ -2,12 +2,13 @@
  * Lists the platform wholly into staging, with a certificate.
  *
  * Offset pages shift while others write: one pass proves nothing. The proof is a count: the
- * distinct
- * ids that were created before the listing began are at least as many as the first page said there
- * were. "Before" is by the platform's own clock: its answer's Date, or the newest record of page
- * one.
- * Short of it, the list is read again with other page borders and united with the first; then the
- * recorded records that neither showed are asked for one by one.
+ * distinct ids that were created before the listing began are at least as many as the first page
+ * said there were. "Before" is by the platform's own clock: its answer's Date, or the newest record
+ * of page one. Short of it, the list is read again with other page borders and united with the
+ * first; then the recorded records that neither showed are asked for one by one.
+ *
+ * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
+ * through before any is proven.
  */
 import type { Kind, Page } from '../kind/kind.ts';
 import type { ObservedRow } from '../model/record.ts';
@@ -16,7 +17,6 @@ import { each } from './each.ts';
 import { findMissing } from './missing.ts';
 import type { Run } from './mirror.ts';
 import { reasonOf } from './read.ts';
-import { throughout } from './throughout.ts';
 
 export interface Listing {
   /** Whether what it does not show is proven absent. */
@@ -43,37 +43,45 @@ const pagesAtOnce = 16;
 /** Records, of several pages: each time costs about as much as staging a page does. */
 const stagedAtOnce = 1_000;
 
-export async function observe(run: Run, kind: Kind, brake: Brake): Promise<Listing> {
+/** One pass over a list, from its first page on. */
+export type FirstPass = Omit<Listing, 'complete'> & { claim: Claim };
+
+/** All pages, into what is still to be sorted in. */
+export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
   const at = run.clock.now();
   const knew = run.ledger.newest();
-  const { staging } = run.snapshot;
-  let claim: Claim | undefined;
-  // Of all passes together the first claim is proven or not: all that it counted was there then.
-  const isProven = ({ began, total }: Claim) => staging.countCreatedBy(kind.name, began) >= total;
-  for (const limit of run.pageSizes) {
-    const first = await pass(run, kind, limit);
-    claim ??= first;
-    if (isProven(claim)) break;
-  }
-  if (!claim || !isProven(claim)) await findMissing(run, kind, brake);
-  const complete = claim !== undefined && isProven(claim);
-  return { complete, at, knew, by: run.clock.now(), organization: claim?.organization };
+  const [limit] = run.pageSizes;
+  const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
+  return { at, knew, by: run.clock.now(), organization: claim.organization, claim };
 }
 
-/** One pass over all pages. */
-async function pass(run: Run, kind: Kind, limit: number): Promise<Claim> {
-  try {
-    return await turnPages(run, kind, limit);
-  } finally {
-    await sortIn(run, kind);
+/** Whether that shows all there is, or what is read besides does: the first claim counts. */
+export async function prove(
+  run: Run,
+  kind: Kind,
+  { first: { claim, ...listing }, brake }: { first: FirstPass; brake: Brake },
+): Promise<Listing> {
+  const { staging } = run.snapshot;
+  const isProven = (): boolean => staging.countCreatedBy(kind.name, claim.began) >= claim.total;
+  if (isProven()) return { ...listing, complete: true };
+  const [, ...others] = run.pageSizes;
+  for (const limit of others) {
+    await turnPages(run, kind, { limit, add: staging.addObserved });
+    if (isProven()) break;
   }
+  if (!isProven()) await findMissing(run, kind, brake);
+  return { ...listing, complete: isProven(), by: run.clock.now() };
 }
 
 /** Side by side as far as the total reaches, then on to the first short one. */
-async function turnPages(run: Run, kind: Kind, limit: number): Promise<Claim> {
-  const { staging, stage } = run.snapshot;
+async function turnPages(
+  run: Run,
+  kind: Kind,
+  { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
+): Promise<Claim> {
+  const { stage } = run.snapshot;
   const rows: ObservedRow[] = [];
-  const stageRows = (): void => stage(() => staging.addListed(rows.splice(0)));
+  const stageRows = (): void => stage(() => add(rows.splice(0)));
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
@@ -104,14 +112,6 @@ async function turnPages(run: Run, kind: Kind, limit: number): Promise<Claim> {
   stageRows();
   const { total, organization } = first;
   return { total, began: beginning(first), organization };
-}
-
-async function sortIn(run: Run, { name }: Kind): Promise<void> {
-  const { staging, spans, stage } = run.snapshot;
-  staging.sortListed();
-  await throughout(run, spans.ofListedIds(name), (span) => {
-    stage(() => staging.forgetRelisted(name, span));
-  });
 }
 
 function beginning(first: Page): number {

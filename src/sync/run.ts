@@ -6,7 +6,7 @@
  * a further round of the same run, three rounds at most.
  */
 import pLimit from 'p-limit';
-import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../model/errors.ts';
+import { Busy, Invalid, isExpected } from '../model/errors.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { countAbsences } from './absence.ts';
@@ -14,7 +14,7 @@ import { apply } from './apply.ts';
 import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import { readPart } from './changes.ts';
-import type { Course } from './course.ts';
+import { knowledgeOf, leaveOut, type Course } from './course.ts';
 import { commit, decide, leaveOvertaken } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import {
@@ -32,12 +32,12 @@ import { noticeInvalid, noticeUnread } from './notice.ts';
 import { each } from './each.ts';
 import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
-import { observe } from './observe.ts';
+import { listAll } from './list.ts';
 import { recover } from './recover.ts';
 import { begin } from './begin.ts';
 import { conclude } from './record.ts';
-import { atHer, keepTwins, takeOne } from './one.ts';
-import { formerKeys, keysOf, lookUp } from './single.ts';
+import { keepTwins, takeOne } from './one.ts';
+import { keysOf } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
 import { throughout } from './throughout.ts';
 import { sayWaiting } from '../plan/guard.ts';
@@ -115,7 +115,7 @@ async function readAll(course: Course): Promise<void> {
   const { reasons, known } = course;
   for (const part of course.parts) {
     const certificate = await readPart(course, part).catch((error: unknown) =>
-      drop(course, part, error),
+      leaveOut(course, part, error),
     );
     if (!certificate) continue;
     if (!certificate.complete && part.kind.needsCertificate) {
@@ -123,50 +123,6 @@ async function readAll(course: Course): Promise<void> {
     }
     known.set(part.kind, { ...unknown, ...readingOf(part.source, certificate) });
   }
-}
-
-/**
- * Lists all kinds side by side, when this is a full run; looks one person up, when it is theirs. A
- * kind that the key may not list is known only by what is recorded; one that cannot be listed goes
- * alone.
- */
-async function listAll(course: Course): Promise<void> {
-  const { run, parts, known, brake } = course;
-  if (run.mode === 'fast') return;
-  await each(parts, parts.length, async (part) => {
-    const { kind } = part;
-    try {
-      const key = onlyKey(run);
-      if (key !== undefined) {
-        const single = { key, known: knowledgeOf(course, kind) };
-        const also = {
-          keys: formerKeys(run, kind, single),
-          ids: run.snapshot.staging.idsOf(kind.name, key),
-        };
-        if (course.taken?.also(also) === false) throw new Busy(atHer);
-        await lookUp(run, kind, single);
-        return;
-      }
-      const listing = await observe(run, kind, brake);
-      if (kind.keyedById) run.snapshot.staging.resolveKeys(kind.name);
-      known.set(kind, { ...knowledgeOf(course, kind), listing });
-    } catch (error) {
-      if (!brake.refuses(error)) drop(course, part, error);
-    }
-  });
-}
-
-/** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-function drop(course: Course, part: MirrorPart, error: unknown): undefined {
-  const isLast = course.parts.length === 1;
-  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
-  if (isLast || endsAll || !isExpected(error)) throw error;
-  course.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
-  course.parts = course.parts.filter((other) => other !== part);
-}
-
-function isRefusedKey(error: unknown): boolean {
-  return error instanceof Rejected && error.status === 401;
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
@@ -288,8 +244,4 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
 function again({ run, parts, brake }: Course): boolean {
   if (run.stop.aborted || brake.stopped()) return false;
   return parts.some(({ kind }) => run.snapshot.narrowing.next(kind.name, '', 1).length > 0);
-}
-
-function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
-  return known.get(kind) ?? unknown;
 }

@@ -172,15 +172,22 @@ describe('what comes back', () => {
     const body = { ...listed, totalContacts: 3, subscribedContacts: 2, unsubscribedContacts: 'x' };
     const { run } = await answering({ headers: { date }, body });
     const list = await run((to) => to.contacts.list({ page: 1, limit: 100 }));
-    const { id, email, status, channels, createdAt } = ann;
-    const { suppressionReason, suppressedAt } = ann;
+    const { object: _, unheardOf: __, ...contact } = ann;
     expect(list).toEqual({
-      contacts: [{ id, email, status, channels, suppressionReason, suppressedAt, createdAt }],
+      contacts: [contact],
       total: 1,
       totalContacts: 3,
       subscribedContacts: 2,
       date: Date.UTC(2026, 0, 1, 10),
     });
+  });
+
+  test('of a brief list, no names, properties and groups', async () => {
+    const { run } = await answering({ body: listed });
+    const list = await run((to) => to.contacts.list({ page: 1, limit: 100, brief: true }));
+    const { id, email, status, channels, suppressionReason, suppressedAt, createdAt } = ann;
+    const contact = { id, email, status, channels, suppressionReason, suppressedAt, createdAt };
+    expect(list.contacts).toEqual([contact]);
   });
 
   test('a contact, whatever is wrong with what is only shown', async () => {

@@ -65,7 +65,7 @@ export interface Lived<Done = Summary> {
 }
 
 /** Pages so small that a few people fill several, and change places between them. */
-const pageSizes = { few: [3, 2], crowd: [20, 13] };
+const pageSizes = { few: [3, 2], crowd: [20, 13] } as const;
 
 /** What a process does with its mirror. */
 interface Work<Done> {

@@ -46,7 +46,7 @@ export interface Parts {
   absence?: Partial<AbsenceRules>;
   contacts: Source;
   templates: Source;
-  pageSizes?: readonly number[];
+  pageSizes?: Mirror['pageSizes'];
   beside?: Beside;
   returns?: Returns;
 }

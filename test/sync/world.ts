@@ -214,7 +214,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const guards = { ...limits, ...options.guards };
       const base = { name: 'world', parts, snapshot, ledger, clock, random, guards, account };
       const { counts: requests, limits: allowed } = gate;
-      const rest = { beside, notes: [], pageSizes: [100, 83], reserve: 0, timeoutMs, keepMs: 1e10 };
+      const pageSizes = [100, 83] as const;
+      const rest = { beside, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
       return { ...base, ...rest, requests, limits: allowed };
     },
     async sync(overrides = {}, apiKey = KEY) {

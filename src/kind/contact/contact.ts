@@ -47,7 +47,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     outs: outsOf(channels, policy),
     desire: contactDesire(fields),
     list: async (query, signal) => {
-      const page = await platform.list(query, { signal });
+      const page = await platform.list({ ...query, brief: true }, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       return { rows, total: page.total, date: page.date, organization: undefined };
     },
