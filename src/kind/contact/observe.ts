@@ -28,22 +28,28 @@ type Shown = Pick<
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
   const causes = causesOf(contact);
   const left = causes.length > 0;
-  // In the order of canonical JSON: there are many.
   const seen: ObservedContact = {
     causes: left ? causes : undefined,
-    changed: contact.updatedAt ?? undefined,
     channels: subscriptionsOf(contact, channels),
     id: contact.id,
     left,
   };
+  const form = canonicalJson(seen);
   return {
     kind: 'contact',
     id: contact.id,
     alias: contactKey(contact.email),
-    body: canonicalJson(seen),
-    fingerprint: fingerprintOf(seen),
+    body: withChange(form, contact.updatedAt),
+    fingerprint: fingerprint(form),
     createdAt: time(contact.createdAt),
   };
+}
+
+/** Put in front of what is written already: there are many. */
+function withChange(form: string, changed: string | null | undefined): string {
+  return typeof changed === 'string'
+    ? `{"changed":${JSON.stringify(changed)},${form.slice(1)}`
+    : form;
 }
 
 function subscriptionsOf(
