@@ -52,9 +52,10 @@ async function eachListed(course: Course, work: (kind: Kind) => Promise<void>): 
 async function sortIn({ run, parts }: Course): Promise<void> {
   const { staging, spans, stage } = run.snapshot;
   for (const sort of staging.sortings) {
-    sort();
     await run.clock.sleep(0);
+    sort();
   }
+  await run.clock.sleep(0);
   for (const { kind } of parts) {
     await throughout(run, spans.ofListedIds(kind.name), (span) => {
       stage(() => staging.forgetRelisted(kind.name, span));
