@@ -3,8 +3,10 @@ import type { Change } from '../../model/change.ts';
 import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import type { Acked } from '../kind.ts';
 import { fingerprintOf } from './observe.ts';
+import { showsOnly } from './settles.ts';
 import {
   enrolment,
+  enrolmentBody,
   observedBody,
   recordedBody,
   type Membership,
@@ -46,10 +48,20 @@ export function acknowledge(
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
     shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
-    desired: undefined,
+    desired: before ? undefined : settledNow(change, ack),
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || ack.observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+/** What is settled where the answer to a creation shows what was sent, and no more. */
+function settledNow(
+  { op, part, body }: Change,
+  { observed, found, undone, late }: Acked,
+): string | undefined {
+  if (op !== 'create' || !observed || found || undone || late) return undefined;
+  const contact = observedBody.parse(JSON.parse(observed.body));
+  return showsOnly(contact, part) ? enrolmentBody.parse(JSON.parse(body)).settles : undefined;
 }
 
 function ownershipAfter(

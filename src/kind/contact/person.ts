@@ -29,6 +29,7 @@ import {
   type Channels,
 } from './past.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
+import { settledBy } from './settles.ts';
 import { contactsOf, defaultsIn, fingerprintsOf, saidOf } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -228,12 +229,16 @@ function markEnrolments(decision: Decision, facts: Facts): void {
   const former = states.former
     .filter(({ row }) => row.id !== undefined)
     .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
+  const settles = settledBy(states, decision);
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const isOut = recorded?.channels[change.part]?.made !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
-    return { ...change, body: canonicalJson({ changed, forbids: isForbidden, former, newer }) };
+    return {
+      ...change,
+      body: canonicalJson({ changed, forbids: isForbidden, former, newer, settles }),
+    };
   };
   decision.changes = decision.changes.map(mark);
 }

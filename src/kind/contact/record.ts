@@ -67,7 +67,8 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
- * channel. changed and newer: of an opt_in that outweighs an opt-out, how the contact was, and when
+ * channel. settles: of a creation, what is settled once nothing but this comes of it (settles.ts).
+ * changed and newer: of an opt_in that outweighs an opt-out, how the contact was, and when
  * that will was stated. former: her contacts under former addresses, as they were shown last:
  * fingerprints, sorted.
  */
@@ -84,6 +85,7 @@ export const enrolmentBody = z.object({
   changed: z.string().optional(),
   newer: z.number().optional(),
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
+  settles: z.string().optional(),
 });
 
 /** What a change of a subscription says. */
