@@ -126,10 +126,13 @@ export const migrations: readonly string[] = [
      where state not in ('acked', 'needless');`,
 ];
 
-/** What a listing is narrowed by stands in them: the rows themselves are not read for it. */
+/**
+ * What a listing is narrowed by stands in them: the rows themselves are not read for it. The kind
+ * comes second, since sorting is quickest by what differs.
+ */
 export const observedIndexes = [
-  { name: 'observed_by_id', columns: 'kind, id, created_at' },
-  { name: 'observed_by_key', columns: 'kind, key, fingerprint' },
+  { name: 'observed_by_id', columns: 'id, kind, created_at' },
+  { name: 'observed_by_key', columns: 'key, kind, fingerprint' },
 ].map(({ name, columns }) => ({
   make: `create index if not exists temp.${name} on observed (${columns});`,
   drop: `drop index if exists temp.${name};`,

@@ -10,9 +10,9 @@ export interface Observed {
   beginListing(): void;
   /** A part of a listing, each record under its alias; it may come several times. */
   addListed(rows: readonly ObservedRow[]): void;
-  /** Each of these, once nothing more is listed, also when the listing came to nothing; and then */
+  /** Once nothing more is listed, each of these is to be done; also if that came to nothing. */
   readonly sortings: readonly (() => void)[];
-  /** for each span of ids: of what was listed several times the last one counts. */
+  /** After that, for each span of ids: of what was listed several times the last one counts. */
   forgetRelisted(kind: KindName, span: Span): void;
   /**
    * What was read besides, in the place of what was seen of these ids before: all under this key,
@@ -96,7 +96,8 @@ function resolvingIn(db: Statements): Pick<Observed, 'resolveKeys'> {
         where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
           and s.alias is null limit 1),
        (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
-       alias, key) where kind = @kind`,
+       alias, key)
+     where seq in (select seq from temp.observed where kind = @kind)`,
   );
   return { resolveKeys: (kind) => void resolve.run({ kind }) };
 }
