@@ -25,11 +25,12 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
 export function acknowledge(
   before: RecordedRow | undefined,
   change: Change,
-  ack: Acked & { at: number },
+  { observed, ...acked }: Acked & { at: number },
 ): RecordedRow | undefined {
   if (change.op === 'delete' || (change.op === 'opt_out' && !before)) return undefined;
   const known = before ? recordedBody.parse(JSON.parse(before.body)) : nothing;
   const recorded = change.op === 'create' ? anew(known) : known;
+  const ack = { ...acked, answered: observed && observedBody.parse(JSON.parse(observed.body)) };
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
@@ -50,24 +51,26 @@ export function acknowledge(
     shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
     // What an answer by id does not show was not seen: it is as old as it was.
-    seenAt: change.op === 'create' || ack.observed ? ack.at : (before?.seenAt ?? 0),
+    seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
 }
+
+/** An acknowledgement, with the contact that its answer shows. */
+type Answer = Omit<Acked, 'observed'> & { answered: ObservedContact | undefined };
 
 /** What is settled where the answer to a creation shows what was sent, and no more. */
 function settledNow(
   { op, part, body }: Change,
-  { observed, found, undone, late }: Acked,
+  { answered, found, undone, late }: Answer,
 ): string | undefined {
-  if (op !== 'create' || !observed || found || undone || late) return undefined;
-  const contact = observedBody.parse(JSON.parse(observed.body));
-  return showsOnly(contact, part) ? enrolmentBody.parse(JSON.parse(body)).settles : undefined;
+  if (op !== 'create' || !answered || found || undone || late) return undefined;
+  return showsOnly(answered, part) ? enrolmentBody.parse(JSON.parse(body)).settles : undefined;
 }
 
 function ownershipAfter(
   before: RecordedRow | undefined,
   { op }: Change,
-  { found }: Acked,
+  { found }: Answer,
 ): RecordedRow['ownership'] {
   if (before && op !== 'create') return before.ownership;
   return found ? 'adopted' : 'created';
@@ -81,7 +84,7 @@ function anew({ channels, outgrown }: RecordedContact): RecordedContact {
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, at }: Acked & { at: number },
+  { found, undone = false, at }: Answer & { at: number },
 ): Membership {
   const theirs = { by: 'platform', is: 'opt_out', made: { after: null, by: at } } as const;
   if (undone) return theirs;
@@ -96,11 +99,10 @@ function membership(
 function shownAfter(
   recorded: RecordedContact,
   change: Change,
-  { id, observed, undone }: Pick<Acked, 'observed' | 'undone'> & { id: string },
+  { id, answered, undone }: Pick<Answer, 'answered' | 'undone'> & { id: string },
 ): { contact: ObservedContact; whole: boolean } {
   const { channel, subscription } = enrolment(change);
   const before = recorded.contacts.find((contact) => contact.id === id);
-  const answered = observed && observedBody.parse(JSON.parse(observed.body));
   if (answered && undone) return { contact: answered, whole: true };
   const contact = answered ?? before ?? { channels: {}, id, left: false };
   const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
@@ -117,11 +119,10 @@ function shownAfter(
 function defaultsAfter(
   recorded: RecordedContact,
   change: Change,
-  { observed, late }: Acked,
+  { answered, late }: Answer,
 ): string[] {
   const others = recorded.defaults.filter((channel) => channel !== change.part);
-  if (change.op !== 'create' || !observed || late) return others;
-  const { channels } = observedBody.parse(JSON.parse(observed.body));
-  const outs = Object.entries(channels).filter(([, is]) => is === 'opt_out');
+  if (change.op !== 'create' || !answered || late) return others;
+  const outs = Object.entries(answered.channels).filter(([, is]) => is === 'opt_out');
   return outs.map(([channel]) => channel).filter((channel) => channel !== change.part);
 }
