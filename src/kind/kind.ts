@@ -75,7 +75,7 @@ export interface Kind {
   acknowledge(
     before: RecordedRow | undefined,
     change: Change,
-    ack: Acked & { at: number },
+    ack: Acknowledged,
   ): RecordedRow | undefined;
   readonly ledger?: Remembering;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
@@ -259,6 +259,9 @@ export interface Acked {
   /** It may have been done, and was taken back by the person since. */
   undone?: boolean;
 }
+
+/** `wanted`: what the source says of the record by now, where it says one thing (a fingerprint). */
+export type Acknowledged = Acked & { at: number; wanted?: string | undefined };
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is

@@ -44,7 +44,9 @@ function acknowledge(
   const { run, kind } = applying;
   const { journal, recorded, problems } = run.snapshot;
   const at = run.clock.now();
-  const row = kind.acknowledge(recorded.get(kind.name, change.key), change, { ...outcome, at });
+  const before = recorded.get(kind.name, change.key);
+  const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
+  const row = kind.acknowledge(before, change, { ...outcome, at, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   learnOf(run, kind, { change, after: row });
@@ -53,6 +55,11 @@ function acknowledge(
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
+}
+
+function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
+  const [row, twin] = run.snapshot.staging.desired(kind.name, key);
+  return twin ? undefined : row?.fingerprint;
 }
 
 /**

@@ -1,9 +1,11 @@
 /** A first creation that leaves nothing to decide, and all those that do. */
 import { describe, expect, test } from 'vitest';
-import type { Acked, States } from '../../src/kind/kind.ts';
+import { settles } from '../../src/kind/contact/settles.ts';
+import type { Acked, Decision, States } from '../../src/kind/kind.ts';
 import type { Entry } from '../../src/model/ledger.ts';
-import type { RecordedRow } from '../../src/model/record.ts';
-import { ANN, bothIn, remembered, shown, wish } from './person.ts';
+import type { Problem } from '../../src/model/problem.ts';
+import { canonicalJson, fingerprint, type RecordedRow } from '../../src/model/record.ts';
+import { ANN, bothIn, change, remembered, shown, wish } from './person.ts';
 import { LATER, NOON, open, PRODUCT, states } from './stage.ts';
 
 const { contacts } = open({ contacts: { missing: 'recreate' } });
@@ -25,7 +27,8 @@ const left: Entry = {
 function created(known: Partial<States>, ack: Partial<Acked> = {}): RecordedRow | undefined {
   const before = states(known);
   const creation = contacts.decide(before).changes.find(({ op }) => op === 'create');
-  const answer = { id: 'con_1', observed: plain, found: false, at: LATER, ...ack };
+  const wanted = before.desired[0]?.fingerprint;
+  const answer = { id: 'con_1', observed: plain, found: false, at: LATER, wanted, ...ack };
   return creation && contacts.acknowledge(before.recorded, creation, { is: 'acked', ...answer });
 }
 
@@ -41,9 +44,38 @@ test.each([
   expect(created(known)?.desired).toBe(known.desired[0]?.fingerprint);
 });
 
+/** What plans nothing else, or nothing at all, by the rules of today. */
+describe('a plan settles nothing', () => {
+  const settled = { desired: [inNews()] };
+  const creation = change('create');
+  const trouble: Problem = { ...creation, class: 'conflict', reason: '', fix: '' };
+  const invalid = { ...inNews(), invalid: { reason: '', fix: '' } };
+  test.each<[string, Partial<States>, Partial<Decision>]>([
+    ['of an uncertified reading', { ...settled, certified: false }, {}],
+    ['of an invalid record', { desired: [invalid] }, {}],
+    ['of nobody’s record', {}, {}],
+    ['that has a problem', settled, { problems: [trouble] }],
+    ['that creates nobody', settled, { changes: [change('opt_in', 'con_1')] }],
+    ['without a change', settled, { changes: [] }],
+  ])('%s', (_, known, decision) => {
+    const plan = { changes: [creation], problems: [] };
+    expect(settles(states(settled), plan)).toBe(true);
+    expect(settles(states(known), { ...plan, ...decision })).toBe(false);
+  });
+});
+
+test('the plan names the same change when its person has said the same again', () => {
+  const said = inNews();
+  const body = canonicalJson({ ...JSON.parse(said.body), consentAt: NOON });
+  const again = { ...said, body, fingerprint: fingerprint(body) };
+  const [before, after] = [said, again].map((one) => contacts.decide(states({ desired: [one] })));
+  expect(before?.changes).toHaveLength(1);
+  expect(after?.changes).toEqual(before?.changes);
+});
+
 describe('is decided upon again', () => {
   const desired = [inNews()];
-  const states: [string, Partial<States>][] = [
+  const persons: [string, Partial<States>][] = [
     ['who is wanted in another channel as well', { desired: [bothIn()] }],
     ['whom two records name', { desired: [inNews(), inNews()] }],
     [
@@ -59,7 +91,7 @@ describe('is decided upon again', () => {
     ['where the snapshot was put back', { desired, restored: true }],
     ['where a channel is lost', { desired, lost: new Set([PRODUCT]) }],
   ];
-  test.each(states)('%s', (_, known) => {
+  test.each(persons)('%s', (_, known) => {
     const row = created(known);
     expect(row).toMatchObject({ key: ANN });
     expect(row?.desired).toBeUndefined();

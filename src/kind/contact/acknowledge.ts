@@ -1,7 +1,7 @@
 /** What is recorded of a person once a change of theirs is acknowledged. */
 import type { Change } from '../../model/change.ts';
 import { canonicalJson, type RecordedRow } from '../../model/record.ts';
-import type { Acked } from '../kind.ts';
+import type { Acknowledged } from '../kind.ts';
 import { fingerprintOf } from './observe.ts';
 import { showsOnly } from './settles.ts';
 import {
@@ -25,7 +25,7 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
 export function acknowledge(
   before: RecordedRow | undefined,
   change: Change,
-  { observed, ...acked }: Acked & { at: number },
+  { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
   if (change.op === 'delete' || (change.op === 'opt_out' && !before)) return undefined;
   const known = before ? recordedBody.parse(JSON.parse(before.body)) : nothing;
@@ -56,15 +56,15 @@ export function acknowledge(
 }
 
 /** An acknowledgement, with the contact that its answer shows. */
-type Answer = Omit<Acked, 'observed'> & { answered: ObservedContact | undefined };
+type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
 /** What is settled where the answer to a creation shows what was sent, and no more. */
 function settledNow(
-  { op, part, body }: Change,
-  { answered, found, undone, late }: Answer,
+  { part, body }: Change,
+  { answered, found, undone, late, wanted }: Answer,
 ): string | undefined {
-  if (op !== 'create' || !answered || found || undone || late) return undefined;
-  return showsOnly(answered, part) ? enrolmentBody.parse(JSON.parse(body)).settles : undefined;
+  if (!answered || found || undone || late || !showsOnly(answered, part)) return undefined;
+  return enrolmentBody.parse(JSON.parse(body)).settles ? wanted : undefined;
 }
 
 function ownershipAfter(
@@ -84,7 +84,7 @@ function anew({ channels, outgrown }: RecordedContact): RecordedContact {
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, at }: Answer & { at: number },
+  { found, undone = false, at }: Answer,
 ): Membership {
   const theirs = { by: 'platform', is: 'opt_out', made: { after: null, by: at } } as const;
   if (undone) return theirs;

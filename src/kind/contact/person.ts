@@ -29,7 +29,7 @@ import {
   type Channels,
 } from './past.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
-import { settledBy } from './settles.ts';
+import { settles } from './settles.ts';
 import { contactsOf, defaultsIn, fingerprintsOf, saidOf } from './shown.ts';
 import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
 import {
@@ -229,7 +229,7 @@ function markEnrolments(decision: Decision, facts: Facts): void {
   const former = states.former
     .filter(({ row }) => row.id !== undefined)
     .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
-  const settles = settledBy(states, decision);
+  const isAll = settles(states, decision) || undefined;
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const isOut = recorded?.channels[change.part]?.made !== undefined;
@@ -237,7 +237,7 @@ function markEnrolments(decision: Decision, facts: Facts): void {
     const newer = newerWill(facts, change.part);
     return {
       ...change,
-      body: canonicalJson({ changed, forbids: isForbidden, former, newer, settles }),
+      body: canonicalJson({ changed, forbids: isForbidden, former, newer, settles: isAll }),
     };
   };
   decision.changes = decision.changes.map(mark);

@@ -67,7 +67,7 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 
 /**
  * What a change that may bring somebody in carries. forbids: the CRM wants an opt-out on another
- * channel. settles: of a creation, what is settled once nothing but this comes of it (settles.ts).
+ * channel. settles: of a creation, whether nothing is left to do once it is made (settles.ts).
  * changed and newer: of an opt_in that outweighs an opt-out, how the contact was, and when
  * that will was stated. former: her contacts under former addresses, as they were shown last:
  * fingerprints, sorted.
@@ -85,7 +85,7 @@ export const enrolmentBody = z.object({
   changed: z.string().optional(),
   newer: z.number().optional(),
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
-  settles: z.string().optional(),
+  settles: z.literal(true).optional(),
 });
 
 /** What a change of a subscription says. */

@@ -7,7 +7,7 @@ import type { Platform } from '../../platform/client.ts';
 import { templateCreateBody } from '../../platform/request.ts';
 import {
   acked,
-  type Acked,
+  type Acknowledged,
   type Kind,
   type Known,
   type Outcome,
@@ -145,7 +145,7 @@ async function all(
 function acknowledge(
   before: RecordedRow | undefined,
   change: Change,
-  ack: Acked & { at: number },
+  ack: Acknowledged,
 ): RecordedRow | undefined {
   const { fields, wanted } = changeBody.parse(JSON.parse(change.body));
   const recorded = before && recordedBody.parse(JSON.parse(before.body));
