@@ -39,7 +39,9 @@ export interface Observed {
 }
 
 export function observedIn(db: Statements): Observed {
-  return { ...listedIn(db), ...resolvingIn(db), ...seenIn(db), ...lookedIn(db) };
+  const add = addingIn(db);
+  const seen = seenIn(db, add);
+  return { ...listedIn(db, add), ...resolvingIn(db), ...seen, ...lookedIn(db, seen) };
 }
 
 /** Rows, of any kind. An index of more of them takes longer to make than others should wait. */
@@ -53,8 +55,7 @@ type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'fo
  * Made for all rows at once, an index takes a fraction of what it takes row by row: while a listing
  * is short there is none, and once it is long they are made and kept.
  */
-function listedIn(db: Statements): ListedPart {
-  const add = addingIn(db);
+function listedIn(db: Statements, add: Add): ListedPart {
   const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');
   const relisted = db.prepare<Span & { kind: string }>(
     `delete from temp.observed where seq in (
@@ -102,9 +103,6 @@ function resolvingIn(db: Statements): Pick<Observed, 'resolveKeys'> {
   return { resolveKeys: (kind) => void resolve.run({ kind }) };
 }
 
-const ofKeyForgotten =
-  'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?';
-
 interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
   created_at: number | null;
 }
@@ -114,10 +112,11 @@ type SeenPart = Pick<
   'addObserved' | 'forgetObserved' | 'observed' | 'countObserved' | 'countCreatedBy'
 >;
 
-function seenIn(db: Statements): SeenPart {
-  const add = addingIn(db);
+function seenIn(db: Statements, add: Add): SeenPart {
   const forgetId = db.prepare('delete from temp.observed where kind = ? and id = ?');
-  const forget = db.prepare(ofKeyForgotten);
+  const forget = db.prepare(
+    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
+  );
   const ofKey = db.prepare<[string, string], StoredObserved>(
     `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
      from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
@@ -147,7 +146,9 @@ function seenIn(db: Statements): SeenPart {
 }
 
 /** All under this key, or else each under its alias. */
-function addingIn(db: Statements): (rows: readonly ObservedRow[], key?: Key) => void {
+type Add = (rows: readonly ObservedRow[], key?: Key) => void;
+
+function addingIn(db: Statements): Add {
   const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at'];
   const addOwn = manyIn(db, 'insert into temp.observed', columns);
   const addAlias = manyIn(db, 'insert into temp.observed', [...columns, 'alias']);
@@ -167,8 +168,7 @@ function addingIn(db: Statements): (rows: readonly ObservedRow[], key?: Key) => 
 
 type LookedPart = Pick<Observed, 'addLooked' | 'assume' | 'lookedAt' | 'addSighted' | 'sightedAt'>;
 
-function lookedIn(db: Statements): LookedPart {
-  const forget = db.prepare(ofKeyForgotten);
+function lookedIn(db: Statements, { forgetObserved }: SeenPart): LookedPart {
   const sight = db.prepare('insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)');
   const sightedAt = db.prepare<[string, string], { at: number }>(
     'select at from temp.sighted where kind = ? and key = ?',
@@ -180,7 +180,7 @@ function lookedIn(db: Statements): LookedPart {
   return {
     addLooked: (kind, key, at) => void look.run(kind, key, at),
     assume: (kind, key) => {
-      forget.run(kind, key);
+      forgetObserved(kind, key);
       look.run(kind, key, null);
     },
     addSighted: (kind, key, at) => void sight.run(kind, key, at),

@@ -3,7 +3,7 @@ import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName, RecordedRow } from '../model/record.ts';
 import { desiredIn, type Desired } from './desired.ts';
-import { observedIndexes, stagingNames } from './migrations.ts';
+import { stagingNames } from './migrations.ts';
 import { observedIn, type Observed } from './observed.ts';
 import { toStored } from './recorded.ts';
 
@@ -33,15 +33,16 @@ export interface Staging extends Desired, Observed {
 
 export function stagingIn(db: Statements): Staging {
   const desired = desiredIn(db);
+  const observed = observedIn(db);
   return {
     ...desired,
-    ...observedIn(db),
+    ...observed,
     ...decidedIn(db),
     clear: () => {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
       // A listing may have ended without them.
-      for (const { make } of observedIndexes) db.exec(make);
+      for (const sort of observed.sortings) sort();
     },
   };
 }

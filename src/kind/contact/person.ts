@@ -48,10 +48,10 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {
     changes: [],
-    problems: [],
     note: undefined,
     adopts: false,
     forgets: [],
+    problems: [],
   };
   // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
   const isForgotten = isErased(states.entries);
