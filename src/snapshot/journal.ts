@@ -14,9 +14,9 @@ import type { Key, KindName } from '../model/record.ts';
 export interface Journal {
   /** Takes the plan over from staging. */
   adopt(run: string, at: number): void;
-  /** The next keys of a phase that still have planned changes, after `after`. */
-  plannedKeys(part: PlanPart, after: Key, count: number): Key[];
   planned(part: PlanPart, key: Key): JournaledChange[];
+  /** The same, of the next records that have any, after the key `after`. */
+  plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
   /** Whether anything about this key is still planned, in whatever run. */
   isPlanned(kind: KindName, key: Key): boolean;
   /** Whether a run has written anything down. */
@@ -73,16 +73,6 @@ export function changesIn(db: Statements): Journal {
      select @run, kind, key, op, part, target, body, phase, guard, approved, 'planned', @at
      from temp.planned where held = 0 order by phase, kind, key, seq`,
   );
-  const keys = db.prepare<PlanPart & { after: Key; count: number }, { key: Key }>(
-    `select distinct key from change indexed by change_by_run
-     where run = @run and kind = @kind and phase = @phase and state = 'planned' and key > @after
-     order by key limit @count`,
-  );
-  const planned = db.prepare<PlanPart & { key: Key }, StoredChange>(
-    `select ${columns} from change indexed by change_by_run
-     where run = @run and kind = @kind and key = @key and phase = @phase and state = 'planned'
-     order by seq`,
-  );
   const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
   const move = db.prepare(
     `update change set state = @to, ended_at = iif(@to in ('planned', 'unknown'), null, @at),
@@ -107,10 +97,9 @@ export function changesIn(db: Statements): Journal {
     `delete from change where planned_at < ? and state not in ('sent', 'unknown')`,
   );
   return {
+    ...plannedIn(db),
     ...askingIn(db),
     adopt: (run, at) => void adopt.run({ run, at }),
-    plannedKeys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
-    planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
     move: (seq, to, { at, reason = null, fix = null }) => {
       if (to === 'sent') sent.run(at, seq);
       else move.run({ seq, to, at, reason, fix });
@@ -120,6 +109,25 @@ export function changesIn(db: Statements): Journal {
     abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes,
     tally: (run) => tally.all(run),
     prune: (before) => void prune.run(before),
+  };
+}
+
+function plannedIn(db: Statements): Pick<Journal, 'planned' | 'plannedNext'> {
+  const those = `from change indexed by change_by_run
+    where run = @run and kind = @kind and phase = @phase and state = 'planned'`;
+  const planned = db.prepare<PlanPart & { key: Key }, StoredChange>(
+    `select ${columns} ${those} and key = @key order by seq`,
+  );
+  const next = db.prepare<PlanPart & { after: Key; count: number }, StoredChange>(
+    `select ${columns} ${those} and key > @after and key <= (
+       select max(key) from (
+         select distinct key ${those} and key > @after order by key limit @count))
+     order by key, seq`,
+  );
+  return {
+    planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
+    plannedNext: (part, after, count) =>
+      Map.groupBy(next.all({ ...part, after, count }).map(fromStored), ({ key }) => key),
   };
 }
 

@@ -124,6 +124,9 @@ export const migrations: readonly string[] = [
    create unique index returned_by_record on returned (kind, key, crm, part);
    create index returned_open on returned (kind, state, attempts, seq)
      where state not in ('acked', 'needless');`,
+  // Each change moves from state to state: what it is found by need not be written each time.
+  `drop index change_by_run;
+   create index change_by_run on change (run, kind, phase, key);`,
 ];
 
 /**

@@ -13,8 +13,8 @@ export interface Slicing {
 
 export function slicingIn(db: Statements): Slicing {
   const planned = db.prepare<[string, string]>(
-    `select 1 from change indexed by change_by_run
-     where run = ? and kind = ? and state = 'planned' limit 1`,
+    `select 1 from change indexed by change_planned
+     where state = 'planned' and run = ? and kind = ? limit 1`,
   );
   const withdraw = db.prepare(
     `delete from change where run = ? and kind = ? and state = 'planned'`,

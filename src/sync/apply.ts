@@ -6,37 +6,39 @@ import { isStatedOptOut, type JournaledChange } from '../model/change.ts';
 import { Held } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
-import { enter, isFresh, knownOf, leave, waits, type Applying } from './applying.ts';
+import { isFresh, knownOf, waits, type Applying } from './applying.ts';
 import { decideAgain } from './decide.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
 import { isOvertaken } from './overtaken.ts';
-import { isForbidden, keepBefore } from './remember.ts';
+import { isForbidden, keepBefore } from './learn.ts';
 import { settle } from './settle.ts';
+import { enter, leave } from './underway.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
 export async function apply(applying: Applying): Promise<void> {
   for (const phase of applying.kind.phases) {
-    await each(plannedKeys(applying, phase), peopleAtOnce, async (key) => {
-      await applyTo(applying, phase, key).finally(() => leave(applying, key));
+    await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
+      await applyTo(applying, key, changes).finally(() => leave(applying, key));
     });
   }
 }
 
-function* plannedKeys(applying: Applying, phase: number): Generator<Key> {
+/** Record by record: until its turn nobody else changes what is planned of one. */
+function* planned(applying: Applying, phase: number): Generator<[Key, JournaledChange[]]> {
   const { run, kind, brake, endsAt } = applying;
   const part = { run: run.id, kind: kind.name, phase };
   let after = '';
   for (;;) {
-    const keys = run.snapshot.journal.plannedKeys(part, after, pageOfKeys);
-    for (const key of keys) {
+    const page = run.snapshot.journal.plannedNext(part, after, pageOfKeys);
+    for (const record of page) {
       if (run.stop.aborted || brake.stopped() || run.clock.now() >= endsAt) return;
-      yield key;
+      yield record;
+      [after] = record;
     }
-    if (keys.length === 0) return;
-    after = keys.at(-1) ?? after;
+    if (page.size === 0) return;
   }
 }
 
@@ -45,11 +47,14 @@ function* plannedKeys(applying: Applying, phase: number): Generator<Key> {
  * rest; a creation that shows what it brought along is decided upon again at once, so that nobody
  * stays subscribed to what the CRM forbids.
  */
-async function applyTo(applying: Applying, phase: number, key: Key): Promise<void> {
+async function applyTo(
+  applying: Applying,
+  key: Key,
+  first: readonly JournaledChange[],
+): Promise<void> {
   const { run, kind } = applying;
-  const part = { run: run.id, kind: kind.name };
-  const first = run.snapshot.journal.planned({ ...part, phase }, key);
   if (!(await sendAll(applying, first))) return;
+  const part = { run: run.id, kind: kind.name };
   for (const next of kind.phases) {
     await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
   }
@@ -88,9 +93,9 @@ async function sendAll(
     const isOpen = isMade && outcome.is === 'unknown';
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
-    const follow = (): void => {
+    const follow = (isSettled: boolean): void => {
       if (ends) drop(run, changes.slice(at + 1));
-      if (brought) isPlanned = decideAgain(applying, change.key);
+      if (brought) isPlanned = decideAgain(applying, change.key, isSettled);
     };
     await settle(applying, change, { outcome, follow });
     leave(applying, change.key);
@@ -183,8 +188,8 @@ async function tryOnce(
         // Last: for what is looked at again first, which may take long, nobody has to wait.
         if (!late && !enter(applying, change.key)) late = 'overtaken';
         if (late) throw new Held(`what is known of it is ${late}`);
-        if (change.op === 'delete') keepBefore(run, kind, change);
-        isBarred = isForbidden(run, kind, change);
+        if (change.op === 'delete') keepBefore(applying, change);
+        isBarred = isForbidden(applying, change);
         if (isBarred) throw new Held('the ledger forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
       }),

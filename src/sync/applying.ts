@@ -2,6 +2,7 @@
 import type { LimitFunction } from 'p-limit';
 import { isStatedOptOut, type Change, type JournaledChange } from '../model/change.ts';
 import type { Kind, Known } from '../kind/kind.ts';
+import type { Entry, Who } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import type { Run } from './mirror.ts';
@@ -18,12 +19,22 @@ export interface Applying {
   tally: Tally;
   /** What is looked at again goes through here, one after the other. */
   again: LimitFunction;
+  /** Records for which something is under way (underway.ts). */
+  entered: Map<Key, Underway>;
   /** Puts what was decided before the guards. */
   sift(): void;
   /** When to take no more, and ask the source again; by the clock of the run. */
   endsAt: number;
   /** How many changes the plan holds. */
   planned: number;
+}
+
+/** What names a record for which something is under way, and what the ledger says of it. */
+export interface Underway {
+  /** Those that the source gives it in this reading. */
+  ids: readonly string[];
+  who: Who;
+  entries(): readonly Entry[];
 }
 
 /** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
@@ -40,20 +51,17 @@ export function knownOf(
   const alone = typeof looked === 'number' ? looked : 0;
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
-  const before = recorded.get(kind.name, change.key);
-  const partial = known.listing?.complete === false && alone === 0;
-  const fresh = isFresh(run, at);
-  return { recorded: before, fresh, listed: isFresh(run, listed), partial, at, signal: run.abort };
-}
-
-/** Before anything leaves for a person; false: another run took her, and nothing may. */
-export function enter({ run, kind }: Applying, key: Key): boolean {
-  return !kind.read || run.beside.enter(run.id, key, run.snapshot.staging.idsOf(kind.name, key));
-}
-
-/** Once what came of it is written. */
-export function leave({ run }: Applying, key: Key): void {
-  run.beside.leave(run.id, key);
+  return {
+    // Most are not looked at once more.
+    get recorded() {
+      return recorded.get(kind.name, change.key);
+    },
+    fresh: isFresh(run, at),
+    listed: isFresh(run, listed),
+    partial: known.listing?.complete === false && alone === 0,
+    at,
+    signal: run.abort,
+  };
 }
 
 /** Seen in this run, and not too long ago. */

@@ -74,17 +74,18 @@ export function leaveOvertaken(run: Run): void {
 }
 
 /**
- * Decides one record at once, by what is recorded of it now, where that does not settle it already.
- * Whether anything is to be sent.
+ * Decides one record at once, by what is recorded of it now; where that settles it, there is
+ * nothing to decide. Whether anything is to be sent.
  */
 export function decideAgain(
   { run, kind, known, tally, sift }: Deciding & { sift(): void },
   key: Key,
+  isSettled: boolean,
 ): boolean {
-  const { staging, stage, recorded } = run.snapshot;
+  const { staging, stage } = run.snapshot;
   let planned = 0;
   staging.assume(kind.name, key);
-  if (recorded.get(kind.name, key)?.desired !== undefined) return false;
+  if (isSettled) return false;
   stage(() => (planned = decideOne(run, kind, { key, known, tally })));
   if (planned > 0) sift();
   commit(run);

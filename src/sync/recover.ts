@@ -8,9 +8,10 @@ import type { KindName } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import { outcomeOf } from '../kind/outcome.ts';
 import { aimed } from './apply.ts';
-import { enter, isFresh, knownOf, leave, type Applying } from './applying.ts';
+import { isFresh, knownOf, type Applying } from './applying.ts';
 import { settle } from './settle.ts';
 import { onlyKey, type Run } from './mirror.ts';
+import { enter, leave } from './underway.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;

@@ -209,6 +209,7 @@ async function eachPart(
       planned,
       known,
       again: pLimit(1),
+      entered: new Map(),
       endsAt: course.sliceEndsAt,
       sift: () => guard(course),
     });

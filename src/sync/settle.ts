@@ -4,22 +4,24 @@ import type { Key, ObservedRow } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
-import { learnOf } from './remember.ts';
+import { learnOf } from './learn.ts';
+import { underway } from './underway.ts';
 
 /**
  * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
- * and what is to `follow` at once, in the same transaction.
+ * and what is to `follow` at once, in the same transaction. `isSettled`: nothing is left to do.
  */
 export async function settle(
   applying: Applying,
   change: JournaledChange,
-  { outcome, follow }: { outcome: Outcome; follow?(): void },
+  { outcome, follow }: { outcome: Outcome; follow?(isSettled: boolean): void },
 ): Promise<void> {
   const { run, kind } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
   await run.together(() => {
-    if (outcome.is === 'acked') acknowledge(applying, change, outcome);
+    let isSettled = false;
+    if (outcome.is === 'acked') isSettled = acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
@@ -28,7 +30,7 @@ export async function settle(
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
-    follow?.();
+    follow?.(isSettled);
   });
   applying.tally.settled(kind, change, outcome);
   const done = applying.tally.settledCount(kind.name);
@@ -36,11 +38,12 @@ export async function settle(
   run.progress({ stage: 'applying', kind: kind.name, done, of });
 }
 
+/** Answers whether nothing is left to do for the record. */
 function acknowledge(
   applying: Applying,
   change: JournaledChange,
   outcome: Extract<Outcome, { is: 'acked' }>,
-): void {
+): boolean {
   const { run, kind } = applying;
   const { journal, recorded, problems } = run.snapshot;
   const at = run.clock.now();
@@ -49,12 +52,13 @@ function acknowledge(
   const row = kind.acknowledge(before, change, { ...outcome, at, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
-  learnOf(run, kind, { change, after: row });
+  learnOf(applying, change, row);
   if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
+  return row?.desired !== undefined;
 }
 
 function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
@@ -66,10 +70,11 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  * What the record was called before may have waited for this. What was listed of it is recorded by
  * now, with all that was done since; but not while the outcome of something is open.
  */
-function reconsiderFormer({ run, kind, known }: Applying, key: Key): void {
+function reconsiderFormer(applying: Applying, key: Key): void {
+  const { run, kind, known } = applying;
   if (!known.listing) return;
   const { staging, recorded, narrowing, journal } = run.snapshot;
-  const ids = staging.idsOf(kind.name, key);
+  const { ids } = underway(applying, key);
   const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
   const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {

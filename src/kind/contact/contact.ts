@@ -65,6 +65,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
       memories: memoriesOf,
       learn: newsOfChange,
       forbids({ op, part, body }, entries) {
+        if (entries.length === 0) return false;
         const { newer } = enrolmentBody.parse(JSON.parse(body));
         return forbids(entries, { op, part, newer }, policy) !== undefined;
       },

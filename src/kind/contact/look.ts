@@ -1,6 +1,6 @@
 /** Whether what a change was planned on still holds, asked right before it is sent. */
 import type { Change } from '../../model/change.ts';
-import { canonicalJson, type ObservedRow } from '../../model/record.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../model/record.ts';
 import type { Known, Outcome } from '../kind.ts';
 import { stale } from '../outcome.ts';
 import { fingerprintOf } from './observe.ts';
@@ -27,10 +27,12 @@ export async function look(
     if (found.length > 0) return stale(found, 'found on the platform');
     return lookBack(access, change, known);
   }
-  const target = change.target ?? known.recorded?.id;
+  // As it is before the platform is asked: what is recorded meanwhile was not planned on.
+  const { recorded } = known;
+  const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
-  const same = now?.fingerprint === shownBefore(change, known);
+  const same = now?.fingerprint === shownBefore(change, recorded);
   if (now && same && isUnchanged(now, change)) {
     const rows = known.partial ? await search(access, change.key, known.signal) : [now];
     if (rows.length !== 1) return stale(rows, 'several contacts of this address');
@@ -40,7 +42,10 @@ export async function look(
 }
 
 /** What was seen last; of several contacts of one address each has been seen for itself. */
-function shownBefore({ op, target, body }: Change, { recorded }: Known): string | undefined {
+function shownBefore(
+  { op, target, body }: Change,
+  recorded: RecordedRow | undefined,
+): string | undefined {
   if (op !== 'delete' || !recorded) return recorded?.shown;
   const { shown } = enrolmentBody.parse(JSON.parse(body));
   if (shown !== undefined) return shown;

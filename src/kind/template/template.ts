@@ -59,10 +59,11 @@ async function look(
   known: Known,
 ): Promise<Outcome | undefined> {
   if (known.fresh) return undefined;
+  const { recorded } = known;
   const rows = await find(platform, change, known.signal);
   if (change.op === 'create')
     return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
-  const unchanged = rows[0] && rows[0].fingerprint === known.recorded?.shown;
+  const unchanged = rows[0] && rows[0].fingerprint === recorded?.shown;
   return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
 }
 

@@ -1,0 +1,64 @@
+/** What is planned, as it is taken up: record by record, in pages, and nothing twice. */
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { Change } from '../../src/model/change.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+
+let snapshot: Snapshot;
+
+beforeEach(() => {
+  snapshot = openSnapshot(':memory:', { inMemory: true });
+  const { close } = snapshot;
+  onTestFinished(() => close());
+});
+
+const part = { run: 'this', kind: 'contact', phase: 1 } as const;
+const nowhere = { target: undefined, guard: undefined, body: '{}' };
+
+function change(key: string, channel: string, stated: Partial<Change> = {}): Change {
+  return { ...nowhere, kind: 'contact', key, op: 'opt_in', part: channel, phase: 1, ...stated };
+}
+
+function plan(run: string, ...changes: Change[]): void {
+  const { staging, journal, transaction } = snapshot;
+  for (const one of changes) staging.addPlanned(one);
+  transaction(() => journal.adopt(run, 1));
+  staging.clearDecisions();
+}
+
+function pages(count: number): string[][] {
+  const all: string[][] = [];
+  let after = '';
+  for (;;) {
+    const page = snapshot.journal.plannedNext(part, after, count);
+    if (page.size === 0) return all;
+    all.push([...page].map(([key, changes]) => [key, ...changes.map((one) => one.part)].join(' ')));
+    after = [...page.keys()].at(-1) ?? after;
+  }
+}
+
+test('a page holds so many records, each with all its changes in their order', () => {
+  plan('this', change('c', '1'), change('a', '2'), change('b', '1'), change('a', '1'));
+  expect(pages(2)).toEqual([['a 2 1', 'b 1'], ['c 1']]);
+  expect(pages(1)).toEqual([['a 2 1'], ['b 1'], ['c 1']]);
+  expect(pages(9)).toEqual([['a 2 1', 'b 1', 'c 1']]);
+});
+
+test('of this run, this kind and this phase alone, and only while it is planned', () => {
+  plan('this', change('a', '1'), change('b', '1', { phase: 0 }), change('a', '2'));
+  plan('this', change('d', '1', { kind: 'template' }));
+  plan('other', change('a', '3'));
+  const [first] = snapshot.journal.plannedNext(part, '', 1).get('a') ?? [];
+  snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 1 });
+  expect(pages(2)).toEqual([['a 2']]);
+});
+
+test('whether anything is left of a run, whatever became of the rest', () => {
+  plan('this', change('a', '1'));
+  plan('other', change('a', '1'));
+  const left = () => snapshot.slicing.hasPlanned('this', 'contact');
+  expect(left()).toBe(true);
+  const [first] = snapshot.journal.planned(part, 'a');
+  snapshot.journal.move(first?.seq ?? 0, 'acked', { at: 1 });
+  expect(left()).toBe(false);
+  expect(snapshot.slicing.hasPlanned('other', 'contact')).toBe(true);
+});
