@@ -79,9 +79,9 @@ export function runningOf({ runs }: Snapshot, leased: boolean): string | undefin
 
 export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
-  for (const { kind, op, state, n } of journal.tally(run)) {
+  for (const { kind, op, state, n } of [...journal.tally(run)].flat()) {
     const of = told[pluralOf(kind)];
-    of[op] = { ...of[op], [state]: n };
+    of[op] = { ...of[op], [state]: (of[op]?.[state] ?? 0) + n };
   }
   return told;
 }

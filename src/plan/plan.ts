@@ -11,14 +11,32 @@ export interface Plan {
   changes: Record<KindName, Counts>;
 }
 
-/** Reads the changes once, in their order; whether a guard holds them makes no difference. */
-export function planOf(changes: Iterable<Change>): Plan {
+/** A plan in the making: its changes come in its order, each once. */
+export interface Planning {
+  add(changes: Iterable<Change>): void;
+  done(): Plan;
+}
+
+/** Whether a guard holds a change makes no difference. */
+export function planning(): Planning {
   const hash = createHash('sha256');
   const counts: Record<KindName, Counts> = { contact: {}, template: {} };
-  for (const { kind, key, op, part, target, body, phase, guard } of changes) {
-    const named = { kind, key, op, part, target, body, phase, guard };
-    hash.update(`${canonicalJson(named)}\n`);
-    counts[kind][op] = (counts[kind][op] ?? 0) + 1;
-  }
-  return { hash: hash.digest('hex').slice(0, 16), changes: counts };
+  return {
+    add(changes) {
+      for (const { kind, key, op, part, target, body, phase, guard } of changes) {
+        // In the order of canonical JSON, which saves sorting it.
+        const named = { body, guard, key, kind, op, part, phase, target };
+        hash.update(`${canonicalJson(named)}\n`);
+        counts[kind][op] = (counts[kind][op] ?? 0) + 1;
+      }
+    },
+    done: () => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
+  };
+}
+
+/** Reads the changes once, in their order. */
+export function planOf(changes: Iterable<Change>): Plan {
+  const plan = planning();
+  plan.add(changes);
+  return plan.done();
 }

@@ -1,25 +1,28 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
+import { spansBy, type Span } from './spans.ts';
 
 /** What stands before the guards of a run: parts of its staged plan, counted in people. */
 export interface Guarding {
+  /** All that is staged of a class, by the keys. */
+  spans(guard: GuardClass): Iterable<Span>;
   /**
    * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
    * was not released since.
    */
-  approve(approval: { plan: string; at: number }): void;
+  approve(approval: { plan: string; at: number }, guarded: Guarded): void;
   /**
    * Takes opt-outs for absence out of what is staged, of people whose deletion was so approved and
    * is still to come: how many people that are.
    */
   leaveToDelete(approval: { plan: string; at: number }): number;
-  /** Marks all that is staged of a class: no guard is for it. */
-  exempt(guard: GuardClass): void;
+  /** Marks all of it: no guard is for it. */
+  exempt(guarded: Guarded): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
-  follow(): void;
+  follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
-  fresh(guard: GuardClass): number;
+  fresh(guarded: Guarded): number;
   /** All of this run, the withheld ones too, and those of them of whom not all was approved. */
   counts(guard: GuardClass): { all: number; unapproved: number };
   /**
@@ -32,13 +35,13 @@ export interface Guarding {
   domains(guard: GuardClass, kind: KindName): { domains: number; ownedShare: number };
   /** For each known id of the source, in order, whether it is a new one's. */
   ids(guard: GuardClass, kind: KindName): IterableIterator<boolean>;
-  /** Keeps the new ones of a class from being sent. */
-  withhold(guard: GuardClass): void;
+  /** Keeps the new ones from being sent. */
+  withhold(guarded: Guarded): void;
   /** … but only those who are held since an earlier run; answers whether there are any. */
-  withholdStanding(guard: GuardClass): boolean;
+  withholdStanding(guarded: Guarded): boolean;
   /** Lets the others through, and remembers them. */
-  pass(): void;
-  /** Lets everything withheld through after all. */
+  pass(guarded: Guarded): void;
+  /** Everything withheld may pass after all. */
   release(plan: string): void;
   /** What is withheld, in the order of a plan. */
   withheld(): IterableIterator<Change>;
@@ -51,6 +54,13 @@ export interface Guarding {
   /** A record that is decided upon again is held no longer, until it is anew. */
   forget(kind: KindName, key: Key): void;
 }
+
+/** A span of what one guard is for: all that is staged of one person is in the same. */
+export interface Guarded extends Span {
+  guard: GuardClass;
+}
+
+const isGuarded = 'guard = @guard and planned.key > @after and planned.key <= @upTo';
 
 /** What no guard is for, in the journal. */
 const exempted = 'exempt';
@@ -80,15 +90,23 @@ const asked = `(
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
 export function guardingIn(db: Statements): Guarding {
-  return { ...approvedIn(db), ...countsIn(db), ...shapeIn(db), ...withheldIn(db) };
+  const of = ['temp.planned indexed by planned_by_guard'];
+  const spans = spansBy(db, { column: 'key', of, where: 'guard = @guard' });
+  return {
+    spans: (guard) => spans({ guard }),
+    ...approvedIn(db),
+    ...countsIn(db),
+    ...shapeIn(db),
+    ...withheldIn(db),
+  };
 }
 
 type Approved = Pick<Guarding, 'approve' | 'leaveToDelete' | 'exempt' | 'follow'>;
 
 function approvedIn(db: Statements): Approved {
-  const approve = db.prepare(
+  const approve = db.prepare<Guarded & { plan: string; at: number }>(
     `update temp.planned set approved = @plan
-     where guard is not null and approved is null
+     where ${isGuarded} and approved is null
        and exists (
          select 1 from held_plan s join held h on h.batch = s.batch
          where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
@@ -107,33 +125,34 @@ function approvedIn(db: Statements): Approved {
     `select count(distinct key) n from temp.planned where ${awaits}`,
   );
   const leave = db.prepare(`delete from temp.planned where ${awaits}`);
-  const exempt = db.prepare(
-    `update temp.planned set approved = '${exempted}' where guard = ? and approved is null`,
+  const exempt = db.prepare<Guarded>(
+    `update temp.planned set approved = '${exempted}' where ${isGuarded} and approved is null`,
   );
-  const follow = db.prepare(
+  const follow = db.prepare<Guarded>(
     `update temp.planned set approved = (
        select p.approved from temp.passed p
        where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
          and p.part = planned.part)
-     where guard is not null and approved is null`,
+     where ${isGuarded} and approved is null`,
   );
   return {
-    approve: (approval) => void approve.run(approval),
+    approve: (approval, guarded) => void approve.run({ ...approval, ...guarded }),
     leaveToDelete(approval) {
       const { n = 0 } = awaiting.get(approval) ?? {};
       leave.run(approval);
       return n;
     },
-    exempt: (guard) => void exempt.run(guard),
-    follow: () => void follow.run(),
+    exempt: (guarded) => void exempt.run(guarded),
+    follow: (guarded) => void follow.run(guarded),
   };
 }
 
 type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned'>;
 
 function countsIn(db: Statements): Counts {
-  const fresh = db.prepare<{ guard: string }, { n: number }>(
-    `select count(*) n from (select distinct kind, key from temp.planned where ${isNew})`,
+  const fresh = db.prepare<Guarded, { n: number }>(
+    `select count(*) n from (
+       select distinct kind, key from temp.planned where ${isGuarded} and ${isNew})`,
   );
   const counts = db.prepare<{ guard: string }, { n: number; approved: number }>(
     `select count(*) n, coalesce(sum(approved), 0) approved from (
@@ -150,7 +169,7 @@ function countsIn(db: Statements): Counts {
     `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
   );
   return {
-    fresh: (guard) => fresh.get({ guard })?.n ?? 0,
+    fresh: (guarded) => fresh.get(guarded)?.n ?? 0,
     counts(guard) {
       const { n, approved } = counts.get({ guard }) ?? { n: 0, approved: 0 };
       return { all: n, unapproved: n - approved };
@@ -186,22 +205,23 @@ function shapeIn(db: Statements): Pick<Guarding, 'domains' | 'ids'> {
   };
 }
 
-type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids'>;
+type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids' | 'spans'>;
 
 function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';
   const keep = (which: string) => ({
-    copy: db.prepare(
-      `insert into temp.withheld (${columns}) select ${columns} from temp.planned where ${which}`,
+    copy: db.prepare<Guarded>(
+      `insert into temp.withheld (${columns}) select ${columns} from temp.planned
+       where ${isGuarded} and ${which}`,
     ),
-    mark: db.prepare(`update temp.planned set held = 1 where ${which}`),
+    mark: db.prepare<Guarded>(`update temp.planned set held = 1 where ${isGuarded} and ${which}`),
   });
   const fresh = keep(isNew);
   const standing = keep(`${isNew} and ${stands}`);
-  const pass = db.prepare(
+  const pass = db.prepare<Guarded>(
     `insert or ignore into temp.passed (guard, kind, key, part, approved)
      select guard, kind, key, part, max(approved) from temp.planned
-     where guard is not null and held = 0 group by guard, kind, key, part`,
+     where ${isGuarded} and held = 0 group by guard, kind, key, part`,
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
   const empty = db.prepare('delete from temp.withheld');
@@ -219,19 +239,18 @@ function withheldIn(db: Statements): Withheld {
   );
   const forget = db.prepare('delete from temp.withheld where kind = ? and key = ?');
   return {
-    withhold(guard) {
-      fresh.copy.run({ guard });
-      fresh.mark.run({ guard });
+    withhold(guarded) {
+      fresh.copy.run(guarded);
+      fresh.mark.run(guarded);
     },
-    withholdStanding(guard) {
-      standing.copy.run({ guard });
-      return standing.mark.run({ guard }).changes > 0;
+    withholdStanding(guarded) {
+      standing.copy.run(guarded);
+      return standing.mark.run(guarded).changes > 0;
     },
-    pass: () => void pass.run(),
+    pass: (guarded) => void pass.run(guarded),
     release(plan) {
       free.run(plan);
       empty.run();
-      pass.run();
     },
     *withheld() {
       for (const row of all.iterate()) yield { ...row, target: row.target ?? undefined };

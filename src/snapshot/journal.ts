@@ -1,6 +1,7 @@
 import type { Statements } from './statements.ts';
 import type { ChangeState, GuardClass, JournaledChange } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
+import { inStretch, stretchesOf, whole, type Stretch } from './stretches.ts';
 
 /**
  * The journal: every change from plan to outcome.
@@ -12,8 +13,8 @@ import type { Key, KindName } from '../model/record.ts';
  * resolved by reading. A change that certainly did not happen goes back to planned.
  */
 export interface Journal {
-  /** Takes the plan over from staging. */
-  adopt(run: string, at: number): void;
+  /** Takes the plan, or a part of it, over from staging, without what guards hold. */
+  adopt(run: string, at: number, stretch?: Stretch): void;
   planned(part: PlanPart, key: Key): JournaledChange[];
   /** The same, of the next records that have any, after the key `after`. */
   plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
@@ -31,8 +32,11 @@ export interface Journal {
   doubt(kind: KindName, but: readonly string[]): void;
   /** What is still planned will not be sent any more; not of these runs either. How much it is. */
   abandon(kind: KindName, at: number, but: readonly string[]): number;
-  /** How many changes of a run are in which state, by kind and operation. */
-  tally(run: string): Tally[];
+  /**
+   * How many changes of a run are in which state, by kind and operation; part by part, so that what
+   * is alike comes several times.
+   */
+  tally(run: string): Iterable<Tally[]>;
   /** Forgets the changes of runs that are no longer known. */
   prune(before: number): void;
 }
@@ -67,11 +71,12 @@ const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, stat
 const isOther = 'run not in (select value from json_each(?))';
 
 export function changesIn(db: Statements): Journal {
-  const adopt = db.prepare(
+  const adopt = db.prepare<Stretch & { run: string; at: number }>(
     `insert into change
        (run, kind, key, op, part, target, body, phase, guard, approved, state, planned_at)
      select @run, kind, key, op, part, target, body, phase, guard, approved, 'planned', @at
-     from temp.planned where held = 0 order by phase, kind, key, seq`,
+     from temp.planned indexed by planned_in_order
+     where held = 0 and ${inStretch} order by phase, kind, key, seq`,
   );
   const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
   const move = db.prepare(
@@ -90,8 +95,10 @@ export function changesIn(db: Statements): Journal {
     `update change indexed by change_planned set state = 'stale', ended_at = ?
      where state = 'planned' and kind = ? and ${isOther}`,
   );
-  const tally = db.prepare<[string], Tally>(
-    `select kind, op, state, count(*) n from change where run = ? group by kind, op, state`,
+  const stretches = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
+  const tally = db.prepare<Stretch & { run: string }, Tally>(
+    `select kind, op, state, count(*) n from change indexed by change_by_run
+     where run = @run and ${inStretch} group by kind, op, state`,
   );
   const prune = db.prepare(
     `delete from change where planned_at < ? and state not in ('sent', 'unknown')`,
@@ -99,7 +106,7 @@ export function changesIn(db: Statements): Journal {
   return {
     ...plannedIn(db),
     ...askingIn(db),
-    adopt: (run, at) => void adopt.run({ run, at }),
+    adopt: (run, at, stretch = whole) => void adopt.run({ run, at, ...stretch }),
     move: (seq, to, { at, reason = null, fix = null }) => {
       if (to === 'sent') sent.run(at, seq);
       else move.run({ seq, to, at, reason, fix });
@@ -107,7 +114,9 @@ export function changesIn(db: Statements): Journal {
     open: (kind) => open.all(kind).map(fromStored),
     doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
     abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes,
-    tally: (run) => tally.all(run),
+    *tally(run) {
+      for (const stretch of stretches({ run })) yield tally.all({ run, ...stretch });
+    },
     prune: (before) => void prune.run(before),
   };
 }

@@ -126,7 +126,7 @@ export const migrations: readonly string[] = [
      where state not in ('acked', 'needless');`,
   // Each change moves from state to state: what it is found by need not be written each time.
   `drop index change_by_run;
-   create index change_by_run on change (run, kind, phase, key);`,
+   create index change_by_run on change (run, phase, kind, key);`,
 ];
 
 /**
@@ -207,6 +207,7 @@ export const stagingTables = `
     target text, body text not null, phase integer not null,
     guard text, approved text, held integer not null default 0
   );
+  create index temp.planned_in_order on planned (phase, kind, key);
   create index temp.planned_by_guard on planned (guard, key) where guard is not null;
   create temp table withheld (
     kind text not null, key text not null, op text not null, part text not null,
@@ -220,7 +221,7 @@ export const stagingTables = `
   create temp table noted (
     kind text not null, key text not null,
     id text, ownership text not null, body text not null,
-    shown text, desired text, seen_at integer not null,
+    shown text, desired text, seen_at integer not null, alone integer not null,
     primary key (kind, key)
   ) without rowid;
   create temp table noticed (

@@ -92,7 +92,8 @@ export function narrowingIn(db: Statements): Narrowing {
   const next = db.prepare<[string, string, number], { key: Key }>(
     'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
   );
-  const clear = db.prepare('delete from temp.candidate where @kind is null or kind = @kind');
+  const clear = db.prepare('delete from temp.candidate where kind = ?');
+  const clearAll = db.prepare('delete from temp.candidate');
   return {
     full: (kind, span, absent) => void full.run({ kind, ...span, absent: Number(absent) }),
     fast: (kind, span, absent) => void fast.run({ kind, ...span, absent: Number(absent) }),
@@ -100,6 +101,6 @@ export function narrowingIn(db: Statements): Narrowing {
     parked: (kind) => void parked.run(kind),
     add: (kind, key) => void add.run(kind, key),
     next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
-    clear: (kind) => void clear.run({ kind: kind ?? null }),
+    clear: (kind) => void (kind === undefined ? clearAll.run() : clear.run(kind)),
   };
 }

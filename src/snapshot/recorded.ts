@@ -45,7 +45,7 @@ export interface Recorded {
   isEmpty(): boolean;
 }
 
-/** A row of the table `recorded`; `noted`, its staging, has the same columns. */
+/** A row of the table `recorded`; `noted`, its staging, has these columns as well. */
 export interface StoredRecord {
   kind: KindName;
   key: string;

@@ -8,8 +8,8 @@ import { causes, type Remark } from '../model/ledger.ts';
  */
 export interface Remarks {
   add(remark: Remark): void;
-  /** In the order they came. Nothing else may use the snapshot meanwhile. */
-  all(): IterableIterator<Remark>;
+  /** The next ones after the number `after`, in the order they came. */
+  next(after: number, count: number): { nth: number; remark: Remark }[];
 }
 
 const memory = z.object({
@@ -28,11 +28,14 @@ const staged = z.object({
 
 export function remarksIn(db: Statements): Remarks {
   const add = db.prepare('insert into temp.remarked (body) values (?)');
-  const all = db.prepare<[], { body: string }>('select body from temp.remarked order by seq');
+  const next = db.prepare<[number, number], { seq: number; body: string }>(
+    'select seq, body from temp.remarked where seq > ? order by seq limit ?',
+  );
   return {
     add: (remark) => void add.run(JSON.stringify(remark)),
-    *all() {
-      for (const { body } of all.iterate()) yield staged.parse(JSON.parse(body));
-    },
+    next: (after, count) =>
+      next
+        .all(after, count)
+        .map(({ seq, body }) => ({ nth: seq, remark: staged.parse(JSON.parse(body)) })),
   };
 }

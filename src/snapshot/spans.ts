@@ -1,5 +1,5 @@
 import type { Statements } from './statements.ts';
-import type { Key, KindName } from '../model/record.ts';
+import type { KindName } from '../model/record.ts';
 
 /**
  * A part of all keys (or ids), in their order: those after `after`, up to and with `upTo`. What
@@ -26,6 +26,8 @@ export interface Spans {
   ofUnsorted(kind: KindName): Iterable<Span>;
   /** All ids that were listed. */
   ofListedIds(kind: KindName): Iterable<Span>;
+  /** Keys of what was noted by a decision, and is not recorded yet. */
+  ofNoted(kind: KindName): Iterable<Span>;
   /** Only those of this reading that stand under another key, or under none, so far. */
   ofStrangeIds(kind: KindName): Iterable<Span>;
 }
@@ -39,6 +41,7 @@ export function spansIn(db: Statements): Spans {
   const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
   const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
   const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
+  const noted = spansOf(db, { column: 'key', of: ['temp.noted'] });
   const listed = spansOf(db, { column: 'id', of: ['temp.observed'] });
   return {
     ofKeys: keys,
@@ -46,22 +49,32 @@ export function spansIn(db: Statements): Spans {
     ofListedIds: listed,
     ofStrangeIds: strange,
     ofUnsorted: unsorted,
+    ofNoted: noted,
   };
 }
 
-function spansOf(db: Statements, { column, of }: { column: string; of: readonly string[] }) {
+function spansOf(db: Statements, by: { column: string; of: readonly string[] }) {
+  const spans = spansBy(db, { ...by, where: 'kind = @kind' });
+  return (kind: KindName) => spans({ kind });
+}
+
+/** By the texts of a column, of the rows that these tables have there. */
+export function spansBy(
+  db: Statements,
+  { column, of, where }: { column: string; of: readonly string[]; where: string },
+): (parameters: object) => Generator<Span> {
   const arms = of.map(
     (table) => `select * from (
-      select ${column} bound from ${table} where kind = @kind and ${column} > @after
+      select ${column} bound from ${table} where ${where} and ${column} > @after
       order by ${column} limit 1 offset ${most - 1})`,
   );
-  const bound = db.prepare<{ kind: string; after: Key }, { bound: Key | null }>(
+  const bound = db.prepare<{ after: string }, { bound: string | null }>(
     `select min(bound) bound from (${arms.join(' union all ')})`,
   );
-  return function* spans(kind: KindName): Generator<Span> {
+  return function* spans(parameters) {
     let after = '';
     for (;;) {
-      const upTo = bound.get({ kind, after })?.bound ?? end;
+      const upTo = bound.get({ ...parameters, after })?.bound ?? end;
       yield { after, upTo };
       if (typeof upTo !== 'string') return;
       after = upTo;

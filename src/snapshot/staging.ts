@@ -6,6 +6,8 @@ import { desiredIn, type Desired } from './desired.ts';
 import { stagingNames } from './migrations.ts';
 import { observedIn, type Observed } from './observed.ts';
 import { toStored } from './recorded.ts';
+import { inSpan, type Span } from './spans.ts';
+import { inStretch, stretchesOf, type Stretch } from './stretches.ts';
 
 /**
  * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so
@@ -16,8 +18,14 @@ export interface Staging extends Desired, Observed {
   addPlanned(change: Change): void;
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
   planned(): IterableIterator<Change & { held: boolean }>;
-  addNoted(row: RecordedRow): void;
-  /** Takes what was noted, and what is forgotten, into `recorded`. */
+  /** The whole of it, part by part. */
+  stretches(): Iterable<Stretch>;
+  plannedIn(stretch: Stretch): Change[];
+  /** `isAlone`: that this record was decided upon hung on no other record. */
+  addNoted(row: RecordedRow, isAlone: boolean): void;
+  /** Takes those of a span into `recorded` that stand alone. */
+  adoptAlone(kind: KindName, span: Span): void;
+  /** Takes the rest of what was noted, and what is forgotten, into `recorded`. */
   adoptNoted(): void;
   adoptForgotten(): void;
   addNoticed(problem: Problem): void;
@@ -38,6 +46,7 @@ export function stagingIn(db: Statements): Staging {
     ...desired,
     ...observed,
     ...decidedIn(db),
+    ...notedIn(db),
     clear: () => {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
@@ -52,25 +61,52 @@ interface StoredChange extends Omit<Change, 'target' | 'guard'> {
   guard: GuardClass | null;
 }
 
-type DecidedPart = Omit<Staging, keyof Desired | keyof Observed | 'clear'>;
+function fromStored({ target, guard, ...row }: StoredChange): Change {
+  return { ...row, target: target ?? undefined, guard: guard ?? undefined };
+}
+
+type NotedPart = Pick<Staging, 'addNoted' | 'adoptAlone' | 'adoptNoted' | 'adoptForgotten'>;
+
+function notedIn(db: Statements): NotedPart {
+  const columns = 'kind, key, id, ownership, body, shown, desired, seen_at';
+  const note = db.prepare(
+    `insert or replace into temp.noted (${columns}, alone)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at, @alone)`,
+  );
+  const adopt = `insert or replace into recorded (${columns}) select ${columns} from temp.noted`;
+  const alone = `where alone and ${inSpan('noted')}`;
+  const adoptAlone = db.prepare<Span & { kind: string }>(`${adopt} ${alone}`);
+  const forgetAlone = db.prepare<Span & { kind: string }>(`delete from temp.noted ${alone}`);
+  const adoptRest = db.prepare(adopt);
+  const adoptForgotten = db.prepare(
+    'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
+  );
+  return {
+    addNoted: (row, isAlone) => void note.run({ ...toStored(row), alone: Number(isAlone) }),
+    adoptAlone(kind, span) {
+      adoptAlone.run({ kind, ...span });
+      forgetAlone.run({ kind, ...span });
+    },
+    adoptNoted: () => void adoptRest.run(),
+    adoptForgotten: () => void adoptForgotten.run(),
+  };
+}
+
+type DecidedPart = Omit<Staging, keyof Desired | keyof Observed | keyof NotedPart | 'clear'>;
 
 function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(
     `insert into temp.planned (kind, key, op, part, target, body, phase, guard)
      values (@kind, @key, @op, @part, @target, @body, @phase, @guard)`,
   );
-  const planned = db.prepare<[], StoredChange & { held: number }>(
-    `select kind, key, op, part, target, body, phase, guard, held from temp.planned
-     order by phase, kind, key, seq`,
+  const those =
+    'select kind, key, op, part, target, body, phase, guard, held from temp.planned indexed by planned_in_order';
+  const order = 'order by phase, kind, key, seq';
+  const planned = db.prepare<[], StoredChange & { held: number }>(`${those} ${order}`);
+  const within = db.prepare<Stretch, StoredChange & { held: number }>(
+    `${those} where ${inStretch} ${order}`,
   );
-  const note = db.prepare(
-    `insert or replace into temp.noted (kind, key, id, ownership, body, shown, desired, seen_at)
-     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
-  );
-  const adopt = db.prepare('insert or replace into recorded select * from temp.noted');
-  const adoptForgotten = db.prepare(
-    'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
-  );
+  const stretches = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
   const notice = db.prepare<Problem>(
     `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
      values (@kind, @key, @class, @part, @reason, @fix)`,
@@ -87,14 +123,12 @@ function decidedIn(db: Statements): DecidedPart {
     addPlanned: (change) =>
       void plan.run({ ...change, target: change.target ?? null, guard: change.guard ?? null }),
     *planned() {
-      for (const { target, guard, held, ...row } of planned.iterate()) {
-        const change = { ...row, target: target ?? undefined, guard: guard ?? undefined };
-        yield { ...change, held: held === 1 };
+      for (const { held, ...row } of planned.iterate()) {
+        yield { ...fromStored(row), held: held === 1 };
       }
     },
-    addNoted: (row) => void note.run(toStored(row)),
-    adoptNoted: () => void adopt.run(),
-    adoptForgotten: () => void adoptForgotten.run(),
+    stretches: () => stretches({}),
+    plannedIn: (stretch) => within.all(stretch).map(fromStored),
     addNoticed: (problem) => void notice.run(problem),
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,

@@ -27,7 +27,10 @@ export async function apply(applying: Applying): Promise<void> {
 }
 
 /** Record by record: until its turn nobody else changes what is planned of one. */
-function* planned(applying: Applying, phase: number): Generator<[Key, JournaledChange[]]> {
+async function* planned(
+  applying: Applying,
+  phase: number,
+): AsyncGenerator<[Key, JournaledChange[]]> {
   const { run, kind, brake, endsAt } = applying;
   const part = { run: run.id, kind: kind.name, phase };
   let after = '';
@@ -39,6 +42,8 @@ function* planned(applying: Applying, phase: number): Generator<[Key, JournaledC
       [after] = record;
     }
     if (page.size === 0) return;
+    // Where nothing may leave any more, nothing else would wait for anything.
+    await run.clock.sleep(0);
   }
 }
 

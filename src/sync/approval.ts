@@ -28,22 +28,22 @@ export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval
 }
 
 /**
- * `approve` may name this very plan: then it is kept, approved, and let through. An earlier one of
- * which nothing is left lets nothing through.
+ * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
+ * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function approveOwn(course: Course): void {
+export function approveOwn(course: Course): boolean {
   const { run, plan, approvals } = course;
   const { snapshot, approve } = run;
-  if (approve === undefined || approvals.some((one) => one.plan === approve)) return;
+  if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
     if (snapshot.held.get(approve)) {
       course.notes.push(nothingLeft(approve));
-      return;
+      return false;
     }
     throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
   }
-  if (!isHolding(snapshot.guarding)) return;
+  if (!isHolding(snapshot.guarding)) return false;
   const now = run.clock.now();
   snapshot.transaction(() => {
     keepHeld(course, 1);
@@ -53,6 +53,7 @@ export function approveOwn(course: Course): void {
   course.held.clear();
   course.tally.released(guardClasses);
   approvals.push({ plan: hash, at: now });
+  return true;
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Brings the candidates of one kind before its truth table, and stages what comes of them. */
 import { isStatedOptOut, type Change } from '../model/change.ts';
 import type { Key, RecordedRow } from '../model/record.ts';
-import type { Kind, States } from '../kind/kind.ts';
+import type { Decision, Kind, States } from '../kind/kind.ts';
+import { commitNow } from './commit.ts';
 import type { Run } from './mirror.ts';
 import { calledOf } from './name.ts';
 import { overtakenIn } from './overtaken.ts';
@@ -46,34 +47,6 @@ export async function decide({ run, kind, known, tally }: Deciding): Promise<voi
 }
 
 /**
- * What was decided becomes the journal's plan, and what is known already is recorded: in the ledger
- * first, so that nobody who left is ever known to the snapshot alone. With `more` in the same
- * transaction.
- */
-export function commit({ snapshot, ledger, clock, id }: Run, more?: () => void): void {
-  ledger.write(snapshot.remarks.all(), clock.now());
-  snapshot.transaction(() => {
-    more?.();
-    snapshot.staging.adoptForgotten();
-    snapshot.staging.adoptNoted();
-    snapshot.journal.adopt(id, clock.now());
-  });
-  snapshot.staging.clearDecisions();
-}
-
-/**
- * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
- * before anything of it is written.
- */
-export function leaveOvertaken(run: Run): void {
-  const { staging, stage } = run.snapshot;
-  for (const { kind } of run.parts) {
-    const keys = overtakenIn(run, kind);
-    if (keys.length > 0) stage(() => staging.undecide(kind.name, keys));
-  }
-}
-
-/**
  * Decides one record at once, by what is recorded of it now; where that settles it, there is
  * nothing to decide. Whether anything is to be sent.
  */
@@ -88,7 +61,7 @@ export function decideAgain(
   if (isSettled) return false;
   stage(() => (planned = decideOne(run, kind, { key, known, tally })));
   if (planned > 0) sift();
-  commit(run);
+  commitNow(run);
   return planned > 0;
 }
 
@@ -108,7 +81,7 @@ function decideOne(
     tally.notice(name === key ? problem : { ...problem, key: name });
   }
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
-  if (decision.note && news) staging.addNoted(decision.note);
+  if (decision.note && news) staging.addNoted(decision.note, isAlone(states, decision));
   const { adds, ends } = decision.news ?? nothing;
   if (adds.length + ends.length > 0) {
     run.snapshot.remarks.add({ ...whoOf(run, kind, key), adds, ends });
@@ -120,6 +93,11 @@ function decideOne(
   const planned = run.quarantined ? due.filter(isStatedOptOut) : due;
   for (const change of planned) staging.addPlanned(change);
   return planned.length;
+}
+
+/** Whether no other record has anything to do with what was decided of this one. */
+function isAlone({ former, successors }: States, { forgets }: Decision): boolean {
+  return former.length + successors.length + forgets.length === 0;
 }
 
 /**

@@ -20,18 +20,18 @@ const membersAtLeast = 10;
 const pageOfRows = 500;
 
 /** To be asked once the records are narrowed to those that differ from what is recorded. */
-export function lostParts(
+export async function lostParts(
   run: Run,
   { name, parts }: Kind,
   listing: Listing | undefined,
-): Set<string> {
+): Promise<Set<string>> {
   if (!parts) return new Set();
   const before = listing?.complete ? [] : run.snapshot.parking.parts(name).map((one) => one.part);
   const lost = new Set(parts.names.filter((part) => before.includes(part)));
   if (!listing) return lost;
-  const losses = countLosses(run, name, parts);
+  const losses = await countLosses(run, name, parts);
   for (const [part, count] of losses) if (count * 2 <= membersAtLeast) losses.delete(part);
-  const found = losses.size === 0 ? [] : exceeding(losses, { run, name, parts });
+  const found = losses.size === 0 ? [] : await exceeding(losses, { run, name, parts });
   return new Set([...lost, ...found]);
 }
 
@@ -50,7 +50,11 @@ export function lossOf({ name }: Kind, part: string): Problem {
 }
 
 /** How many of those that differ have lost which part. */
-function countLosses(run: Run, name: Kind['name'], parts: Parts): Map<string, number> {
+async function countLosses(
+  run: Run,
+  name: Kind['name'],
+  parts: Parts,
+): Promise<Map<string, number>> {
   const { narrowing, recorded, staging } = run.snapshot;
   const losses = new Map<string, number>();
   let keys = narrowing.next(name, '', pageOfRows);
@@ -58,6 +62,7 @@ function countLosses(run: Run, name: Kind['name'], parts: Parts): Map<string, nu
     const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
     for (const part of rows.flatMap((row) => lossesOf(row, staging.observed(name, row.key), parts)))
       losses.set(part, (losses.get(part) ?? 0) + 1);
+    await run.clock.sleep(0);
     keys = narrowing.next(name, keys.at(-1) ?? '', pageOfRows);
   }
   return losses;
@@ -71,10 +76,10 @@ function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): stri
 }
 
 /** Counts all members, no further than to the double of the losses. */
-function exceeding(
+async function exceeding(
   losses: Map<string, number>,
   { run, name, parts }: { run: Run; name: Kind['name']; parts: Parts },
-): string[] {
+): Promise<string[]> {
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));
   const isOpen = (part: string) => (members.get(part) ?? 0) < 2 * (losses.get(part) ?? 0);
@@ -85,6 +90,7 @@ function exceeding(
       if (counted.length === 0 || staging.observed(name, row.key).length === 0) continue;
       for (const part of counted) members.set(part, (members.get(part) ?? 0) + 1);
     }
+    await run.clock.sleep(0);
     rows = recorded.next(name, rows.at(-1)?.key ?? '', pageOfRows);
   }
   const isLost = (part: string) => isOpen(part) && (members.get(part) ?? 0) >= membersAtLeast;

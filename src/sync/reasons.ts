@@ -1,9 +1,11 @@
 /** Why a run that did not end as it should did not. */
 import { Interrupted } from '../model/errors.ts';
 import type { Course } from './course.ts';
+import type { Tally } from '../snapshot/journal.ts';
 import { openIn } from './recover.ts';
 
-export function reasonsOf(course: Course): string[] {
+/** `tally`: of the changes of the run. */
+export function reasonsOf(course: Course, tally: readonly Tally[]): string[] {
   const { run, brake, failure, parts } = course;
   const reasons = [...course.reasons, ...brake.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
@@ -14,9 +16,7 @@ export function reasonsOf(course: Course): string[] {
       `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
     );
   }
-  const unsent = run.snapshot.journal
-    .tally(run.id)
-    .reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
+  const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
     reasons.push(`${unsent} changes were not sent → the next run plans them again`);
   }

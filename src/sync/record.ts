@@ -4,7 +4,7 @@ import type { Counts } from '../plan/plan.ts';
 import { weekMs } from '../plan/guard.ts';
 import { settleGuards } from './approval.ts';
 import type { Course } from './course.ts';
-import { leaveOvertaken } from './decide.ts';
+import { leaveOvertaken } from './commit.ts';
 import { modeName, onlyKey, type Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
 import { keepWanted } from './few.ts';
@@ -20,6 +20,7 @@ import { giveBack } from './back.ts';
 import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
+import type { Tally } from '../snapshot/journal.ts';
 import { throughout } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
 import { noteUnfinished, unfinishedIn } from './unfinished.ts';
@@ -33,6 +34,7 @@ export async function conclude(course: Course): Promise<Summary> {
     await keepOrigins(course);
   }
   const returns = await giveBack(course);
+  const done = await tallyOf(run);
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
@@ -40,7 +42,7 @@ export async function conclude(course: Course): Promise<Summary> {
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
-  const summary = summaryOf(course, returns);
+  const summary = summaryOf(course, { returns, done });
   if (run.writes) run.snapshot.transaction(() => keep(course, summary));
   return summary;
 }
@@ -56,7 +58,7 @@ function keep(course: Course, summary: Summary): void {
   // Most events change nothing, and nobody wants to read of them.
   const wasTold = (summary.returns?.told ?? 0) > 0;
   const isQuiet = course.isEvent && status === 'done' && !wasTold;
-  const isIdle = isQuiet && journal.tally(id).length === 0;
+  const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   settleGuards(course);
@@ -102,11 +104,26 @@ async function keepOrigins({ run, parts, known }: Course): Promise<void> {
   }
 }
 
-function summaryOf(course: Course, returns: ReturnsSummary | undefined): Summary {
+/** What became of the changes of the run. */
+async function tallyOf({ snapshot, clock, id }: Run): Promise<Tally[]> {
+  const all: Tally[] = [];
+  for (const some of snapshot.journal.tally(id)) {
+    all.push(...some);
+    await clock.sleep(0);
+  }
+  return all;
+}
+
+interface Done {
+  returns: ReturnsSummary | undefined;
+  done: readonly Tally[];
+}
+
+function summaryOf(course: Course, { returns, done }: Done): Summary {
   const { run, tally, parts } = course;
-  const contact = kindSummary(course, 'contact');
-  const template = kindSummary(course, 'template');
-  const reasons = reasonsOf(course);
+  const contact = kindSummary(course, 'contact', done);
+  const template = kindSummary(course, 'template', done);
+  const reasons = reasonsOf(course, done);
   const erasures = unfinishedIn(run.snapshot);
   const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
   return {
@@ -134,11 +151,15 @@ function summaryOf(course: Course, returns: ReturnsSummary | undefined): Summary
   };
 }
 
-function kindSummary(course: Course, kind: KindName): KindSummary & { invalid: number } {
+function kindSummary(
+  course: Course,
+  kind: KindName,
+  done: readonly Tally[],
+): KindSummary & { invalid: number } {
   const { run, tally, plan } = course;
   const { staging } = run.snapshot;
   const adopt = tally.counts().adopted[kind];
-  const { planned, acked } = journaled(course, kind);
+  const { planned, acked } = journaled(course, kind, done);
   const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
   const only = onlyKey(run);
   const sizes = only === undefined ? sizesOf(course, kind) : sizesOfOne(run, kind, only);
@@ -178,10 +199,14 @@ function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
 }
 
 /** What this run planned (held or not, less what turned out stale), and what was acknowledged. */
-function journaled({ run }: Course, kind: KindName): { planned: Counts; acked: Counts } {
+function journaled(
+  { run }: Course,
+  kind: KindName,
+  done: readonly Tally[],
+): { planned: Counts; acked: Counts } {
   const planned: Counts = {};
   const acked: Counts = {};
-  for (const { kind: of, op, state, n } of run.snapshot.journal.tally(run.id)) {
+  for (const { kind: of, op, state, n } of done) {
     if (of !== kind) continue;
     if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
     if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;

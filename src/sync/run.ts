@@ -7,7 +7,7 @@
  */
 import pLimit from 'p-limit';
 import { Busy, Invalid, isExpected } from '../model/errors.ts';
-import { planOf } from '../plan/plan.ts';
+import { planning, type Plan } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { countAbsences } from './absence.ts';
 import { apply } from './apply.ts';
@@ -15,7 +15,8 @@ import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import { readPart } from './changes.ts';
 import { knowledgeOf, leaveOut, type Course } from './course.ts';
-import { commit, decide, leaveOvertaken } from './decide.ts';
+import { commit } from './commit.ts';
+import { decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import {
   isRecord,
@@ -27,7 +28,7 @@ import {
 } from './mirror.ts';
 import { keepHeld, leaveToDelete } from './approval.ts';
 import { foresee } from './foresee.ts';
-import { guard } from './guard.ts';
+import { guard, guardNow } from './guard.ts';
 import { noticeInvalid, noticeUnread } from './notice.ts';
 import { each } from './each.ts';
 import { spoilThrown } from './cursor.ts';
@@ -74,10 +75,9 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
     if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course, 'read');
     for (let round = 1; ; round += 1) {
       await plan(course);
-      guard(course);
+      await guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      leaveOvertaken(course.run);
-      commit(course.run, () => keepHeld(course, round));
+      await commit(course.run, () => keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
       await applyAll(course);
       if (!again(course)) break;
@@ -130,7 +130,7 @@ async function narrow(course: Course, kind: Kind): Promise<void> {
   const { run, known, tally } = course;
   const knowledge = knowledgeOf(course, kind);
   await addCandidates(run, kind, knowledge);
-  const lost = lostParts(run, kind, knowledge.listing);
+  const lost = await lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
   const losses = [...lost].map((part) => lossOf(kind, part));
   run.snapshot.stage(() => {
@@ -176,10 +176,20 @@ async function plan(course: Course): Promise<void> {
   if (course.plan) return;
   const waiting = leaveToDelete(course);
   if (waiting > 0) course.notes.push(sayWaiting(waiting));
-  course.plan = planOf(run.snapshot.staging.planned());
+  course.plan = await readPlan(run);
   course.forecast = foresee(course);
   run.foresees?.(course.forecast);
   if (run.writes) run.agrees?.(course.plan);
+}
+
+/** What the decisions come to, read part by part. */
+async function readPlan({ snapshot: { staging }, clock }: Run): Promise<Plan> {
+  const plan = planning();
+  for (const stretch of staging.stretches()) {
+    plan.add(staging.plannedIn(stretch));
+    await clock.sleep(0);
+  }
+  return plan.done();
 }
 
 /** After the last round, what is still not in line is left to the next run, and said. */
@@ -211,7 +221,7 @@ async function eachPart(
       again: pLimit(1),
       entered: new Map(),
       endsAt: course.sliceEndsAt,
-      sift: () => guard(course),
+      sift: () => guardNow(course),
     });
   });
 }
@@ -235,9 +245,8 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   noticeInvalid(run, kind, tally);
-  guard(course);
-  leaveOvertaken(run);
-  commit(run);
+  await guard(course);
+  await commit(run);
   run.snapshot.narrowing.clear(kind.name);
 }
 

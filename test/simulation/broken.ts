@@ -98,10 +98,9 @@ export const broken: readonly Broken[] = [
     foundBy: 53,
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve, exempt }) => ({
-        approve(approval) {
-          approve(approval);
-          exempt('delete');
-          exempt('opt_in');
+        approve(approval, guarded) {
+          approve(approval, guarded);
+          exempt(guarded);
         },
       })),
   },
@@ -116,7 +115,7 @@ export const broken: readonly Broken[] = [
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve }) => ({
         // Nothing was ever sent after that.
-        approve: ({ plan }) => approve({ plan, at: Number.MAX_SAFE_INTEGER }),
+        approve: ({ plan }, guarded) => approve({ plan, at: Number.MAX_SAFE_INTEGER }, guarded),
       })),
   },
   {

@@ -106,7 +106,7 @@ test('what the ledger was to learn of them is undone with the decision', () => {
   remarks.add({ key: ann, ids: ['1'], adds: [], ends: [{ seq: 1, why: 'seen again' }] });
   remarks.add(bob);
   staging.undecide('contact', [ann]);
-  expect([...remarks.all()]).toEqual([bob]);
+  expect(remarks.next(0, 9).map(({ remark }) => remark)).toEqual([bob]);
   close();
 });
 
