@@ -161,7 +161,10 @@ export function flatten(
   return flat;
 }
 
-/** UTF-8; a byte order mark is dropped, since no JSON parser takes it. */
-function decode(chunks: Buffer[]): string {
-  return new TextDecoder().decode(Buffer.concat(chunks));
+const utf8 = new TextDecoder();
+
+/** A byte order mark is dropped, since no JSON parser takes it. */
+function decode([first, ...others]: Buffer[]): string {
+  if (!first) return '';
+  return utf8.decode(others.length === 0 ? first : Buffer.concat([first, ...others]));
 }

@@ -7,20 +7,24 @@ export async function each<T>(
   width: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const running = new Set<Promise<void>>();
   const failures: unknown[] = [];
-  try {
-    for await (const item of items) {
-      const task = work(item)
-        .catch((error: unknown) => void failures.push(error))
-        .finally(() => running.delete(task));
-      running.add(task);
-      if (running.size >= width) await Promise.race(running);
-      if (failures.length > 0) break;
+  const rest = restOf(items);
+  const takeAll = async (): Promise<void> => {
+    try {
+      while (failures.length === 0) {
+        const next = await rest.next();
+        if (next.done) return;
+        await work(next.value);
+      }
+    } catch (error) {
+      failures.push(error);
     }
-  } catch (error) {
-    failures.push(error);
-  }
-  await Promise.all(running);
+  };
+  // Whoever is ready takes the next one: to watch all that run would cost more than they do.
+  await Promise.all(Array.from({ length: width }, takeAll));
   if (failures.length > 0) throw failures[0];
+}
+
+function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIterator<T> {
+  return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
