@@ -1,7 +1,7 @@
 import type { Statements } from './statements.ts';
 import type { ChangeState, GuardClass, JournaledChange } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
-import { inStretch, stretchesOf, whole, type Stretch } from './stretches.ts';
+import { inStretch, most, stretchesOf, whole, type Stretch } from './stretches.ts';
 
 /**
  * The journal: every change from plan to outcome.
@@ -30,15 +30,17 @@ export interface Journal {
    * runs, which are under way.
    */
   doubt(kind: KindName, but: readonly string[]): void;
-  /** What is still planned will not be sent any more; not of these runs either. How much it is. */
-  abandon(kind: KindName, at: number, but: readonly string[]): number;
+  /** Whether anything is still planned; not by these runs. */
+  hasLeft(kind: KindName, but: readonly string[]): boolean;
+  /** Some thousands of that will not be sent any more; answers whether there may be others. */
+  abandon(kind: KindName, at: number, but: readonly string[]): boolean;
   /**
    * How many changes of a run are in which state, by kind and operation; part by part, so that what
    * is alike comes several times.
    */
   tally(run: string): Iterable<Tally[]>;
-  /** Forgets the changes of runs that are no longer known. */
-  prune(before: number): void;
+  /** Forgets some thousands of changes that are older; answers whether there may be others. */
+  prune(before: number): boolean;
 }
 
 interface Move {
@@ -91,17 +93,22 @@ export function changesIn(db: Statements): Journal {
     `update change indexed by change_open set state = 'unknown'
      where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
   );
-  const abandon = db.prepare(
-    `update change indexed by change_planned set state = 'stale', ended_at = ?
-     where state = 'planned' and kind = ? and ${isOther}`,
+  const left = `from change indexed by change_planned
+    where state = 'planned' and kind = ? and ${isOther} limit`;
+  const abandon = db.prepare<[number, string, string]>(
+    `update change set state = 'stale', ended_at = ? where seq in (select seq ${left} ${most})`,
   );
+  const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
   const stretches = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
   const tally = db.prepare<Stretch & { run: string }, Tally>(
     `select kind, op, state, count(*) n from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
   );
-  const prune = db.prepare(
-    `delete from change where planned_at < ? and state not in ('sent', 'unknown')`,
+  // Those that come first are the oldest.
+  const prune = db.prepare<[number]>(
+    `delete from change where seq in (
+       select seq from change where planned_at < ? and state not in ('sent', 'unknown')
+       order by seq limit ${most})`,
   );
   return {
     ...plannedIn(db),
@@ -113,11 +120,12 @@ export function changesIn(db: Statements): Journal {
     },
     open: (kind) => open.all(kind).map(fromStored),
     doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
-    abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes,
+    hasLeft: (kind, but) => hasLeft.get(kind, JSON.stringify(but)) !== undefined,
+    abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes === most,
     *tally(run) {
       for (const stretch of stretches({ run })) yield tally.all({ run, ...stretch });
     },
-    prune: (before) => void prune.run(before),
+    prune: (before) => prune.run(before).changes === most,
   };
 }
 

@@ -25,8 +25,8 @@ export const inStretch = `
   (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
   and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
 
-/** No more changes are in a stretch. */
-const most = 5_000;
+/** No more changes are in a stretch, and no more are written at a time. */
+export const most = 5_000;
 
 const beginning: Place = { phase: -1, kind: '', key: '', seq: 0 };
 const end: Place = { phase: Number.MAX_SAFE_INTEGER, kind: '', key: '', seq: 0 };

@@ -16,6 +16,7 @@ import { bindLedger } from './ledger.ts';
 import { holds, quarantineOf, sayQuarantine } from './quarantine.ts';
 import { createTally } from './tally.ts';
 import { takeCursors } from './cursor.ts';
+import { untilDone } from './throughout.ts';
 import { gatherIn } from './together.ts';
 
 export function begin(mirror: Mirror, options: RunOptions): Course {
@@ -77,13 +78,24 @@ function start(run: Run, parts: readonly MirrorPart[]): Course['since'] {
     let isLeft = false;
     for (const { kind } of parts) {
       snapshot.journal.doubt(kind.name, others);
-      if (!isAlone && snapshot.journal.abandon(kind.name, at, others) > 0) isLeft = true;
+      if (!isAlone && snapshot.journal.hasLeft(kind.name, others)) isLeft = true;
     }
     snapshot.runs.start({ id, mode: modeName(mode), at });
     const since = takeCursors(run, parts, run);
     // Somebody was left behind in the middle, whose record may never change again.
     return isLeft ? new Map() : since;
   });
+}
+
+/** What runs that have ended left planned is not sent any more. */
+export async function abandonLeft({ run, parts }: Pick<Course, 'run' | 'parts'>): Promise<void> {
+  const { journal, transaction } = run.snapshot;
+  for (const { kind } of parts) {
+    await untilDone(run, () => {
+      const others = [...run.beside.others(run.id), run.id];
+      return transaction(() => journal.abandon(kind.name, run.startedAt, others));
+    });
+  }
 }
 
 /** Of runs about one person there may be many in a second. */

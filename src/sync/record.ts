@@ -21,7 +21,7 @@ import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
 import type { Tally } from '../snapshot/journal.ts';
-import { throughout } from './throughout.ts';
+import { throughout, untilDone } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
 import { noteUnfinished, unfinishedIn } from './unfinished.ts';
 import { sayUnfinished } from './unfinished-words.ts';
@@ -44,6 +44,7 @@ export async function conclude(course: Course): Promise<Summary> {
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course, { returns, done });
   if (run.writes) run.snapshot.transaction(() => keep(course, summary));
+  if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
@@ -64,7 +65,6 @@ function keep(course: Course, summary: Summary): void {
   settleGuards(course);
   leaveCursors(course, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
-  if (onlyKey(run) === undefined) prune(run, at);
 }
 
 function keepProblems({ run, parts, known, plan }: Course, at: number): void {
@@ -84,13 +84,18 @@ function keepProblems({ run, parts, known, plan }: Course, at: number): void {
 }
 
 /** Looks through all that is kept: not for the sake of one person. */
-function prune({ snapshot: { runs, journal, returned, held }, keepMs }: Run, at: number): void {
+async function prune(run: Run): Promise<void> {
+  const { snapshot, keepMs, clock } = run;
+  const { runs, journal, returned, held, transaction } = snapshot;
+  const at = clock.now();
   // Guards count what happened in the last seven days.
   const before = at - Math.max(keepMs, weekMs);
-  runs.prune(at - keepMs);
-  journal.prune(before);
-  returned.prune(before);
-  held.prune(before);
+  transaction(() => {
+    runs.prune(at - keepMs);
+    returned.prune(before);
+    held.prune(before);
+  });
+  await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
 /** What a certified reading says of ids holds, whatever becomes of the run. */

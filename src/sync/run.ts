@@ -35,7 +35,7 @@ import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { listAll } from './list.ts';
 import { recover } from './recover.ts';
-import { begin } from './begin.ts';
+import { abandonLeft, begin } from './begin.ts';
 import { conclude } from './record.ts';
 import { keepTwins, takeOne } from './one.ts';
 import { keysOf } from './single.ts';
@@ -64,6 +64,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
 
 async function lead(course: Course, options: RunOptions): Promise<Summary> {
   try {
+    if (options.writes && onlyKey(course.run) === undefined) await abandonLeft(course);
     await belong(course);
     await take(course);
     if (options.writes) await eachPart(course, recover, options.mode === 'full');

@@ -16,6 +16,7 @@ import type { Course } from './course.ts';
 import type { MirrorPart } from './mirror.ts';
 import { read } from './read.ts';
 import { readingOf, unknown } from './states.ts';
+import { untilDone } from './throughout.ts';
 
 export const sliceMs = 10 * 60_000;
 
@@ -32,7 +33,7 @@ export async function readAgain(course: Course, part: MirrorPart): Promise<boole
   const before = known.get(kind) ?? unknown;
   if (!kind.needsCertificate || before.still()) return false;
   const { slicing, staging, transaction } = run.snapshot;
-  transaction(() => slicing.withdraw(run.id, kind.name));
+  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, kind.name)));
   run.snapshot.stage(() => {
     staging.forgetDesired(kind.name);
     slicing.assumeDone(run.id, kind.name);

@@ -12,3 +12,8 @@ export async function throughout(
     await clock.sleep(0);
   }
 }
+
+/** Does a part of the work, as short, until it answers that nothing is left. */
+export async function untilDone({ clock }: Pick<Run, 'clock'>, work: () => boolean): Promise<void> {
+  while (work()) await clock.sleep(0);
+}

@@ -1,5 +1,5 @@
 /** What is planned, as it is taken up: record by record, in pages, and nothing twice. */
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Change } from '../../src/model/change.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 
@@ -36,6 +36,14 @@ function pages(count: number): string[][] {
   }
 }
 
+function tallied(run: string): Record<string, number> {
+  const states: Record<string, number> = {};
+  for (const { state, n } of [...snapshot.journal.tally(run)].flat()) {
+    states[state] = (states[state] ?? 0) + n;
+  }
+  return states;
+}
+
 test('a page holds so many records, each with all its changes in their order', () => {
   plan('this', change('c', '1'), change('a', '2'), change('b', '1'), change('a', '1'));
   expect(pages(2)).toEqual([['a 2 1', 'b 1'], ['c 1']]);
@@ -50,6 +58,46 @@ test('of this run, this kind and this phase alone, and only while it is planned'
   const [first] = snapshot.journal.plannedNext(part, '', 1).get('a') ?? [];
   snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 1 });
   expect(pages(2)).toEqual([['a 2']]);
+});
+
+describe('of very many', () => {
+  const many = Array.from({ length: 12_000 }, (_, nth) => change(`${nth}`, '1'));
+
+  /** Every time it is asked whether there is more. */
+  function times(work: () => boolean): number {
+    let n = 1;
+    while (work()) n += 1;
+    return n;
+  }
+
+  test('what others left is abandoned in turns, and nothing of those who are at it', () => {
+    plan('other', ...many);
+    plan('this', change('a', '1'));
+    const { journal } = snapshot;
+    expect(journal.hasLeft('contact', ['this'])).toBe(true);
+    expect(times(() => journal.abandon('contact', 2, ['this']))).toBe(3);
+    expect(journal.hasLeft('contact', ['this'])).toBe(false);
+    expect(pages(9)).toEqual([['a 1']]);
+    expect(tallied('other')).toEqual({ stale: 12_000 });
+  });
+
+  test('what was not sent is withdrawn in turns', () => {
+    plan('this', ...many);
+    const [first] = snapshot.journal.planned(part, '7');
+    snapshot.journal.move(first?.seq ?? 0, 'acked', { at: 2 });
+    expect(times(() => snapshot.slicing.withdraw('this', 'contact'))).toBe(3);
+    expect(tallied('this')).toEqual({ acked: 1 });
+  });
+
+  test('what is old is forgotten in turns, and not what is still open', () => {
+    plan('this', ...many);
+    const [first] = snapshot.journal.planned(part, '7');
+    snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 2 });
+    expect(snapshot.journal.prune(1)).toBe(false);
+    expect(tallied('this')).toEqual({ planned: 11_999, sent: 1 });
+    expect(times(() => snapshot.journal.prune(2))).toBe(3);
+    expect(tallied('this')).toEqual({ sent: 1 });
+  });
 });
 
 test('whether anything is left of a run, whatever became of the rest', () => {

@@ -6,7 +6,7 @@ import type { Remark } from '../../src/model/ledger.ts';
 import type { RecordedRow } from '../../src/model/record.ts';
 import { ledgerInMemory } from '../../src/snapshot/ledger-file.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
-import { begin } from '../../src/sync/begin.ts';
+import { abandonLeft, begin } from '../../src/sync/begin.ts';
 import { createBeside, type Beside } from '../../src/sync/beside.ts';
 import { commit } from '../../src/sync/commit.ts';
 import type { Run } from '../../src/sync/mirror.ts';
@@ -110,6 +110,7 @@ describe('very many', () => {
     expect(has.length).toBeLessThan(all);
     beside.end(run.id);
     const next = runOf();
+    await abandonLeft({ run: next, parts: next.parts });
     expect(planned(run)).toEqual([]);
     decideAll();
     snapshot.staging.addForgotten('contact', 'old@example.com');
