@@ -88,9 +88,12 @@ export function ledgerIn(
   const newest = statements.prepare<[], { seq: number }>(
     'select coalesce(max(seq), 0) seq from entry',
   );
+  const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
+  const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
     id,
-    concerning: (who: Who) => patiently(() => concerning(hashes(who))),
+    // One that is empty is asked about everybody in a first load.
+    concerning: (who: Who) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
     newest: () => patiently(() => newest.get()?.seq ?? 0),
     copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),

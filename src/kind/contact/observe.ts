@@ -77,8 +77,14 @@ function suppressionOf(reason: string): Cause {
 }
 
 /** Of what matters: that a contact was changed in any other way is no reason to decide anew. */
-export function fingerprintOf(seen: ObservedContact): string {
-  return fingerprint(canonicalJson({ ...seen, changed: undefined }));
+export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
+  const form: Record<Exclude<keyof ObservedContact, 'changed'>, unknown> = {
+    causes,
+    channels,
+    id,
+    left,
+  };
+  return fingerprint(canonicalJson(form));
 }
 
 /** Whether any contact is another than those known, or was changed in any way since. */
