@@ -95,9 +95,13 @@ function decideOne(
   return planned.length;
 }
 
-/** Whether no other record has anything to do with what was decided of this one. */
-function isAlone({ former, successors }: States, { forgets }: Decision): boolean {
-  return former.length + successors.length + forgets.length === 0;
+/**
+ * Whether no other record has anything to do with what was decided of this one. What it was on the
+ * platform, and is no longer, may be another one by now.
+ */
+function isAlone({ recorded, former, successors }: States, { note, forgets }: Decision): boolean {
+  const isSame = !recorded || recorded.id === note?.id;
+  return isSame && former.length + successors.length + forgets.length === 0;
 }
 
 /**

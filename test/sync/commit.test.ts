@@ -1,5 +1,5 @@
 /** What was decided of very many is written part by part; of few, in one go. */
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { seeded } from '../../src/emulator/random.ts';
 import type { Random } from '../../src/model/clock.ts';
 import type { Remark } from '../../src/model/ledger.ts';
@@ -11,6 +11,7 @@ import { createBeside, type Beside } from '../../src/sync/beside.ts';
 import { commit } from '../../src/sync/commit.ts';
 import type { Run } from '../../src/sync/mirror.ts';
 import { mirrorOf } from './mirror.ts';
+import { createStage, type Stage } from './process.ts';
 
 import { quickClock } from './world.ts';
 
@@ -133,6 +134,45 @@ describe('very many', () => {
       expect(recorded()).toHaveLength(all - 1);
     },
   );
+});
+
+describe('stands alone', () => {
+  /** Of whom something was noted, and whether that stands alone. */
+  async function noted(happens: (stage: Stage, id: string) => void): Promise<[string, boolean][]> {
+    const stage = createStage();
+    onTestFinished(() => stage.close());
+    stage.emulator.dashboard.signUp({ email: 'ann@example.com', channels: ['ch_news'] });
+    stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
+    const add = vi.spyOn(stage.snapshot.staging, 'addNoted');
+    await stage.sync();
+    const [ann] = stage.emulator.world.contacts();
+    expect(add.mock.lastCall?.slice(1)).toEqual([true]);
+    add.mockClear();
+    happens(stage, ann?.id ?? '');
+    await stage.sync();
+    return add.mock.calls.map(([{ key }, isAlone]) => [key, isAlone]);
+  }
+
+  test('who says something else', async () => {
+    const calls = await noted(({ emulator }, id) => emulator.dashboard.leave(id, 'ch_news'));
+    expect(calls).toEqual([['ann@example.com', true]]);
+  });
+
+  test('not who has another address, nor whom it was taken from', async () => {
+    const calls = await noted(({ emulator, people }, id) => {
+      emulator.dashboard.editContact(id, { email: 'new@example.com' });
+      people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
+    });
+    expect(calls).toEqual([
+      ['ann@example.com', false],
+      ['new@example.com', false],
+    ]);
+  });
+
+  test('not whose contact is gone, and may be another one by now', async () => {
+    const calls = await noted(({ emulator }, id) => emulator.dashboard.deleteContact(id));
+    expect(calls).toEqual([['ann@example.com', false]]);
+  });
 });
 
 test('few are written in one go, and with what is to be written with them', async () => {
