@@ -22,7 +22,9 @@ export async function each<T>(
   };
   // Whoever is ready takes the next one: to watch all that run would cost more than they do.
   await Promise.all(Array.from({ length: width }, takeAll));
-  if (failures.length > 0) throw failures[0];
+  if (failures.length === 0) return;
+  await rest.return?.();
+  throw failures[0];
 }
 
 function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIterator<T> {
