@@ -79,8 +79,8 @@ export function narrowingIn(db: Statements): Narrowing {
      select kind, key from temp.staged where kind = @kind and key <> ''
      union
      select r.kind, r.key from temp.staged s
-       join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
-       join recorded r on r.kind = o.kind and r.key = o.key
+       cross join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
+       cross join recorded r on r.kind = o.kind and r.key = o.key
      where s.kind = @kind and s.key <> '' and r.id is not null and not exists (
        select 1 from temp.staged t where t.kind = o.kind and t.key = o.key)`,
   );

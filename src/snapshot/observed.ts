@@ -88,7 +88,7 @@ function listedIn(db: Statements, add: Add): ListedPart {
 function resolvingIn(db: Statements): Pick<Observed, 'resolveKeys'> {
   const resolve = db.prepare(
     `update temp.observed set alias = coalesce(alias, key), key = coalesce(
-       (select r.key from recorded r join temp.staged s on s.kind = r.kind and s.key = r.key
+       (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
         where r.kind = @kind and r.id = observed.id limit 1),
        (select s.key from temp.staged s
         where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''

@@ -149,13 +149,14 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded' 
 
 /** Which of the recorded rows a run has to look through. */
 function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays' | 'unlisted'> {
+  // Cross: else it goes through all ids there are, for every key.
   const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with was (id) as (
        select id from origin indexed by origin_by_key where kind = @kind and key = @key)
-     select s.key from was join temp.strange s on s.kind = @kind and s.id = was.id
+     select s.key from was cross join temp.strange s on s.kind = @kind and s.id = was.id
      where s.key not in (@key, '')
      union
-     select o.key from was join origin o on o.kind = @kind and o.id = was.id
+     select o.key from was cross join origin o on o.kind = @kind and o.id = was.id
      where o.key <> @key and ${isStaged('o')}
      order by key`,
   );
