@@ -18,7 +18,7 @@ export interface Sizes {
 export type Read = Certificate & { whole: boolean; sizes: Sizes };
 
 /** So many are sorted in at a time: for each part, most of a table's pages are written anew. */
-const sortedAtOnce = 100_000;
+const sortedAtOnce = 75_000;
 
 const sharedId = {
   reason: 'several records with different addresses have this id',
