@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { Invalid } from '../model/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { nothingLeft, unknownPlan, weekMs } from '../plan/guard.ts';
+import { weekMs } from '../plan/guard.ts';
+import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
 import { isLeft } from '../sync/withheld.ts';
 import { heldWords } from './attention.ts';
 import { change, lookOptions, type LookFlags } from './look.ts';

@@ -23,18 +23,15 @@ export interface Guarding {
   follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guarded: Guarded): number;
-  /** All of this run, the withheld ones too, and those of them of whom not all was approved. */
-  counts(guard: GuardClass): { all: number; unapproved: number };
+  /** … and of all that was asked for in this run, let through and withheld ones too. */
+  askedSpans(guard: GuardClass): Iterable<Span>;
+  /** How many that are, and those of them of whom not all was approved. */
+  counts(guarded: Guarded): { all: number; unapproved: number };
   /**
    * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
    * those of whom this run wants something of the same class: they are counted there.
    */
   sentSince(guard: GuardClass, since: number, run: string): number;
-  owned(kind: KindName): number;
-  /** Of how many mail domains the new ones are, and what part of the owned is of the first. */
-  domains(guard: GuardClass, kind: KindName): { domains: number; ownedShare: number };
-  /** For each known id of the source, in order, whether it is a new one's. */
-  ids(guard: GuardClass, kind: KindName): IterableIterator<boolean>;
   /** Keeps the new ones from being sent. */
   withhold(guarded: Guarded): void;
   /** … but only those who are held since an earlier run; answers whether there are any. */
@@ -60,12 +57,12 @@ export interface Guarded extends Span {
   guard: GuardClass;
 }
 
-const isGuarded = 'guard = @guard and planned.key > @after and planned.key <= @upTo';
+export const isGuarded = 'guard = @guard and planned.key > @after and planned.key <= @upTo';
 
 /** What no guard is for, in the journal. */
 const exempted = 'exempt';
 
-const isNew = `guard = @guard and approved is null and held = 0 and not exists (
+export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
   where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
     and (p.approved is null or p.part = planned.part))`;
@@ -81,22 +78,21 @@ const passedBy = (op: string, part: string) => `exists (
     and c.approved = @plan and c.planned_at >= @at
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
-/** Whoever the class asks for in this run, a row for each change. */
-const asked = `(
-  select kind, key, approved from temp.planned where guard = @guard
-  union all select kind, key, approved from temp.passed where guard = @guard
-  union all select kind, key, null from temp.withheld where guard = @guard)`;
+/** Whoever a class asked for in this run, a row for each change of it. */
+const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
 
-const domainOf = `substr(key, instr(key, '@') + 1)`;
+/** The approval of what such a table has. */
+const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
 
 export function guardingIn(db: Statements): Guarding {
-  const of = ['temp.planned indexed by planned_by_guard'];
-  const spans = spansBy(db, { column: 'key', of, where: 'guard = @guard' });
+  const where = 'guard = @guard';
+  const spans = spansBy(db, { column: 'key', of: asked.slice(0, 1), where });
+  const askedSpans = spansBy(db, { column: 'key', of: asked, where });
   return {
     spans: (guard) => spans({ guard }),
+    askedSpans: (guard) => askedSpans({ guard }),
     ...approvedIn(db),
     ...countsIn(db),
-    ...shapeIn(db),
     ...withheldIn(db),
   };
 }
@@ -147,65 +143,43 @@ function approvedIn(db: Statements): Approved {
   };
 }
 
-type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince' | 'owned'>;
+type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince'>;
 
 function countsIn(db: Statements): Counts {
   const fresh = db.prepare<Guarded, { n: number }>(
     `select count(*) n from (
        select distinct kind, key from temp.planned where ${isGuarded} and ${isNew})`,
   );
-  const counts = db.prepare<{ guard: string }, { n: number; approved: number }>(
+  const all = asked.map(
+    (table) => `select kind, key, ${approvalIn(table)} approved from ${table}
+      where guard = @guard and key > @after and key <= @upTo`,
+  );
+  const counts = db.prepare<Guarded, { n: number; approved: number }>(
     `select count(*) n, coalesce(sum(approved), 0) approved from (
-       select kind, key, min(approved is not null) approved from ${asked} group by kind, key)`,
+       select kind, key, min(approved is not null) approved from (${all.join(' union all ')})
+       group by kind, key)`,
+  );
+  const isAsked = asked.map(
+    (table) => `exists (select 1 from ${table} where guard = @guard
+      and key = change.key and kind = change.kind and ${approvalIn(table)} is null)`,
   );
   const sent = db.prepare<{ guard: string; since: number; run: string }, { n: number }>(
     `select count(*) n from (
        select distinct kind, key from change indexed by change_by_guard
        where guard = @guard and sent_at >= @since and run <> @run and approved is null
-         and state in ('sent', 'unknown', 'acked')
-         and (kind, key) not in (select kind, key from ${asked} where approved is null))`,
-  );
-  const owned = db.prepare<[string], { n: number }>(
-    `select count(*) n from recorded where kind = ? and ownership <> 'noted'`,
+         and state in ('sent', 'unknown', 'acked') and not (${isAsked.join(' or ')}))`,
   );
   return {
     fresh: (guarded) => fresh.get(guarded)?.n ?? 0,
-    counts(guard) {
-      const { n, approved } = counts.get({ guard }) ?? { n: 0, approved: 0 };
+    counts(guarded) {
+      const { n, approved } = counts.get(guarded) ?? { n: 0, approved: 0 };
       return { all: n, unapproved: n - approved };
     },
     sentSince: (guard, since, run) => sent.get({ guard, since, run })?.n ?? 0,
-    owned: (kind) => owned.get(kind)?.n ?? 0,
   };
 }
 
-function shapeIn(db: Statements): Pick<Guarding, 'domains' | 'ids'> {
-  const domains = db.prepare<{ guard: string }, { n: number; first: string | null }>(
-    `select count(distinct ${domainOf}) n, min(${domainOf}) first
-     from temp.planned where ${isNew}`,
-  );
-  const share = db.prepare<[string, string], { part: number | null }>(
-    `select avg(${domainOf} = ?) part from recorded where kind = ? and ownership <> 'noted'`,
-  );
-  const ids = db.prepare<{ guard: string; kind: string }, { fresh: number }>(
-    `select exists (
-       select 1 from temp.planned where ${isNew} and planned.kind = o.kind and planned.key = o.key
-     ) fresh
-     from origin o join recorded r on r.kind = o.kind and r.key = o.key
-     where o.kind = @kind order by length(o.id), o.id`,
-  );
-  return {
-    domains(guard, kind) {
-      const { n = 0, first } = domains.get({ guard }) ?? {};
-      return { domains: n, ownedShare: share.get(first ?? '', kind)?.part ?? 0 };
-    },
-    *ids(guard, kind) {
-      for (const { fresh } of ids.iterate({ guard, kind })) yield fresh === 1;
-    },
-  };
-}
-
-type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'domains' | 'ids' | 'spans'>;
+type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'spans' | 'askedSpans'>;
 
 function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';

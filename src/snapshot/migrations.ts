@@ -213,10 +213,14 @@ export const stagingTables = `
     kind text not null, key text not null, op text not null, part text not null,
     target text, body text not null, phase integer not null, guard text not null
   );
+  create index temp.withheld_by_guard on withheld (guard, key);
   create index temp.withheld_by_key on withheld (kind, key);
   create temp table passed (
-    guard text not null, kind text not null, key text not null, part text not null,
-    approved text, primary key (guard, kind, key, part)
+    guard text not null, key text not null, kind text not null, part text not null,
+    approved text, primary key (guard, key, kind, part)
+  ) without rowid;
+  create temp table fresh_id (
+    length integer not null, id text not null, primary key (length, id)
   ) without rowid;
   create temp table noted (
     kind text not null, key text not null,
@@ -248,6 +252,7 @@ export const stagingNames = [
   'planned',
   'withheld',
   'passed',
+  'fresh_id',
   'noted',
   'noticed',
   'forgotten',

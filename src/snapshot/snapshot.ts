@@ -31,6 +31,7 @@ import { recordedIn, type Recorded } from './recorded.ts';
 import { remarksIn, type Remarks } from './remarks.ts';
 import { returnedIn, type Returned } from './returned.ts';
 import { runsIn, type Runs } from './runs.ts';
+import { shapingIn, type Shaping } from './shaping.ts';
 import { slicingIn, type Slicing } from './slicing.ts';
 import { spansIn, type Spans } from './spans.ts';
 import { statementsOf } from './statements.ts';
@@ -64,6 +65,7 @@ export interface Snapshot {
   generation(): number;
   absences: Absences;
   guarding: Guarding;
+  shaping: Shaping;
   held: HeldPlans;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
@@ -228,6 +230,7 @@ function snapshotOf(
     twins: twinsIn(statements),
     absences: absencesIn(statements),
     guarding: guardingIn(statements),
+    shaping: shapingIn(statements),
     held: heldIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
     generation: fence.generation,

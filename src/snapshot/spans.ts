@@ -36,6 +36,8 @@ export interface Spans {
 const most = 5_000;
 const end = new Uint8Array();
 
+export const allKeys: Span = { after: '', upTo: end };
+
 export function spansIn(db: Statements): Spans {
   const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
   const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });

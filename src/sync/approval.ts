@@ -3,7 +3,8 @@
  * first full run that began later and could do all of it has ended, seven days at most.
  */
 import { Invalid } from '../model/errors.ts';
-import { nothingLeft, unknownPlan, weekMs } from '../plan/guard.ts';
+import { weekMs } from '../plan/guard.ts';
+import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
 import { planOf } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
 import type { Course } from './course.ts';

@@ -4,10 +4,13 @@
  * it.
  */
 import type { GuardClass } from '../model/change.ts';
-import { explainHeld, judge, weekMs, type Held, type Rush } from '../plan/guard.ts';
+import { hasShape, isFew, judge, judgeShape, weekMs, type Held, type Rush } from '../plan/guard.ts';
+import { explainHeld } from '../plan/guard-words.ts';
 import { approveOwn, isFirstLoad, leaveToDelete } from './approval.ts';
 import type { Course } from './course.ts';
+import { ownedOf, shapeOf } from './shape.ts';
 import { knowledgeNamed } from './states.ts';
+import { eachOf } from './throughout.ts';
 import type { Guarded } from '../snapshot/guarding.ts';
 import { guardClasses, guardedKind as kind } from './withheld.ts';
 
@@ -41,10 +44,9 @@ function* eachSpan(
   guard: GuardClass,
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
-  for (const span of snapshot.guarding.spans(guard)) {
+  yield* eachOf(snapshot.guarding.spans(guard), (span) => {
     snapshot.stage(() => work({ ...span, guard }));
-    yield;
-  }
+  });
 }
 
 function* guardOne(course: Course, of: GuardClass): Generator<undefined> {
@@ -61,9 +63,10 @@ function* guardOne(course: Course, of: GuardClass): Generator<undefined> {
     fresh += guarding.fresh(guarded);
   });
   if (fresh === 0 && !stands) return;
-  const rush = rushOf(course, of, fresh);
   const limit = run.guards[of];
-  const judged = held.get(of) ?? judge(rush, limit);
+  const rush = yield* rushOf(course, of, fresh);
+  let judged = held.get(of) ?? judge(rush, limit);
+  if (!judged && hasShape(rush, limit)) judged = judgeShape(yield* shapeOf(run, of));
   if (judged) {
     held.set(of, judged);
     yield* eachSpan(course, of, guarding.withhold);
@@ -76,19 +79,24 @@ function* guardOne(course: Course, of: GuardClass): Generator<undefined> {
   course.tally.held({ kind, key: of, class: 'held', part: '', ...fault });
 }
 
-function rushOf(course: Course, of: GuardClass, fresh: number): Rush {
-  const { run } = course;
+function* rushOf(course: Course, of: GuardClass, fresh: number): Generator<undefined, Rush> {
+  const { run, held } = course;
   const { guarding } = run.snapshot;
-  const since = run.clock.now() - weekMs;
-  const wanted = (): number => knowledgeNamed(course.known, kind).sizes.wanted;
-  return {
-    guard: of,
-    fresh,
-    ...guarding.counts(of),
-    week: guarding.sentSince(of, since, run.id),
-    get of() {
-      return (course.population[of] ??= of === 'delete' ? guarding.owned(kind) : wanted());
-    },
-    shape: () => ({ ...guarding.domains(of, kind), ids: guarding.ids(of, kind) }),
-  };
+  const rush = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
+  yield* eachOf(guarding.askedSpans(of), (span) => {
+    const { all, unapproved } = guarding.counts({ ...span, guard: of });
+    rush.all += all;
+    rush.unapproved += unapproved;
+  });
+  rush.week = guarding.sentSince(of, run.clock.now() - weekMs, run.id);
+  const isCounted = held.has(of) || !isFew(rush, run.guards[of]);
+  return { ...rush, of: isCounted ? yield* populationOf(course, of) : 0 };
+}
+
+/** How many people a class is about: counted once. */
+function* populationOf(course: Course, of: GuardClass): Generator<undefined, number> {
+  const { run, population, known } = course;
+  if (of === 'delete') population.delete ??= (yield* ownedOf(run, kind)).all;
+  else population.opt_in ??= knowledgeNamed(known, kind).sizes.wanted;
+  return population[of] ?? 0;
 }

@@ -41,7 +41,7 @@ import { keepTwins, takeOne } from './one.ts';
 import { keysOf } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
 import { throughout } from './throughout.ts';
-import { sayWaiting } from '../plan/guard.ts';
+import { sayWaiting } from '../plan/guard-words.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;

@@ -26,7 +26,7 @@ export function passesGuard(
   kind: Kind,
   key: Key,
 ): boolean {
-  const { meta, guarding } = snapshot;
+  const { meta, shaping } = snapshot;
   const its = shortHash(meta, key);
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
   if (before?.by === 'forget' && !before.held) return true;
@@ -39,11 +39,10 @@ export function passesGuard(
     unapproved: 1,
     week: week.length,
     get of() {
-      return guarding.owned(kind.name);
+      return shaping.owned(kind.name).all;
     },
-    // One by one they have none.
-    shape: () => ({ domains: 0, ownedShare: 0, ids: [] }),
   } as const;
+  // One by one they have no shape.
   if (judge(rush, guards.delete)) return false;
   meta.set(name, JSON.stringify([...week, now]));
   return true;

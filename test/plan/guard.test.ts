@@ -1,32 +1,35 @@
 /** The table of the guards, row by row, and what a person reads of each. */
 import { describe, expect, test } from 'vitest';
-import { explainHeld, judge, type Held, type Limit, type Rush } from '../../src/plan/guard.ts';
+import {
+  hasShape,
+  isFew,
+  judge,
+  judgeShape,
+  type Held,
+  type Limit,
+  type Rush,
+} from '../../src/plan/guard.ts';
+import { explainHeld } from '../../src/plan/guard-words.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
 
-interface Asked extends Partial<Omit<Rush, 'shape'>> {
-  domains?: number;
-  ownedShare?: number;
-  ids?: boolean[];
+interface Asked extends Partial<Rush> {
+  domainShare?: number;
+  rows?: number[];
 }
 
 /** Of a thousand people; new ones are all there are, unless it is said otherwise. */
-function rush({ domains = 2, ownedShare = 0.5, ids = [], ...asked }: Asked): Rush {
+function rush(asked: Asked): Rush {
   const { fresh = 0 } = asked;
-  return {
-    guard: 'delete',
-    fresh,
-    all: fresh,
-    unapproved: fresh,
-    week: 0,
-    of: 1000,
-    shape: () => ({ domains, ownedShare, ids }),
-    ...asked,
-  };
+  return { guard: 'delete', fresh, all: fresh, unapproved: fresh, week: 0, of: 1000, ...asked };
 }
 
-const row = (...lengths: number[]): boolean[] =>
-  lengths.flatMap((length) => [false, ...Array.from({ length }, () => true)]);
+/** As a run asks: the shape only where it may matter. */
+function heldOf({ domainShare, rows = [], ...asked }: Asked): Held | undefined {
+  const asks = rush(asked);
+  const shape = () => judgeShape({ domainShare, rows });
+  return judge(asks, limit) ?? (hasShape(asks, limit) ? shape() : undefined);
+}
 
 // prettier-ignore
 const table: [what: string, asked: Asked, by: Held['by'] | undefined][] = [
@@ -41,20 +44,19 @@ const table: [what: string, asked: Asked, by: Held['by'] | undefined][] = [
   ['one more in seven days',                     { fresh: 51, week: 150 },                         'week'],
   ['… approved ones do not count there',         { fresh: 1, all: 90, unapproved: 1, week: 199 },  undefined],
   ['… those let through before do',     { fresh: 9, all: 90, unapproved: 60, week: 150 }, 'week'],
-  ['all of one domain',                          { fresh: 11, domains: 1 },                        'domain'],
-  ['… not above the floor',                      { fresh: 10, domains: 1 },                        undefined],
-  ['… where nearly everybody is',                { fresh: 11, domains: 1, ownedShare: 0.9 },       undefined],
-  ['… people who come in',                       { fresh: 11, domains: 1, guard: 'opt_in' },       undefined],
-  ['as many in a row as a page has',             { fresh: 100, ids: row(100) },                    'block'],
-  ['… at the end, beside others',                { fresh: 210, of: 5000, ids: row(3, 7, 200) },    'block'],
-  ['… followed by others',                       { fresh: 260, of: 5000, ids: row(250, 10) },      'block'],
-  ['one less', { fresh: 99, ids: row(99) },                      undefined],
-  ['as many, and not in a row',                  { fresh: 100, ids: row(60, 40) },                 undefined],
-  ['a row, and people who come in',              { fresh: 100, ids: row(100), guard: 'opt_in' },   undefined],
+  ['all of one domain',                          { fresh: 11, domainShare: 0.5 },                  'domain'],
+  ['… not above the floor',                      { fresh: 10, domainShare: 0.5 },                  undefined],
+  ['… where nearly everybody is',                { fresh: 11, domainShare: 0.9 },                  undefined],
+  ['… people who come in', { fresh: 11, domainShare: 0.5, guard: 'opt_in' }, undefined],
+  ['as many in a row as a page has',             { fresh: 100, rows: [100] },                      'block'],
+  ['… beside others',                            { fresh: 210, of: 5000, rows: [3, 7, 200] },      'block'],
+  ['one less', { fresh: 99, rows: [99] }, undefined],
+  ['as many, and not in a row',                  { fresh: 100, rows: [60, 40] },                   undefined],
+  ['a row, and people who come in',              { fresh: 100, rows: [100], guard: 'opt_in' },     undefined],
 ];
 
 test.each(table)('%s', (_, asked, by) => {
-  expect(judge(rush(asked), limit)?.by).toBe(by);
+  expect(heldOf(asked)?.by).toBe(by);
 });
 
 test.each([
@@ -67,23 +69,14 @@ test.each([
   expect([held(most), held(most + 1)]).toEqual([undefined, 'run']);
 });
 
-test('the shape is looked at only where it may matter', () => {
-  const never = (): never => {
-    throw new Error('looked');
-  };
-  expect(judge({ ...rush({ fresh: 10 }), shape: never }, limit)).toBeUndefined();
-  expect(judge({ ...rush({ fresh: 101 }), shape: never }, limit)?.by).toBe('run');
-});
-
 test('a limit of nothing holds everybody', () => {
   expect(judge(rush({ fresh: 1 }), { percent: 0, floor: 0 })?.by).toBe('run');
 });
 
 describe('what is told', () => {
   const told = (asked: Asked) => {
-    const asks = rush(asked);
-    const held = judge(asks, limit);
-    return held && explainHeld(held, asks, { limit, plan: 'cafe' });
+    const held = heldOf(asked);
+    return held && explainHeld(held, rush(asked), { limit, plan: 'cafe' });
   };
   test.each([
     [
@@ -95,8 +88,8 @@ describe('what is told', () => {
       /1 person who left .* with 100 others of this run more than 100/,
     ],
     [{ fresh: 51, week: 150 }, /with 150 of the last seven days more than twice 100/],
-    [{ fresh: 11, domains: 1 }, /one mail domain/],
-    [{ fresh: 100, ids: row(100) }, /100 of them stand in a row/],
+    [{ fresh: 11, domainShare: 0.5 }, /one mail domain/],
+    [{ fresh: 100, rows: [100] }, /100 of them stand in a row/],
     [{ fresh: 101, guard: 'opt_in' as const }, /101 people would be created or opted in/],
   ])('%j', (asked, reason) => {
     const fault = told(asked);
@@ -107,16 +100,9 @@ describe('what is told', () => {
 });
 
 test('below the floor nobody is counted', () => {
-  const rush = {
-    guard: 'opt_in' as const,
-    fresh: 1,
-    all: 1,
-    unapproved: 1,
-    week: 19,
-    get of(): number {
-      throw new Error('counted');
-    },
-    shape: () => ({ domains: 1, ownedShare: 1, ids: [] }),
-  };
-  expect(judge(rush, { percent: 10, floor: 10 })).toBeUndefined();
+  const few = { guard: 'opt_in', fresh: 1, all: 1, unapproved: 1, week: 19 } as const;
+  expect(isFew(few, limit)).toBe(true);
+  expect(isFew({ ...few, week: 20 }, limit)).toBe(false);
+  expect(isFew({ ...few, all: 11, week: 0 }, limit)).toBe(false);
+  expect(judge({ ...few, of: 0 }, limit)).toBeUndefined();
 });

@@ -1,0 +1,75 @@
+/** What is said of guards: what they hold, why, and how to let it pass. */
+import type { Fault } from '../model/record.ts';
+import { mostOf, type Held, type Limit, type Rush } from './guard.ts';
+
+/** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
+export function explainHeld(
+  held: Held,
+  rush: Rush,
+  { limit, plan }: { limit: Limit; plan: string },
+): Fault {
+  const { guard, fresh } = rush;
+  const whom = fresh === 1 ? '1 person' : `${fresh} people`;
+  const what =
+    guard === 'delete'
+      ? `${whom} who left the CRM, or an address there, would be deleted or opted out`
+      : `${whom} would be created or opted in`;
+  const cause =
+    guard === 'delete' ? causes[held.by] : 'often a column or a condition that changed its meaning';
+  return {
+    reason: `${what}, and this was held: ${whyOf(held, rush, limit)}`,
+    fix: `${cause}; see \`crm-mirror plan\`, and if it is right: \`crm-mirror approve ${plan}\``,
+  };
+}
+
+const causes: Record<Held['by'], string> = {
+  standing: 'often an export that lacks people',
+  run: 'often an export that lacks people',
+  week: 'often an export that lacks more people every day',
+  domain: 'often a filter that was put on the export',
+  block: 'often a page that got lost on the way',
+};
+
+function whyOf(held: Held, rush: Rush, limit: Limit): string {
+  const of = rush.guard === 'delete' ? 'people we own' : 'people the CRM wants';
+  const most = mostOf(rush, limit);
+  const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;
+  const approved = rush.all - rush.fresh;
+  const others = approved > 0 ? `with ${approved} others of this run ` : '';
+  switch (held.by) {
+    case 'standing':
+      return 'an earlier run held them, and nobody has approved it';
+    case 'run':
+      return `${others}more than ${most} in one run (${greater})`;
+    case 'week':
+      return `with ${rush.week} of the last seven days more than twice ${most} (${greater})`;
+    case 'domain':
+      return 'all are of one mail domain, and our people as a whole are not';
+    default:
+      return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
+  }
+}
+
+/** What a run leaves alone that may not delete. */
+export function sayWaiting(people: number): string {
+  const whom = people === 1 ? '1 person waits' : `${people} people wait`;
+  return `${whom} for the next full run, as approved: it deletes, this one does not`;
+}
+
+/** Said to who approves it all the same. */
+export function nothingLeft(plan: string): string {
+  return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
+}
+
+/** Says what could be approved instead. */
+export function unknownPlan(
+  current: readonly { plan: string }[],
+  plan: string,
+  own?: string,
+): string {
+  const now = current.map((one) => one.plan).join(', ');
+  const mine = own === undefined ? '' : `, and this run plans ${own}`;
+  const fix =
+    now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
+  return `nothing was held under the plan ${plan}${mine} → ${fix}`;
+}

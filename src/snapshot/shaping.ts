@@ -1,0 +1,91 @@
+/** What those have in common who are new before a guard (guarding.ts), asked part by part. */
+import type { KindName } from '../model/record.ts';
+import { isGuarded, isNew, type Guarded } from './guarding.ts';
+import { allKeys, spansBy, type Span } from './spans.ts';
+import type { Statements } from './statements.ts';
+
+export interface Shaping {
+  /** The mail domains of the new ones of a span: two at most. */
+  domains(guarded: Guarded): string[];
+  /** All keys of what is recorded. */
+  spans(kind: KindName): Iterable<Span>;
+  /** How many people we own, and how many of them are of this domain; of a span, or of all. */
+  owned(kind: KindName, of?: { span: Span; domain: string }): { all: number; same: number };
+  /** Notes under which ids of the source the new ones of a span stand. */
+  addIds(guarded: Guarded): void;
+  /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
+  nextIds(after: FreshId | undefined, count: number): FreshId[];
+  /** Whether an id of somebody else whom we know lies between two that were noted. */
+  isBetween(kind: KindName, from: FreshId, to: FreshId): boolean;
+  /** Forgets the ids. */
+  clearIds(): void;
+}
+
+export interface FreshId {
+  id: string;
+  /** In characters. */
+  length: number;
+}
+
+const domainOf = `substr(key, instr(key, '@') + 1)`;
+
+export function shapingIn(db: Statements): Shaping {
+  const domains = db.prepare<Guarded, { domain: string }>(
+    `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
+  );
+  const spans = spansBy(db, { column: 'key', of: ['recorded'], where: 'kind = @kind' });
+  const owned = db.prepare<Span & { kind: string; domain: string }, { all: number; same: number }>(
+    `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
+     where kind = @kind and key > @after and key <= @upTo and ownership <> 'noted'`,
+  );
+  return {
+    domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
+    spans: (kind) => spans({ kind }),
+    owned: (kind, { span, domain } = { span: allKeys, domain: '' }) =>
+      owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
+    ...idsIn(db),
+  };
+}
+
+type Ids = Pick<Shaping, 'addIds' | 'nextIds' | 'isBetween' | 'clearIds'>;
+
+const isOurs = `o.kind = @kind
+  and exists (select 1 from recorded r where r.kind = o.kind and r.key = o.key)`;
+
+function idsIn(db: Statements): Ids {
+  const add = db.prepare<Guarded>(
+    `insert or ignore into temp.fresh_id (length, id)
+     select length(o.id), o.id from temp.planned
+       join recorded r on r.kind = planned.kind and r.key = planned.key
+       join origin o indexed by origin_by_key on o.kind = r.kind and o.key = r.key
+     where ${isGuarded} and ${isNew}`,
+  );
+  const next = db.prepare<FreshId & { count: number }, FreshId>(
+    `select id, length from temp.fresh_id where (length, id) > (@length, @id)
+     order by length, id limit @count`,
+  );
+  const alike = db.prepare<Span & { kind: string; length: number }>(
+    `select 1 from origin o where o.id > @after and o.id < @upTo and length(o.id) = @length
+       and ${isOurs} limit 1`,
+  );
+  const shorter = db.prepare<{ kind: string; from: number; to: number }>(
+    `select 1 from origin o where length(o.id) > @from and length(o.id) < @to and ${isOurs} limit 1`,
+  );
+  return {
+    addIds: (guarded) => void add.run(guarded),
+    nextIds: (after, count) => next.all({ ...(after ?? { id: '', length: -1 }), count }),
+    isBetween(kind, from, to) {
+      const isAlike = (length: number, span: Span): boolean =>
+        alike.get({ kind, length, ...span }) !== undefined;
+      if (from.length === to.length) return isAlike(to.length, { after: from.id, upTo: to.id });
+      return (
+        isAlike(from.length, { ...allKeys, after: from.id }) ||
+        isAlike(to.length, { ...allKeys, upTo: to.id }) ||
+        // Else nothing is asked: it would look through all there are.
+        (to.length > from.length + 1 &&
+          shorter.get({ kind, from: from.length, to: to.length }) !== undefined)
+      );
+    },
+    clearIds: () => db.exec('delete from temp.fresh_id'),
+  };
+}

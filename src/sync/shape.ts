@@ -1,0 +1,69 @@
+/** What those have in common whom a run would delete: asked part by part, since it takes long. */
+import type { GuardClass } from '../model/change.ts';
+import type { KindName } from '../model/record.ts';
+import type { Shape } from '../plan/guard.ts';
+import type { FreshId } from '../snapshot/shaping.ts';
+import type { Run } from './mirror.ts';
+import { eachOf } from './throughout.ts';
+import { guardedKind } from './withheld.ts';
+
+type Known = Pick<Run, 'snapshot'>;
+
+const pageOfIds = 500;
+
+/** Of the new ones before a guard. */
+export function* shapeOf(run: Known, guard: GuardClass): Generator<undefined, Shape> {
+  const domainShare = yield* domainShareOf(run, guard);
+  return { domainShare, rows: yield* rowsOf(run, guard) };
+}
+
+/** How many people we own, and how many of them are of this mail domain. */
+export function* ownedOf(
+  { snapshot: { shaping } }: Known,
+  kind: KindName,
+  domain = '',
+): Generator<undefined, { all: number; same: number }> {
+  const owned = { all: 0, same: 0 };
+  yield* eachOf(shaping.spans(kind), (span) => {
+    const { all, same } = shaping.owned(kind, { span, domain });
+    owned.all += all;
+    owned.same += same;
+  });
+  return owned;
+}
+
+function* domainShareOf(run: Known, guard: GuardClass): Generator<undefined, number | undefined> {
+  const { guarding, shaping } = run.snapshot;
+  const domains = new Set<string>();
+  for (const span of guarding.spans(guard)) {
+    for (const domain of shaping.domains({ ...span, guard })) domains.add(domain);
+    if (domains.size > 1) return undefined;
+    yield;
+  }
+  const { all, same } = yield* ownedOf(run, guardedKind, [...domains][0]);
+  return all === 0 ? 0 : same / all;
+}
+
+function* rowsOf(run: Known, guard: GuardClass): Generator<undefined, Set<number>> {
+  const { guarding, shaping, stage } = run.snapshot;
+  shaping.clearIds();
+  yield* eachOf(guarding.spans(guard), (span) => {
+    stage(() => shaping.addIds({ ...span, guard }));
+  });
+  const rows = new Set<number>();
+  let last: FreshId | undefined;
+  let length = 0;
+  for (;;) {
+    const page = shaping.nextIds(last, pageOfIds);
+    for (const id of page) {
+      if (last && shaping.isBetween(guardedKind, last, id)) {
+        rows.add(length);
+        length = 0;
+      }
+      length += 1;
+      last = id;
+    }
+    if (page.length === 0) return rows.add(length);
+    yield;
+  }
+}
