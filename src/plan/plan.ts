@@ -33,10 +33,3 @@ export function planning(): Planning {
     done: () => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
   };
 }
-
-/** Reads the changes once, in their order. */
-export function planOf(changes: Iterable<Change>): Plan {
-  const plan = planning();
-  plan.add(changes);
-  return plan.done();
-}

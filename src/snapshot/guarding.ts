@@ -16,7 +16,7 @@ export interface Guarding {
    * Takes opt-outs for absence out of what is staged, of people whose deletion was so approved and
    * is still to come: how many people that are.
    */
-  leaveToDelete(approval: { plan: string; at: number }): number;
+  leaveToDelete(approval: { plan: string; at: number }, guarded: Guarded): number;
   /** Marks all of it: no guard is for it. */
   exempt(guarded: Guarded): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
@@ -40,8 +40,11 @@ export interface Guarding {
   pass(guarded: Guarded): void;
   /** Everything withheld may pass after all. */
   release(plan: string): void;
-  /** What is withheld, in the order of a plan. */
-  withheld(): IterableIterator<Change>;
+  /** All that is withheld of a class, by the keys. */
+  withheldSpans(guard: GuardClass): Iterable<Span>;
+  /** What is withheld of a span, in the order of the keys. */
+  withheld(guarded: Guarded): Change[];
+  holds(): boolean;
   /** People withheld in this run. */
   countWithheld(guard: GuardClass): number;
   /** Changes withheld, by operation. */
@@ -110,14 +113,14 @@ function approvedIn(db: Statements): Approved {
            and h.target in ('', coalesce(planned.target, '')))
        and not ${passedBy('planned.op', 'planned.part')}`,
   );
-  const awaits = `guard = 'delete' and op = 'opt_out' and approved is null
+  const awaits = `${isGuarded} and op = 'opt_out' and approved is null
     and exists (
       select 1 from held_plan s join held h on h.batch = s.batch
       where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
         and h.guard = 'delete' and h.op = 'delete'
         and h.target in ('', coalesce(planned.target, '')))
     and not ${passedBy("'delete'", "''")}`;
-  const awaiting = db.prepare<{ plan: string; at: number }, { n: number }>(
+  const awaiting = db.prepare<Guarded & { plan: string; at: number }, { n: number }>(
     `select count(distinct key) n from temp.planned where ${awaits}`,
   );
   const leave = db.prepare(`delete from temp.planned where ${awaits}`);
@@ -133,9 +136,9 @@ function approvedIn(db: Statements): Approved {
   );
   return {
     approve: (approval, guarded) => void approve.run({ ...approval, ...guarded }),
-    leaveToDelete(approval) {
-      const { n = 0 } = awaiting.get(approval) ?? {};
-      leave.run(approval);
+    leaveToDelete(approval, guarded) {
+      const { n = 0 } = awaiting.get({ ...approval, ...guarded }) ?? {};
+      if (n > 0) leave.run({ ...approval, ...guarded });
       return n;
     },
     exempt: (guarded) => void exempt.run(guarded),
@@ -199,11 +202,14 @@ function withheldIn(db: Statements): Withheld {
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
   const empty = db.prepare('delete from temp.withheld');
-  const all = db.prepare<[], Omit<Change, 'target'> & { target: string | null }>(
-    `select ${columns} from temp.withheld order by phase, kind, key, rowid`,
+  const all = db.prepare<Guarded, Omit<Change, 'target'> & { target: string | null }>(
+    `select ${columns} from temp.withheld
+     where guard = @guard and key > @after and key <= @upTo order by key, kind, phase, rowid`,
   );
+  const spans = spansBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
+  const any = db.prepare('select 1 from temp.withheld limit 1');
   const count = db.prepare<[string], { n: number }>(
-    `select count(*) n from (select distinct kind, key from temp.withheld where guard = ?)`,
+    `select count(*) n from (select distinct key, kind from temp.withheld where guard = ?)`,
   );
   const ops = db.prepare<[string], { op: Change['op']; n: number }>(
     'select op, count(*) n from temp.withheld where kind = ? group by op',
@@ -226,9 +232,10 @@ function withheldIn(db: Statements): Withheld {
       free.run(plan);
       empty.run();
     },
-    *withheld() {
-      for (const row of all.iterate()) yield { ...row, target: row.target ?? undefined };
-    },
+    withheldSpans: (guard) => spans({ guard }),
+    withheld: (guarded) =>
+      all.all(guarded).map(({ target, ...row }) => ({ ...row, target: target ?? undefined })),
+    holds: () => any.get() !== undefined,
     countWithheld: (guard) => count.get(guard)?.n ?? 0,
     withheldOps: (kind) => ops.all(kind),
     countPassing: () => passing.get()?.n ?? 0,

@@ -1,6 +1,8 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
+import type { Guarded } from './guarding.ts';
+import { spansBy, type Span } from './spans.ts';
 
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
@@ -13,15 +15,21 @@ import type { Key, KindName } from '../model/record.ts';
 export interface HeldPlans {
   /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
   clear(mode: string): void;
-  /** … or this, which `batch` names by its content; `at` in milliseconds since the epoch. */
+  /** … or this, of which all was kept in `batch`; `at` in milliseconds since the epoch. */
   keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
+  /** Keeps what this run withholds in a batch, which is named by its content. */
+  keepIn(batch: string, guarded: Guarded): void;
   /** Has whom this run withholds held in later runs too. */
-  stand(): void;
+  stand(guarded: Guarded): void;
+  /** All who are held since a run, by the keys. */
+  spans(guard: GuardClass, kind: KindName): Iterable<Span>;
   /**
    * No longer has held of whom nothing was planned: of a run that called for all there is, but for
    * those that another one was at meanwhile.
    */
-  dropUnwanted(but: readonly Key[]): void;
+  dropUnwanted(standing: Standing, but: readonly Key[]): void;
+  /** … nor whom a plan was about whose approval has ended, but for what is withheld beside it. */
+  dropEnded(standing: Standing, plan: string): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
   /** What is held now. */
@@ -39,7 +47,6 @@ export interface HeldPlans {
   approve(plan: string, at: number): void;
   /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
   approvals(since: number): Approval[];
-  /** Whom it was about stands no longer, but for what is withheld of them beside it. */
   end(plan: string, at: number): void;
   /** Forgets what was first held before then and no longer is, and approvals as old. */
   prune(before: number): void;
@@ -51,6 +58,11 @@ export interface HeldPlan {
   since: number;
   /** People. */
   held: Record<GuardClass, number>;
+}
+
+/** A span of those who are held since a run. */
+export interface Standing extends Guarded {
+  kind: KindName;
 }
 
 export type HeldChange = Pick<Change, 'op' | 'part'> & { kind: KindName; key: string };
@@ -90,10 +102,6 @@ export function heldIn(db: Statements): HeldPlans {
   const clear = db.prepare(
     `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')`,
   );
-  const keepBatch = db.prepare(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard)
-     select ?, kind, key, op, part, coalesce(target, ''), guard from temp.withheld`,
-  );
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
      on conflict (plan) do update set batch = @batch, current = 1,
@@ -118,10 +126,7 @@ export function heldIn(db: Statements): HeldPlans {
   );
   return {
     clear: (mode) => void clear.run({ mode }),
-    keep(plan) {
-      keepBatch.run(plan.batch);
-      keepPlan.run(plan);
-    },
+    keep: (plan) => void keepPlan.run(plan),
     get: (plan) => get.all(plan).map(fromStored)[0],
     current: () => current.all().map(fromStored),
     left(plan) {
@@ -135,19 +140,38 @@ export function heldIn(db: Statements): HeldPlans {
   };
 }
 
-function standingIn(db: Statements): Pick<HeldPlans, 'stand' | 'dropUnwanted'> {
-  const stand = db.prepare(
-    'insert or ignore into standing select distinct guard, kind, key from temp.withheld',
+type StandingPart = Pick<HeldPlans, 'keepIn' | 'stand' | 'spans' | 'dropUnwanted' | 'dropEnded'>;
+
+function standingIn(db: Statements): StandingPart {
+  const withheld = `from temp.withheld where guard = @guard and key > @after and key <= @upTo`;
+  const keep = db.prepare<Guarded & { batch: string }>(
+    `insert or ignore into held (batch, kind, key, op, part, target, guard)
+     select @batch, kind, key, op, part, coalesce(target, ''), guard ${withheld}`,
   );
-  const drop = db.prepare(
-    `delete from standing where (guard, kind, key) not in (
-       select guard, kind, key from temp.passed
-       union all select guard, kind, key from temp.withheld)
-     and key not in (select value from json_each(?))`,
+  const stand = db.prepare<Guarded>(
+    `insert or ignore into standing select distinct guard, kind, key ${withheld}`,
+  );
+  const where = 'guard = @guard and kind = @kind';
+  const spans = spansBy(db, { column: 'key', of: ['standing'], where });
+  const dropThose = `delete from standing where ${where} and key > @after and key <= @upTo`;
+  const isIn = (table: string): string => `exists (
+    select 1 from ${table} t
+    where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind)`;
+  const unwanted = db.prepare<Standing & { but: string }>(
+    `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
+     and key not in (select value from json_each(@but))`,
+  );
+  const ended = db.prepare<Standing & { plan: string }>(
+    `${dropThose} and not ${isIn('temp.withheld')} and exists (
+       select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
+         and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key)`,
   );
   return {
-    stand: () => void stand.run(),
-    dropUnwanted: (but) => void drop.run(JSON.stringify(but)),
+    keepIn: (batch, guarded) => void keep.run({ batch, ...guarded }),
+    stand: (guarded) => void stand.run(guarded),
+    spans: (guard, kind) => spans({ guard, kind }),
+    dropUnwanted: (standing, but) => void unwanted.run({ ...standing, but: JSON.stringify(but) }),
+    dropEnded: (standing, plan) => void ended.run({ ...standing, plan }),
   };
 }
 
@@ -175,14 +199,6 @@ function approvalsIn(db: Statements): Approvals {
     'select plan, at from approval where ended_at is null and at > ? order by at, plan',
   );
   const end = db.prepare('update approval set ended_at = ? where plan = ?');
-  const done = db.prepare(
-    `delete from standing where exists (
-       select 1 from held_plan s join held h on h.batch = s.batch where s.plan = ?
-         and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key)
-     and not exists (
-       select 1 from temp.withheld w where w.guard = standing.guard
-         and w.kind = standing.kind and w.key = standing.key)`,
-  );
   const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
   const pruneBatches = db.prepare(
     'delete from held where batch not in (select batch from held_plan)',
@@ -192,10 +208,7 @@ function approvalsIn(db: Statements): Approvals {
     approve: (plan, at) => void approve.run({ plan, at }),
     approvals: (after) => approvals.all(after),
     isApproved: (plan, after) => open.get({ plan, after })?.n === 0,
-    end(plan, at) {
-      end.run(at, plan);
-      done.run(plan);
-    },
+    end: (plan, at) => void end.run(at, plan),
     prune(before) {
       prunePlans.run(before);
       pruneBatches.run();

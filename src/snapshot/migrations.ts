@@ -213,7 +213,7 @@ export const stagingTables = `
     kind text not null, key text not null, op text not null, part text not null,
     target text, body text not null, phase integer not null, guard text not null
   );
-  create index temp.withheld_by_guard on withheld (guard, key);
+  create index temp.withheld_by_guard on withheld (guard, key, kind);
   create index temp.withheld_by_key on withheld (kind, key);
   create temp table passed (
     guard text not null, key text not null, kind text not null, part text not null,

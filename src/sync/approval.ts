@@ -5,12 +5,13 @@
 import { Invalid } from '../model/errors.ts';
 import { weekMs } from '../plan/guard.ts';
 import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
-import { planOf } from '../plan/plan.ts';
 import type { Approval } from '../snapshot/held.ts';
+import { inTurns } from './commit.ts';
 import type { Course } from './course.ts';
+import { keepWithheld, standWithheld } from './holding.ts';
 import { modeName, type Run } from './mirror.ts';
-import { overtakenIn } from './overtaken.ts';
-import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
+import { eachOf } from './throughout.ts';
+import { guardClasses, guardedKind, isLeft } from './withheld.ts';
 
 /** Set by the first full run that came to its end: until then everything is a first load. */
 const loaded = 'loaded';
@@ -32,7 +33,7 @@ export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval
  * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
  * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function approveOwn(course: Course): boolean {
+export function* approveOwn(course: Course): Generator<undefined, boolean> {
   const { run, plan, approvals } = course;
   const { snapshot, approve } = run;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
@@ -44,10 +45,12 @@ export function approveOwn(course: Course): boolean {
     }
     throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
   }
-  if (!isHolding(snapshot.guarding)) return false;
+  if (!snapshot.guarding.holds()) return false;
   const now = run.clock.now();
+  yield* standWithheld(run);
+  const batch = yield* keepWithheld(run);
   snapshot.transaction(() => {
-    keepHeld(course, 1);
+    keepPlan(course, batch);
     snapshot.held.approve(hash, now);
   });
   snapshot.guarding.release(hash);
@@ -58,53 +61,61 @@ export function approveOwn(course: Course): boolean {
 }
 
 /**
- * What the plan of a run holds, in place of what earlier runs did, if it could tell; later rounds
- * add nothing to it, but whom they hold stays held as well.
+ * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
+ * what of that is done with the rest of the plan. Later rounds add nothing to it.
  */
-export function keepHeld(course: Course, round: number): void {
+export async function keepHeld(course: Course, round: number): Promise<() => void> {
+  const { run } = course;
+  await inTurns(run, standWithheld(run));
+  if (round > 1) return () => undefined;
+  const batch = await inTurns(run, keepWithheld(run));
+  return () => keepPlan(course, batch);
+}
+
+/** What a run holds now, in place of what earlier ones did, if it could tell. */
+function keepPlan(course: Course, batch: string): void {
   const { run, plan } = course;
   const { held, guarding } = run.snapshot;
-  held.stand();
-  if (round > 1 || !plan) return;
+  if (!plan) return;
   const mode = modeName(run.mode);
   if (couldAll(course)) held.clear(mode);
-  if (!isHolding(guarding)) return;
-  const batch = planOf(guarding.withheld()).hash;
-  held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
+  if (guarding.holds()) held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
 }
 
 /**
  * A full run that came to its end ends the first load, and the approvals it began with if it could
  * do what they are about. How the other kind fared, or a single channel, is no matter of that.
+ * Answers whether it could.
  */
-export function settleGuards(course: Course): void {
+export function settleGuards(course: Course): boolean {
   const { run, approvals, brake, failure } = course;
   const { snapshot, mode, stop } = run;
-  snapshot.held.stand();
   const people = wholePeople(course);
-  if (mode !== 'full' || !people || failure || stop.aborted) return;
-  if (brake.endsEarly(people.kind)) return;
+  if (mode !== 'full' || !people || failure || stop.aborted) return false;
+  if (brake.endsEarly(people.kind)) return false;
   const at = run.clock.now();
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
-  if (!couldAll(course) || !people.knowledge.still()) return;
-  snapshot.held.dropUnwanted(overtakenIn(run, people.kind));
+  if (!couldAll(course) || !people.knowledge.still()) return false;
   for (const { plan } of approvals) snapshot.held.end(plan, at);
-  if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
+  if (!snapshot.guarding.holds()) snapshot.held.clear(mode);
+  return true;
 }
 
 /**
  * Takes out of the plan what would befall people whose deletion is approved before a run that may
  * delete them; answers how many people.
  */
-export function leaveToDelete(course: Course): number {
+export function* leaveToDelete(course: Course): Generator<undefined, number> {
   const { run, approvals } = course;
   if (run.mode === 'full' && couldAll(course)) return 0;
   const { stage, guarding } = run.snapshot;
   let people = 0;
-  stage(() => {
-    for (const one of approvals) people += guarding.leaveToDelete(one);
-  });
+  for (const approval of approvals) {
+    yield* eachOf(guarding.spans('delete'), (span) => {
+      stage(() => (people += guarding.leaveToDelete(approval, { ...span, guard: 'delete' })));
+    });
+  }
   return people;
 }
 

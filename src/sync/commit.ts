@@ -18,7 +18,14 @@ const remarksAtOnce = 500;
 
 /** With `more` in the same transaction as the rest. */
 export async function commit(run: Run, more?: () => void): Promise<void> {
-  for (const _ of steps(run, more)) {
+  await inTurns(run, steps(run, more));
+}
+
+/** Takes the steps; others have their turn between, and whom another run takes then is left out. */
+export async function inTurns<T>(run: Run, taken: Generator<undefined, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = taken.next();
+    if (done) return value;
     await run.clock.sleep(0);
     leaveOvertaken(run);
   }

@@ -28,12 +28,12 @@ export function guardNow(course: Course): void {
 }
 
 function* steps(course: Course): Generator<undefined> {
-  leaveToDelete(course);
+  yield* leaveToDelete(course);
   for (const of of guardClasses) {
     yield* guardOne(course, of);
     yield* eachSpan(course, of, course.run.snapshot.guarding.pass);
   }
-  if (course.rounds === 0 && approveOwn(course)) {
+  if (course.rounds === 0 && (yield* approveOwn(course))) {
     for (const of of guardClasses) yield* eachSpan(course, of, course.run.snapshot.guarding.pass);
   }
   course.rounds += 1;

@@ -1,10 +1,11 @@
 /** How a run ends in the snapshot, and the summary it leaves. */
+import type { GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { weekMs } from '../plan/guard.ts';
 import { settleGuards } from './approval.ts';
 import type { Course } from './course.ts';
-import { leaveOvertaken } from './commit.ts';
+import { inTurns, leaveOvertaken } from './commit.ts';
 import { modeName, onlyKey, type Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
 import { keepWanted } from './few.ts';
@@ -17,6 +18,7 @@ import {
   type Summary,
 } from '../plan/summary.ts';
 import { giveBack } from './back.ts';
+import { dropStanding, standWithheld } from './holding.ts';
 import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
@@ -25,13 +27,14 @@ import { throughout, untilDone } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
 import { noteUnfinished, unfinishedIn } from './unfinished.ts';
 import { sayUnfinished } from './unfinished-words.ts';
-import { countHeld, guardClasses } from './withheld.ts';
+import { countHeld, guardClasses, isLeft } from './withheld.ts';
 
 export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;
   if (run.writes) {
     settleQuarantine(course);
     await keepOrigins(course);
+    await inTurns(run, standWithheld(run));
   }
   const returns = await giveBack(course);
   const done = await tallyOf(run);
@@ -42,13 +45,15 @@ export async function conclude(course: Course): Promise<Summary> {
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
   const people = course.parts.find(({ kind }) => kind.erase);
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
-  const summary = summaryOf(course, { returns, done });
-  if (run.writes) run.snapshot.transaction(() => keep(course, summary));
+  const summary = summaryOf(course, { returns, done, held });
+  const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
+  if (couldAll) await dropStanding(course);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
-function keep(course: Course, summary: Summary): void {
+/** Answers whether all that the CRM calls for was planned, and came to its end. */
+function keep(course: Course, summary: Summary): boolean {
   const { run } = course;
   const { runs, journal } = run.snapshot;
   const { id } = run;
@@ -62,9 +67,9 @@ function keep(course: Course, summary: Summary): void {
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  settleGuards(course);
   leaveCursors(course, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
+  return settleGuards(course);
 }
 
 function keepProblems({ run, parts, known, plan }: Course, at: number): void {
@@ -122,9 +127,11 @@ async function tallyOf({ snapshot, clock, id }: Run): Promise<Tally[]> {
 interface Done {
   returns: ReturnsSummary | undefined;
   done: readonly Tally[];
+  /** People. */
+  held: Record<GuardClass, number>;
 }
 
-function summaryOf(course: Course, { returns, done }: Done): Summary {
+function summaryOf(course: Course, { returns, done, held }: Done): Summary {
   const { run, tally, parts } = course;
   const contact = kindSummary(course, 'contact', done);
   const template = kindSummary(course, 'template', done);
@@ -134,11 +141,11 @@ function summaryOf(course: Course, { returns, done }: Done): Summary {
   return {
     run: run.id,
     mirror: run.name,
-    status: statusOf(course, reasons, unfinished),
+    status: statusOf(course, { reasons, unfinished, held }),
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
-    contacts: { ...contact, held: countHeld(run.snapshot.guarding) },
+    contacts: { ...contact, held },
     templates: template,
     returns: returns ?? null,
     requests: run.requests(),
@@ -225,13 +232,11 @@ function journaled(
 /** An erasure that is not done is as loud as an opt-out that could not be applied. */
 function statusOf(
   { run, tally, failure, stuck }: Course,
-  reasons: string[],
-  unfinished: boolean,
+  { reasons, unfinished, held }: Pick<Done, 'held'> & { reasons: string[]; unfinished: boolean },
 ): Status {
-  const held = countHeld(run.snapshot.guarding);
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
-  if (held.delete + held.opt_in > 0) return 'held';
+  if (isLeft(held)) return 'held';
   const { news, optOutsFailed } = tally.counts();
   if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
   return unfinished && run.writes ? 'rejected' : 'done';

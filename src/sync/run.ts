@@ -15,7 +15,7 @@ import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import { readPart } from './changes.ts';
 import { knowledgeOf, leaveOut, type Course } from './course.ts';
-import { commit } from './commit.ts';
+import { commit, inTurns } from './commit.ts';
 import { decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import {
@@ -78,7 +78,7 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
       await plan(course);
       await guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
-      await commit(course.run, () => keepHeld(course, round));
+      await commit(course.run, await keepHeld(course, round));
       course.run.snapshot.narrowing.clear();
       await applyAll(course);
       if (!again(course)) break;
@@ -175,7 +175,7 @@ async function plan(course: Course): Promise<void> {
     noticeUnread(course, kind);
   }
   if (course.plan) return;
-  const waiting = leaveToDelete(course);
+  const waiting = await inTurns(run, leaveToDelete(course));
   if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = await readPlan(run);
   course.forecast = foresee(course);

@@ -14,7 +14,3 @@ export function countHeld({ countWithheld }: Guarding): Record<GuardClass, numbe
 export function isLeft(people: Record<GuardClass, number>): boolean {
   return guardClasses.some((of) => people[of] > 0);
 }
-
-export function isHolding({ countWithheld }: Guarding): boolean {
-  return guardClasses.some((of) => countWithheld(of) > 0);
-}
