@@ -55,6 +55,19 @@ describe('another address in the CRM does not bring back', () => {
     expect(world.shown(next)).toBeUndefined();
   });
 
+  test('whose record had the id of another one by then: nobody knows whose it is', async () => {
+    const world = await unseen();
+    await world.call('forget', ann);
+    world.csv(`${head}2,${ann},yes,\n${others}`);
+    expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ invalid: 2 });
+    world.csv(`${head}2,${next},yes,\n`);
+    expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ conflicts: 1 });
+    expect(world.shown(next)).toBeUndefined();
+    await allow(world, next);
+    await world.call('sync');
+    expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
+  });
+
   test('who has a second address in it: that is named', async () => {
     const world = await unseen();
     world.csv(`${head}1,${ann},yes,\n1,${next},yes,\n${others}`);

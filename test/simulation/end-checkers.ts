@@ -207,7 +207,8 @@ function isExcused(
     (record) => keyIn(record) === undefined && memories.everOf(String(record['id'])).has(key),
   );
   if (isBlocked || erasures.against(key, reading).length > 0) return true;
-  if (erasures.mayStand(key, reading)) return true;
+  // The ledger is asked by every id that the CRM has given her.
+  if (erasures.mayStand(memories.everIdsOf(key))) return true;
   const keys = memories.kinOf(key);
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();

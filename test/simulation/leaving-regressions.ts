@@ -137,4 +137,44 @@ export const leaving: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'who had an id that an erased person’s record had for a while was missed for no reason',
+    stories: [
+      // Her record takes the id of another one, and moves with it.
+      told(
+        [wanted, wanted],
+        [
+          forgetting(0),
+          inCrm(0, 'gets the id of the next one'),
+          run(),
+          inCrm(1, 'moves to a new address'),
+        ],
+      ),
+      // Another one takes the id of hers, and has one of its own after that.
+      told(
+        [wanted, { ...wanted, wishes: ['', '1'], platform: 'subscribed', shown: ['none', 'in'] }],
+        [
+          run(),
+          forgetting(0),
+          inCrm(1, 'gets the id of the next one'),
+          run(),
+          inCrm(1, 'is new'),
+          inCrm(0, 'is removed'),
+          inCrm(1, 'wants the newsletter'),
+        ],
+      ),
+      // Nobody but a fast run has read that.
+      told(
+        [wanted, wanted],
+        [
+          forgetting(0),
+          inCrm(0, 'gets the id of the next one'),
+          run({ mode: 'fast' }),
+          inCrm(0, 'is removed'),
+          inCrm(1, 'is removed'),
+          inCrm(1, 'is new'),
+        ],
+      ),
+    ],
+  },
 ];

@@ -262,6 +262,7 @@ function remember(
   const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
   if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
   memories.read(people, templates);
+  erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);
   // What was marked as sent when it was killed counts as done, if the platform ever shows it.
