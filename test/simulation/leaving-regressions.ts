@@ -177,4 +177,13 @@ export const leaving: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'an old address that waited for an opt-out no answer showed was to be gone too early',
+    stories: [
+      told([{ ...member, shown: ['in', 'out'] }], [run(), inCrm(0, 'moves to a new address')], {
+        deletes: 'owned',
+        quirks: ['enrol-raw', 'all-channels=opt_out'],
+      }),
+    ],
+  },
 ];

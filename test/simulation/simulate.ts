@@ -329,7 +329,10 @@ async function settle(stage: Stage): Promise<void> {
   const refuses = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   // Five who are refused stop a channel for that run.
   const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
-  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
+  // An opt-out by default that no answer shows is seen by the next run, and what waits for that
+  // under an old address is done by the one after it.
+  const hides = story.quirks.includes('enrol-raw') && fallbackOf(story) === 'opt_out' ? 1 : 0;
+  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops) + hides;
   stage.listed.clear();
   if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = 2 + slow; runs > 0; runs -= 1) {
