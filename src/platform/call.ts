@@ -35,7 +35,7 @@ interface Call<T> {
   expected: string;
 }
 
-interface Called<T> {
+export interface Called<T> {
   value: T;
   answer: Answer;
 }

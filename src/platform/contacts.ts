@@ -11,7 +11,7 @@ import {
   type ContactList,
   type Enrolment,
 } from './answer.ts';
-import type { Caller, CallOptions } from './call.ts';
+import type { Called, Caller, CallOptions } from './call.ts';
 import { operations } from './operations.ts';
 import { paged, type Paged } from './paging.ts';
 import type { contactStatus, EnrolBody, Subscription } from './request.ts';
@@ -37,7 +37,9 @@ export type Enrol =
   { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
 
 /** `date`: the platform's clock at this answer, epoch milliseconds. */
-type ContactPage = ContactList & { date?: number };
+type Dated<T> = T & { date: number | undefined };
+type ContactPage = Dated<ContactList>;
+export type Enrolled = Dated<Enrolment>;
 
 export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
@@ -58,7 +60,7 @@ export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
    * with 400 for a bad address, 404 for an unknown channel or id, 409 when it is subscribed so
    * already. By address it is sent again only after a 500, which nothing but the platform answers.
    */
-  enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolment>;
+  enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
 }
 
 export function createContacts({ call, find }: Caller): Contacts {
@@ -70,8 +72,7 @@ export function createContacts({ call, find }: Caller): Contacts {
     const expected = 'a list of contacts';
     const schema: z.ZodType<ContactList> = brief ? briefContactList : contactList;
     const listed = await call({ operation, query, addresses, schema, expected }, options);
-    const date = httpDate(listed.answer.headers['date']);
-    return date === undefined ? listed.value : { ...listed.value, date };
+    return dated(listed);
   };
   return {
     ...paged({ list, rowsOf: (page) => page.contacts }),
@@ -96,9 +97,13 @@ export function createContacts({ call, find }: Caller): Contacts {
         { operation, id: channelId, body, addresses, schema: enrolment, expected },
         options,
       );
-      return enrolled.value;
+      return dated(enrolled);
     },
   };
+}
+
+function dated<T extends object>({ value, answer }: Called<T>): Dated<T> {
+  return { ...value, date: httpDate(answer.headers['date']) };
 }
 
 function enrolBody(who: Enrol): EnrolBody {

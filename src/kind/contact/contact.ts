@@ -2,7 +2,7 @@
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
 import type { ObservedRow } from '../../model/record.ts';
-import type { Enrolment } from '../../platform/answer.ts';
+import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
 import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../kind.ts';
@@ -94,7 +94,7 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
     const body = { ...to, subscription };
     const answer = await access.platform.enrol(channel, body, { ...passage, priority });
     if (change.target !== undefined) return acked({ id: change.target });
-    return await afterwards(() => made(access, { change, answer: answer.contact }, passage.abort));
+    return await afterwards(() => made(access, { change, answer }, passage.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
     const mayBeOurs = error.acted === 'maybe';
@@ -115,22 +115,37 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
  */
 async function made(
   access: Access,
-  { change, answer }: { change: Change; answer: Enrolment['contact'] },
+  { change, answer }: { change: Change; answer: Enrolled },
   signal: AbortSignal,
 ): Promise<Outcome> {
-  if (!answer) {
+  const { contact, date } = answer;
+  if (!contact) {
     const [found] = await search(access, change.key, signal);
-    if (found) return acked({ id: found.id, observed: found });
+    if (found) return acked({ id: found.id, observed: found, ...whose(found.createdAt, date) });
     return { is: 'unknown', why: 'the answer names no contact' };
   }
-  const { id, status, channels } = answer;
+  const { id, status, channels } = contact;
+  const theirs = whose(Date.parse(contact.createdAt ?? ''), date);
   if (status && channels) {
-    const whole = { ...answer, email: change.key, status, channels };
-    return acked({ id, observed: observe(whole, access.channels) });
+    const whole = { ...contact, email: change.key, status, channels };
+    return acked({ id, observed: observe(whole, access.channels), ...theirs });
   }
   const { forbids } = enrolmentBody.parse(JSON.parse(change.body));
-  const whole = forbids && (await retrieve(access, { ...change, target: id }, signal));
-  return acked({ id, observed: whole || undefined });
+  const isRead = forbids || theirs.found;
+  const whole = isRead ? await retrieve(access, { ...change, target: id }, signal) : undefined;
+  return acked({ id, observed: whole, ...theirs });
+}
+
+/** Longer than one request takes, and than the platform's own clocks may differ. */
+const madeWithinMs = 60_000;
+
+/**
+ * Who is older than the creation that was answered at `date`, by the platform's clock, was made by
+ * others: nothing of her is a default, and she is not deleted as one that we created.
+ */
+function whose(createdAt: number | undefined, date: number | undefined) {
+  const isTheirs = Number(date) - Number(createdAt) > madeWithinMs;
+  return isTheirs ? { found: true, late: true } : {};
 }
 
 /**
