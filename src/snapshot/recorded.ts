@@ -30,11 +30,10 @@ export interface Recorded {
   unrecorded(kind: KindName): IterableIterator<Key>;
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
-  /**
-   * Rows whose record this run's listing did not show: at most `most`, in the order of their keys,
-   * beginning at a share (0 to 1) of those that are left over then.
-   */
-  unlisted(kind: KindName, most: number, from: number): RecordedRow[];
+  /** How many rows there are in a span whose record this run's listing did not show. */
+  countUnlisted(kind: KindName, span: Span): number;
+  /** Those that come after so many of them, in the order of their keys. */
+  unlisted(kind: KindName, part: { span: Span; after: number; count: number }): RecordedRow[];
   /** Every key that this id of the source has stood under, also of what was deleted since. */
   keysOfOrigin(kind: KindName, id: string): Key[];
   put(row: RecordedRow): void;
@@ -99,6 +98,7 @@ export function recordedIn(db: Statements): Recorded {
   return {
     ...rangesIn(db),
     ...namesakesIn(db),
+    ...unlistedIn(db),
     get: (kind, key) => fromStored(get.get(kind, key)),
     ofOrigins: (kind, ids, notKey) =>
       ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
@@ -148,7 +148,7 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded' 
 }
 
 /** Which of the recorded rows a run has to look through. */
-function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays' | 'unlisted'> {
+function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
   // Cross: else it goes through all ids there are, for every key.
   const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with was (id) as (
@@ -165,22 +165,23 @@ function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays' | '
      where o.kind = ? and o.key = ? and not exists (
        select 1 from temp.stands s where s.kind = o.kind and s.id = o.id) limit 1`,
   );
-  const isUnlisted = `r.kind = ? and r.id is not null and not exists (
-    select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
-  const countUnlisted = db.prepare<[string], { n: number }>(
-    `select count(*) n from recorded r where ${isUnlisted}`,
-  );
-  const unlisted = db.prepare<[string, number, number], StoredRecord>(
-    `select r.* from recorded r where ${isUnlisted} order by r.key limit ? offset ?`,
-  );
   return {
     successors: (kind, key) => successors.all({ kind, key }).map((row) => row.key),
     hasStrays: (kind, key) => stray.get(kind, key) !== undefined,
-    unlisted: (kind, most, from) => {
-      const over = Math.max(0, (countUnlisted.get(kind)?.n ?? 0) - most);
-      const rows = unlisted.all(kind, most, Math.floor(from * (over + 1)));
-      return rows.flatMap((row) => fromStored(row) ?? []);
-    },
+  };
+}
+
+function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'> {
+  const those = `from recorded r where ${inSpan('r')} and r.id is not null
+    and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
+  const count = db.prepare<Span & { kind: string }, { n: number }>(`select count(*) n ${those}`);
+  const rows = db.prepare<Span & { kind: string; from: number; most: number }, StoredRecord>(
+    `select r.* ${those} order by r.key limit @most offset @from`,
+  );
+  return {
+    countUnlisted: (kind, span) => count.get({ kind, ...span })?.n ?? 0,
+    unlisted: (kind, { span, after: from, count: most }) =>
+      rows.all({ kind, ...span, from, most }).flatMap((row) => fromStored(row) ?? []),
   };
 }
 

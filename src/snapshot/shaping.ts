@@ -1,14 +1,12 @@
 /** What those have in common who are new before a guard (guarding.ts), asked part by part. */
 import type { KindName } from '../model/record.ts';
 import { isGuarded, isNew, type Guarded } from './guarding.ts';
-import { allKeys, spansBy, type Span } from './spans.ts';
+import { allKeys, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
 export interface Shaping {
   /** The mail domains of the new ones of a span: two at most. */
   domains(guarded: Guarded): string[];
-  /** All keys of what is recorded. */
-  spans(kind: KindName): Iterable<Span>;
   /** How many people we own, and how many of them are of this domain; of a span, or of all. */
   owned(kind: KindName, of?: { span: Span; domain: string }): { all: number; same: number };
   /** Notes under which ids of the source the new ones of a span stand. */
@@ -33,14 +31,12 @@ export function shapingIn(db: Statements): Shaping {
   const domains = db.prepare<Guarded, { domain: string }>(
     `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
   );
-  const spans = spansBy(db, { column: 'key', of: ['recorded'], where: 'kind = @kind' });
   const owned = db.prepare<Span & { kind: string; domain: string }, { all: number; same: number }>(
     `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
      where kind = @kind and key > @after and key <= @upTo and ownership <> 'noted'`,
   );
   return {
     domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
-    spans: (kind) => spans({ kind }),
     owned: (kind, { span, domain } = { span: allKeys, domain: '' }) =>
       owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
     ...idsIn(db),

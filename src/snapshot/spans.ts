@@ -20,6 +20,8 @@ export function inSpan(table: string, column: 'key' | 'id' = 'key'): string {
 export interface Spans {
   /** All keys that are staged, observed or recorded; a record that has none is in no span. */
   ofKeys(kind: KindName): Iterable<Span>;
+  /** All keys that are recorded. */
+  ofRecorded(kind: KindName): Iterable<Span>;
   /** All ids of the source, of this reading and of those before. */
   ofIds(kind: KindName): Iterable<Span>;
   /** Keys of what was added last, and is not sorted in yet. */
@@ -40,6 +42,7 @@ export const allKeys: Span = { after: '', upTo: end };
 
 export function spansIn(db: Statements): Spans {
   const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
+  const recorded = spansOf(db, { column: 'key', of: ['recorded'] });
   const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
   const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
   const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
@@ -47,6 +50,7 @@ export function spansIn(db: Statements): Spans {
   const listed = spansOf(db, { column: 'id', of: ['temp.observed'] });
   return {
     ofKeys: keys,
+    ofRecorded: recorded,
     ofIds: ids,
     ofListedIds: listed,
     ofStrangeIds: strange,

@@ -3,12 +3,14 @@
  * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
  */
 import { Rejected, RateLimited, Unavailable } from '../model/errors.ts';
-import type { RecordedRow } from '../model/record.ts';
+import type { KindName, RecordedRow } from '../model/record.ts';
 import type { Found, Kind } from '../kind/kind.ts';
+import type { Span } from '../snapshot/spans.ts';
 import type { Brake } from './brake.ts';
 import { each } from './each.ts';
 import type { Run } from './mirror.ts';
 import { reasonOf } from './read.ts';
+import { throughout } from './throughout.ts';
 
 const askedAtOnce = 16;
 const askedAtLeast = 500;
@@ -24,7 +26,7 @@ export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<v
   if (!find) return;
   const { recorded } = run.snapshot;
   const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind.name) * askedShare));
-  const rows = recorded.unlisted(kind.name, most, run.random());
+  const rows = await unlisted(run, kind.name, most);
   let isOver = false;
   let done = 0;
   await each(rows, askedAtOnce, async (row) => {
@@ -41,6 +43,28 @@ export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<v
     done += 1;
     run.progress({ stage: 'listing', kind: kind.name, done, of: rows.length });
   });
+}
+
+/** Of those that no page showed at most so many, in a row by their keys. */
+export async function unlisted(
+  run: Pick<Run, 'snapshot' | 'clock' | 'random'>,
+  kind: KindName,
+  most: number,
+): Promise<RecordedRow[]> {
+  const { recorded, spans } = run.snapshot;
+  const counts: { span: Span; n: number }[] = [];
+  await throughout(run, spans.ofRecorded(kind), (span) => {
+    counts.push({ span, n: recorded.countUnlisted(kind, span) });
+  });
+  const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
+  let after = Math.floor(run.random() * (over + 1));
+  const rows: RecordedRow[] = [];
+  for (const { span, n } of counts) {
+    const count = most - rows.length;
+    if (after < n) rows.push(...recorded.unlisted(kind, { span, after, count }));
+    after = Math.max(0, after - n);
+  }
+  return rows;
 }
 
 function learn({ snapshot, clock }: Run, { kind, key }: RecordedRow, { is, rows }: Found): void {

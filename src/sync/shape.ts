@@ -19,12 +19,12 @@ export function* shapeOf(run: Known, guard: GuardClass): Generator<undefined, Sh
 
 /** How many people we own, and how many of them are of this mail domain. */
 export function* ownedOf(
-  { snapshot: { shaping } }: Known,
+  { snapshot: { shaping, spans } }: Known,
   kind: KindName,
   domain = '',
 ): Generator<undefined, { all: number; same: number }> {
   const owned = { all: 0, same: 0 };
-  yield* eachOf(shaping.spans(kind), (span) => {
+  yield* eachOf(spans.ofRecorded(kind), (span) => {
     const { all, same } = shaping.owned(kind, { span, domain });
     owned.all += all;
     owned.same += same;

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/model/errors.ts';
 import type { Answer, Request, Send } from '../../src/model/exchange.ts';
+import { unlisted } from '../../src/sync/missing.ts';
 import { createStage, type Stage, type StageOptions } from './process.ts';
 
 /** What is wrong with the platform, at the moment. */
@@ -164,6 +165,31 @@ test('a listing that skips nearly all costs 500 requests a run, and reaches all 
   expect(found.size).toBeGreaterThan(650);
   expect(stage.writes()).toEqual([]);
 });
+
+test.each([0, 0.25, 0.95, 0.999])(
+  'of very many a row of them is asked for, from %d on',
+  async (at) => {
+    const { stage } = ailing();
+    const { snapshot } = stage;
+    const clock = { ...stage.clock, sleep: async () => undefined };
+    const row = { kind: 'contact', ownership: 'created', body: '{}', seenAt: 0 } as const;
+    const keys = Array.from({ length: 6_000 }, (_, nth) => addressOf(nth)).toSorted();
+    const listed = keys.filter((_, nth) => nth % 7 === 0);
+    snapshot.transaction(() => {
+      for (const key of keys) {
+        snapshot.recorded.put({ ...row, key, id: key, shown: undefined, desired: undefined });
+      }
+      for (const key of listed) {
+        const seen = { kind: 'contact', id: key, alias: key, body: '{}', fingerprint: '' } as const;
+        snapshot.staging.addObserved([{ ...seen, createdAt: undefined }]);
+      }
+    });
+    const rows = await unlisted({ snapshot, clock, random: () => at }, 'contact', 500);
+    const others = keys.filter((key) => !listed.includes(key));
+    const from = Math.floor(at * (others.length - 500 + 1));
+    expect(rows.map(({ key }) => key)).toEqual(others.slice(from, from + 500));
+  },
+);
 
 test.each([
   [403, 'contacts.retrieve'],
