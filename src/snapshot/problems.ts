@@ -1,4 +1,5 @@
 import { isNamed } from './parking.ts';
+import { inSpan, spansBy, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName } from '../model/record.ts';
@@ -14,11 +15,13 @@ export interface Problems {
   put(problem: Problem & Name & Known & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
-   * of one record, or of all (of a reading that is not whole: those it names) but those that
-   * another run was at meanwhile.
+   * of one record, or of all of a span (of a reading that is not whole: those it names) but those
+   * that another run was at meanwhile.
    */
-  adopt(kind: KindName, run: string, at: number): void;
-  forgetUnnoticed(kind: KindName, run: string, which: Key | Others): void;
+  adopt(kind: KindName, by: { run: string; at: number; span: Span }): void;
+  forgetUnnoticed(kind: KindName, which: Key | (Others & { span: Span })): void;
+  /** All that are known, by the keys. */
+  spans(kind: KindName): Iterable<Span>;
   parked(kind: KindName, key: Key): Parked[];
   countParked(kind: KindName): number;
   drop(problem: Omit<Name, 'class'>): void;
@@ -76,7 +79,10 @@ export function problemsIn(db: Statements): Problems {
   );
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, since, run)
-     select kind, key, class, part, reason, fix, @at, @run from temp.noticed where kind = @kind
+     select kind, key, class, part, reason, fix, @at, @run from temp.noticed
+     where ${inSpan('noticed')} and not exists (
+       select 1 from problem p where ${isNoticed('p', 'noticed')} and p.target = ''
+         and p.reason = noticed.reason and p.fix = noticed.fix)
      on conflict (kind, key, class, part, target)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
   );
@@ -105,7 +111,7 @@ export function problemsIn(db: Statements): Problems {
         desired: problem.desired ?? null,
         retryAt: problem.retryAt ?? null,
       }),
-    adopt: (kind, run, at) => void adopt.run({ kind, run, at }),
+    adopt: (kind, { span, ...by }) => void adopt.run({ kind, ...by, ...span }),
     parked: (kind, key) =>
       parked
         .all(kind, key)
@@ -116,12 +122,18 @@ export function problemsIn(db: Statements): Problems {
   };
 }
 
-function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed'> {
-  const unnoticed = 'delete from problem where kind = @kind and run <> @run and desired is null';
-  const forget = db.prepare(`${unnoticed} and key not in (select value from json_each(@but))`);
-  const forgetNamed = db.prepare(
-    `${unnoticed} and key not in (select value from json_each(@but)) and ${isNamed}`,
-  );
+/** That a problem, and what was noticed, are the same. */
+function isNoticed(problem: string, noticed: string): string {
+  const columns = ['kind', 'key', 'class', 'part'];
+  return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');
+}
+
+function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'spans'> {
+  const unnoticed = `delete from problem where kind = @kind and desired is null
+    and not exists (select 1 from temp.noticed n where ${isNoticed('problem', 'n')})`;
+  const others = `${inSpan('problem')} and key not in (select value from json_each(@but))`;
+  const forget = db.prepare(`${unnoticed} and ${others}`);
+  const forgetNamed = db.prepare(`${unnoticed} and ${others} and ${isNamed}`);
   const forgetOne = db.prepare(`${unnoticed} and key = @only`);
   const unnamed = `delete from problem
      where kind = ? and desired <> '' and retry_at is null
@@ -133,10 +145,15 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
        select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
        where t.kind = problem.kind and t.key = problem.key)`,
   );
+  const spans = spansBy(db, { column: 'key', of: ['problem'], where: 'kind = @kind' });
   return {
-    forgetUnnoticed(kind, run, which) {
-      if (typeof which === 'string') forgetOne.run({ kind, run, only: which });
-      else (which.whole ? forget : forgetNamed).run({ kind, run, but: JSON.stringify(which.but) });
+    spans: (kind) => spans({ kind }),
+    forgetUnnoticed(kind, which) {
+      if (typeof which === 'string') forgetOne.run({ kind, only: which });
+      else {
+        const { span, whole } = which;
+        (whole ? forget : forgetNamed).run({ kind, ...span, but: JSON.stringify(which.but) });
+      }
     },
     dropUnnamed(kind, { but, whole }) {
       (whole ? dropUnnamed : dropLeft).run(kind, JSON.stringify(but));

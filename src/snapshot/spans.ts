@@ -30,6 +30,8 @@ export interface Spans {
   ofListedIds(kind: KindName): Iterable<Span>;
   /** Keys of what was noted by a decision, and is not recorded yet. */
   ofNoted(kind: KindName): Iterable<Span>;
+  /** Keys under which this run noticed something. */
+  ofNoticed(kind: KindName): Iterable<Span>;
   /** Only those of this reading that stand under another key, or under none, so far. */
   ofStrangeIds(kind: KindName): Iterable<Span>;
 }
@@ -47,6 +49,7 @@ export function spansIn(db: Statements): Spans {
   const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
   const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
   const noted = spansOf(db, { column: 'key', of: ['temp.noted'] });
+  const noticed = spansOf(db, { column: 'key', of: ['temp.noticed'] });
   const listed = spansOf(db, { column: 'id', of: ['temp.observed'] });
   return {
     ofKeys: keys,
@@ -56,6 +59,7 @@ export function spansIn(db: Statements): Spans {
     ofStrangeIds: strange,
     ofUnsorted: unsorted,
     ofNoted: noted,
+    ofNoticed: noticed,
   };
 }
 

@@ -23,7 +23,7 @@ import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
 import type { Tally } from '../snapshot/journal.ts';
-import { throughout, untilDone } from './throughout.ts';
+import { eachOf, throughout, untilDone } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
 import { noteUnfinished, unfinishedIn } from './unfinished.ts';
 import { sayUnfinished } from './unfinished-words.ts';
@@ -47,6 +47,7 @@ export async function conclude(course: Course): Promise<Summary> {
   if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
   const summary = summaryOf(course, { returns, done, held });
   const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
+  if (run.writes) await inTurns(run, keepNoticed(course));
   if (couldAll) await dropStanding(course);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
@@ -58,7 +59,7 @@ function keep(course: Course, summary: Summary): boolean {
   const { runs, journal } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  keepProblems(course, at);
+  keepParked(course);
   const { problems: _, ...kept } = summary;
   const { status, plan } = summary;
   // Most events change nothing, and nobody wants to read of them.
@@ -72,19 +73,41 @@ function keep(course: Course, summary: Summary): boolean {
   return settleGuards(course);
 }
 
-function keepProblems({ run, parts, known, plan }: Course, at: number): void {
+function keepParked({ run, parts, known }: Course): void {
   const { problems } = run.snapshot;
-  const only = onlyKey(run);
+  const isWhole = onlyKey(run) === undefined;
   for (const { kind } of parts) {
-    problems.adopt(kind.name, run.id, at);
-    const others = overtakenIn(run, kind);
     const knowledge = known.get(kind);
     if (!knowledge?.certified) continue;
+    const { whole, sizes } = knowledge;
+    if (whole) keepWanted(run.snapshot, kind.name, sizes);
+    if (isWhole) problems.dropUnnamed(kind.name, { but: overtakenIn(run, kind), whole });
+  }
+}
+
+/**
+ * What was noticed is known from now on, and what was not is forgotten. After the run has ended:
+ * with a process that ends in the middle, some is listed once more, and nothing less than once.
+ */
+function* keepNoticed({ run, parts, known, plan }: Course): Generator<undefined, void> {
+  const { problems, spans, transaction } = run.snapshot;
+  const by = { run: run.id, at: run.clock.now() };
+  const only = onlyKey(run);
+  for (const { kind } of parts) {
+    const { name } = kind;
+    yield* eachOf(spans.ofNoticed(name), (span) => {
+      transaction(() => problems.adopt(name, { ...by, span }));
+    });
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified || !plan) continue;
     const { whole } = knowledge;
-    if (whole) keepWanted(run.snapshot, kind.name, knowledge.sizes);
-    const which = { but: others, whole };
-    if (only === undefined) problems.dropUnnamed(kind.name, which);
-    if (plan) problems.forgetUnnoticed(kind.name, run.id, only ?? which);
+    if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
+    else {
+      yield* eachOf(problems.spans(name), (span) => {
+        const but = overtakenIn(run, kind);
+        transaction(() => problems.forgetUnnoticed(name, { span, but, whole }));
+      });
+    }
   }
 }
 
