@@ -1,3 +1,4 @@
+import { inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName } from '../model/record.ts';
@@ -16,7 +17,9 @@ export interface Parking {
   /** Of which records something is parked. */
   records(): Named[];
   /** What is known of records that this run's reading does not name, as it is not whole. */
-  unread(kind: KindName): Unread;
+  countUnread(kind: KindName, span: Span): UnreadCounts;
+  /** The oldest opt-outs among that. */
+  unreadOptOuts(kind: KindName): RefusedOptOut[];
   /**
    * Has the next run try what is parked of a record, as if it had changed. It stays known until
    * then, with its `since`. Answers how many changes that is.
@@ -25,13 +28,17 @@ export interface Parking {
 }
 
 /** Counted in problems. */
-export interface Unread {
+interface UnreadCounts {
   conflicts: number;
   invalid: number;
   /** Of other changes than opt-outs. */
   rejected: number;
-  /** Opt-outs that the platform refused, and the oldest of them. */
+  /** Opt-outs that the platform refused. */
   refused: number;
+}
+
+export interface Unread extends UnreadCounts {
+  /** The oldest of them. */
   optOuts: RefusedOptOut[];
 }
 
@@ -108,13 +115,13 @@ export const isNamed = `(
     select 1 from temp.strange s
     where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
 
-function unreadIn(db: Statements): Pick<Parking, 'unread'> {
-  const counts = db.prepare<[string], Omit<Unread, 'optOuts'>>(
+function unreadIn(db: Statements): Pick<Parking, 'countUnread' | 'unreadOptOuts'> {
+  const counts = db.prepare<Span & { kind: string }, UnreadCounts>(
     `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
        coalesce(sum(class = 'invalid'), 0) invalid,
        coalesce(sum(desired is not null and retry_at is null), 0) rejected,
        coalesce(sum(desired is not null and retry_at is not null), 0) refused
-     from problem where kind = ? and not ${isNamed}`,
+     from problem where ${inSpan('problem')} and not ${isNamed}`,
   );
   const optOuts = db.prepare<[string, number], RefusedOptOut>(
     `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem
@@ -123,7 +130,8 @@ function unreadIn(db: Statements): Pick<Parking, 'unread'> {
   );
   const none = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
   return {
-    unread: (kind) => ({ ...(counts.get(kind) ?? none), optOuts: optOuts.all(kind, mostListed) }),
+    countUnread: (kind, span) => counts.get({ kind, ...span }) ?? none,
+    unreadOptOuts: (kind) => optOuts.all(kind, mostListed),
   };
 }
 

@@ -9,10 +9,11 @@ import { calledOf } from './name.ts';
 import { whoOf } from './remember.ts';
 import { knowledgeNamed } from './states.ts';
 import type { Tally } from './tally.ts';
+import { throughout } from './throughout.ts';
 
 const page = 500;
 
-export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
+export async function noticeInvalid(run: Run, kind: Kind, tally: Tally): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
     const rows = run.snapshot.staging.desired(kind.name, only);
@@ -27,6 +28,7 @@ export function noticeInvalid(run: Run, kind: Kind, tally: Tally): void {
     });
     if (rows.length < page) return;
     after = rows.at(-1)?.row ?? after;
+    await run.clock.sleep(0);
   }
 }
 
@@ -55,10 +57,21 @@ function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
 }
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */
-export function noticeUnread({ run, tally, unread, known }: Course, { name }: Kind): void {
+export async function noticeUnread(
+  { run, tally, unread, known }: Course,
+  { name }: Kind,
+): Promise<void> {
   const { whole, reading } = knowledgeNamed(known, name);
   if (onlyKey(run) !== undefined || whole || reading === '') return;
-  const found = run.snapshot.parking.unread(name);
+  const { parking, problems } = run.snapshot;
+  const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
+  await throughout(run, problems.spans(name), (span) => {
+    const some = parking.countUnread(name, span);
+    for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
+      counts[which] += some[which];
+    }
+  });
+  const found = { ...counts, optOuts: parking.unreadOptOuts(name) };
   unread.set(name, found);
   tally.unread(found);
 }

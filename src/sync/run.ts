@@ -171,8 +171,8 @@ async function plan(course: Course): Promise<void> {
   for (const { kind } of course.parts) {
     await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (course.plan) continue;
-    noticeInvalid(run, kind, tally);
-    noticeUnread(course, kind);
+    await noticeInvalid(run, kind, tally);
+    await noticeUnread(course, kind);
   }
   if (course.plan) return;
   const waiting = await inTurns(run, leaveToDelete(course));
@@ -245,7 +245,7 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
   await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-  noticeInvalid(run, kind, tally);
+  await noticeInvalid(run, kind, tally);
   await guard(course);
   await commit(run);
   run.snapshot.narrowing.clear(kind.name);
