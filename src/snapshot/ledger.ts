@@ -85,9 +85,7 @@ export function ledgerIn(
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
   const erased = erasuresIn(statements);
-  const newest = statements.prepare<[], { seq: number }>(
-    'select coalesce(max(seq), 0) seq from entry',
-  );
+  const newest = newestIn(statements);
   const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
   const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
@@ -95,7 +93,7 @@ export function ledgerIn(
     // One that is empty is asked about everybody in a first load.
     concerning: (who: Who) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
-    newest: () => patiently(() => newest.get()?.seq ?? 0),
+    newest: () => patiently(newest),
     copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),
     erased: () => {
       const isErased = patiently(erased);
@@ -171,12 +169,26 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
 /** Of addresses by their hash. */
 function erasuresIn({ prepare }: Statements) {
   const standing = `cause = 'erasure' and ended_at is null`;
-  const any = prepare<[], { one: 1 }>(`select 1 one from entry where ${standing} limit 1`);
+  const any = prepare<[number], { one: 1 }>(
+    `select 1 one from entry where seq > ? and ${standing} limit 1`,
+  );
+  const newest = newestIn({ prepare });
   const of = prepare<[string], { one: 1 }>(
     `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
   );
-  return (): ((address: string) => boolean) | undefined =>
-    any.get() && ((address) => of.get(address) !== undefined);
+  // Up to where there was none: it is asked for everybody, and there may be very many entries.
+  let none = 0;
+  return (): ((address: string) => boolean) | undefined => {
+    const upTo = newest();
+    if (any.get(none)) return (address) => of.get(address) !== undefined;
+    none = upTo;
+    return undefined;
+  };
+}
+
+function newestIn({ prepare }: Pick<Statements, 'prepare'>): () => number {
+  const newest = prepare<[], { seq: number }>('select coalesce(max(seq), 0) seq from entry');
+  return () => newest.get()?.seq ?? 0;
 }
 
 /** How often a ledger was written: `raise` within the transaction that does. */

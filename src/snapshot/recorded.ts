@@ -26,8 +26,8 @@ export interface Recorded {
    * spans of ids.
    */
   adoptOrigins(kind: KindName, span: Span): void;
-  /** Keys that both readings of this run have, and that are not recorded. */
-  unrecorded(kind: KindName): IterableIterator<Key>;
+  /** Keys that are recorded, and those that both readings of this run have; of a span. */
+  keysFound(kind: KindName, span: Span): Key[];
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
   /** How many rows there are in a span whose record this run's listing did not show. */
@@ -115,7 +115,7 @@ export function recordedIn(db: Statements): Recorded {
   };
 }
 
-function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded' | 'keysOfOrigin'> {
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' | 'keysOfOrigin'> {
   const keysOf = db.prepare<[string, string], { key: Key }>(
     'select key from origin where kind = ? and id = ? order by key',
   );
@@ -132,18 +132,17 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'unrecorded' 
        where r.kind = @kind and r.key = @key)
      order by key`,
   );
-  const unrecorded = db.prepare<{ kind: string }, { key: string }>(
-    `select distinct o.key from temp.observed o join temp.staged s
-       on s.kind = o.kind and s.key = o.key
-     where o.kind = @kind and not exists (
-       select 1 from recorded r where r.kind = o.kind and r.key = o.key)`,
+  const found = db.prepare<Span & { kind: string }, { key: string }>(
+    `select r.key from recorded r where ${inSpan('r')}
+     union
+     select o.key from temp.observed o indexed by observed_by_key
+     where ${inSpan('o')} and exists (
+       select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
   );
   return {
     keysOfOrigin: (kind, id) => keysOf.all(kind, id).map(({ key }) => key),
     namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key),
-    *unrecorded(kind) {
-      for (const { key } of unrecorded.iterate({ kind })) yield key;
-    },
+    keysFound: (kind, span) => found.all({ kind, ...span }).map(({ key }) => key),
   };
 }
 

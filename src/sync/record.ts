@@ -25,7 +25,7 @@ import { knowledgeNamed } from './states.ts';
 import type { Tally } from '../snapshot/journal.ts';
 import { eachOf, throughout, untilDone } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
-import { noteUnfinished, unfinishedIn } from './unfinished.ts';
+import { findErased, noteUnfinished, unfinishedIn } from './unfinished.ts';
 import { sayUnfinished } from './unfinished-words.ts';
 import { countHeld, guardClasses, isLeft } from './withheld.ts';
 
@@ -38,13 +38,15 @@ export async function conclude(course: Course): Promise<Summary> {
   }
   const returns = await giveBack(course);
   const done = await tallyOf(run);
+  const people = course.parts.find(({ kind }) => kind.erase)?.kind;
+  const looked = run.writes && run.mode === 'full' ? people : undefined;
+  const erased = looked && (await findErased(run, looked));
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
-  const people = course.parts.find(({ kind }) => kind.erase);
-  if (run.writes && run.mode === 'full' && people) noteUnfinished(run, people.kind);
+  if (erased) run.snapshot.transaction(() => noteUnfinished(run, erased));
   const summary = summaryOf(course, { returns, done, held });
   const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
   if (run.writes) await inTurns(run, keepNoticed(course));

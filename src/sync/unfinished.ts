@@ -12,9 +12,9 @@ import type { Purged } from '../snapshot/purge.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Run } from './mirror.ts';
 import { shortHash } from './name.ts';
+import { throughout } from './throughout.ts';
 
 const name = 'erasures';
-const pageOfRows = 500;
 
 const purged = z.object({
   recorded: z.number(),
@@ -79,13 +79,22 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
   else if (meta.get(name) !== undefined) meta.drop(name);
 }
 
-/** After a full run: what it found of people who were erased, in place of what one found before. */
-export function noteUnfinished({ snapshot, ledger, startedAt }: Run, kind: Kind): void {
-  const isErased = ledger.erased();
+/** Who was erased, and is there all the same: recorded, or in both readings. */
+export async function findErased(run: Run, { name: of }: Kind): Promise<Key[]> {
+  const { recorded, spans } = run.snapshot;
+  const isErased = run.ledger.erased();
+  const found: Key[] = [];
+  if (!isErased) return found;
+  await throughout(run, spans.ofKeys(of), (span) => {
+    found.push(...recorded.keysFound(of, span).filter(isErased));
+  });
+  return found;
+}
+
+/** After a full run, in place of what one found before. The transaction is the caller's. */
+export function noteUnfinished({ snapshot, startedAt }: Run, found: readonly Key[]): void {
   const known = unfinishedIn(snapshot);
-  if (!isErased && known.length === 0) return;
   const kept = known.filter(({ by }) => by === 'forget');
-  const found = isErased ? [...keysFound(snapshot, kind)].filter(isErased) : [];
   const all = new Map(kept.map((one) => [one.hash, one]));
   for (const key of found) {
     const hash = shortHash(snapshot.meta, key);
@@ -93,14 +102,5 @@ export function noteUnfinished({ snapshot, ledger, startedAt }: Run, kind: Kind)
     const one: Unfinished = { hash, key, since, by: 'run', deleted: [], optedOut: 0 };
     if (!all.has(hash)) all.set(hash, one);
   }
-  snapshot.transaction(() => put(snapshot, [...all.values()]));
-}
-
-function* keysFound({ recorded }: Snapshot, { name: of }: Kind): Generator<Key> {
-  for (let after: Key | undefined = ''; after !== undefined;) {
-    const rows: { key: Key }[] = recorded.next(of, after, pageOfRows);
-    for (const { key } of rows) yield key;
-    after = rows.at(-1)?.key;
-  }
-  yield* recorded.unrecorded(of);
+  put(snapshot, [...all.values()]);
 }
