@@ -9,6 +9,7 @@ import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../
 import { afterwards, settled, stale } from '../outcome.ts';
 import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
+import { createAges } from './ages.ts';
 import { erase } from './erase.ts';
 import { phase } from './act.ts';
 import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
@@ -17,7 +18,7 @@ import { leavingOf } from './leaving.ts';
 import { outsOf } from './left.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
-import { observe } from './observe.ts';
+import { observe, timeOf } from './observe.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
@@ -32,7 +33,8 @@ export interface ContactOptions {
 export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
-  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
+  const looked = new Set([...channels, ...replaces.values()]);
+  const access: Access = { platform, channels: looked, ages: createAges() };
   const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
@@ -121,11 +123,12 @@ async function made(
   const { contact, date } = answer;
   if (!contact) {
     const [found] = await search(access, change.key, signal);
-    if (found) return acked({ id: found.id, observed: found, ...whose(found.createdAt, date) });
+    if (found)
+      return acked({ id: found.id, observed: found, ...whose(access, found.createdAt, date) });
     return { is: 'unknown', why: 'the answer names no contact' };
   }
   const { id, status, channels } = contact;
-  const theirs = whose(Date.parse(contact.createdAt ?? ''), date);
+  const theirs = whose(access, timeOf(contact.createdAt), date);
   if (status && channels) {
     const whole = { ...contact, email: change.key, status, channels };
     return acked({ id, observed: observe(whole, access.channels), ...theirs });
@@ -136,16 +139,9 @@ async function made(
   return acked({ id, observed: whole, ...theirs });
 }
 
-/** Longer than one request takes, and than the platform's own clocks may differ. */
-const madeWithinMs = 60_000;
-
-/**
- * Who is older than the creation that was answered at `date`, by the platform's clock, was made by
- * others: nothing of her is a default, and she is not deleted as one that we created.
- */
-function whose(createdAt: number | undefined, date: number | undefined) {
-  const isTheirs = Number(date) - Number(createdAt) > madeWithinMs;
-  return isTheirs ? { found: true, late: true } : {};
+/** Of whom others made nothing is a default, and she is not deleted as one that we created. */
+function whose({ ages }: Access, createdAt: number | undefined, date: number | undefined) {
+  return ages.wasThere(createdAt, date) ? { found: true, late: true } : {};
 }
 
 /**

@@ -41,7 +41,7 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
     alias: contactKey(contact.email),
     body: withChange(form, contact.updatedAt),
     fingerprint: fingerprint(form),
-    createdAt: time(contact.createdAt),
+    createdAt: timeOf(contact.createdAt),
   };
 }
 
@@ -102,7 +102,10 @@ function strict(word: string): Subscription {
   return word === 'opt_in' ? 'opt_in' : 'opt_out';
 }
 
-function time(text: string | null | undefined): number | undefined {
-  const ms = text ? Date.parse(text) : Number.NaN;
+/** In milliseconds since the epoch; of a text that names no zone in UTC, as the platform has it. */
+export function timeOf(text: string | null | undefined): number | undefined {
+  if (!text) return undefined;
+  const isBare = /[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
+  const ms = Date.parse(isBare ? `${text}Z` : text);
   return Number.isNaN(ms) ? undefined : ms;
 }
