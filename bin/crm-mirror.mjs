@@ -13,8 +13,9 @@ const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (major > 22 || (major === 22 && minor >= 20)) {
   // What is read lives until its batch is written. From a moment when all of it lives, V8 concludes
-  // that it stays for good: every other large run would take half as much memory again.
-  setFlagsFromString('--no-allocation-site-pretenuring');
+  // that it stays for good: every other large run would take half as much memory again. Of a Node
+  // that nobody has tried it with, V8 might say that it knows no such option.
+  if (major <= 24) setFlagsFromString('--no-allocation-site-pretenuring');
   // What was compiled once is kept, so that the next start takes half the time.
   module.enableCompileCache(join(here, '../node_modules/.cache/crm-mirror'));
   const source = join(here, '../src/cli.ts');
