@@ -23,9 +23,9 @@ export interface Guarding {
   follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guarded: Guarded): number;
-  /** … and of all that was asked for in this run, let through and withheld ones too. */
+  /** The spans of all that was asked for in this run, let through and withheld ones too. */
   askedSpans(guard: GuardClass): Iterable<Span>;
-  /** How many that are, and those of them of whom not all was approved. */
+  /** How many of that a span has, and those of them of whom not all was approved. */
   counts(guarded: Guarded): { all: number; unapproved: number };
   /**
    * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
@@ -44,7 +44,8 @@ export interface Guarding {
   withheldSpans(guard: GuardClass): Iterable<Span>;
   /** What is withheld of a span, in the order of the keys. */
   withheld(guarded: Guarded): Change[];
-  holds(): boolean;
+  /** How many changes are withheld, of both classes. */
+  countChanges(): number;
   /** People withheld in this run. */
   countWithheld(guard: GuardClass): number;
   /** Changes withheld, by operation. */
@@ -207,7 +208,7 @@ function withheldIn(db: Statements): Withheld {
      where guard = @guard and key > @after and key <= @upTo order by key, kind, phase, rowid`,
   );
   const spans = spansBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
-  const any = db.prepare('select 1 from temp.withheld limit 1');
+  const changes = db.prepare<[], { n: number }>('select count(*) n from temp.withheld');
   const count = db.prepare<[string], { n: number }>(
     `select count(*) n from (select distinct key, kind from temp.withheld where guard = ?)`,
   );
@@ -235,7 +236,7 @@ function withheldIn(db: Statements): Withheld {
     withheldSpans: (guard) => spans({ guard }),
     withheld: (guarded) =>
       all.all(guarded).map(({ target, ...row }) => ({ ...row, target: target ?? undefined })),
-    holds: () => any.get() !== undefined,
+    countChanges: () => changes.get()?.n ?? 0,
     countWithheld: (guard) => count.get(guard)?.n ?? 0,
     withheldOps: (kind) => ops.all(kind),
     countPassing: () => passing.get()?.n ?? 0,

@@ -15,10 +15,11 @@ import { spansBy, type Span } from './spans.ts';
 export interface HeldPlans {
   /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
   clear(mode: string): void;
-  /** … or this, of which all was kept in `batch`; `at` in milliseconds since the epoch. */
+  /**
+   * … or all that this run withholds, which `batch` names by its content; `at` in milliseconds
+   * since the epoch.
+   */
   keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
-  /** Keeps what this run withholds in a batch, which is named by its content. */
-  keepIn(batch: string, guarded: Guarded): void;
   /** Has whom this run withholds held in later runs too. */
   stand(guarded: Guarded): void;
   /** All who are held since a run, by the keys. */
@@ -28,8 +29,8 @@ export interface HeldPlans {
    * those that another one was at meanwhile.
    */
   dropUnwanted(standing: Standing, but: readonly Key[]): void;
-  /** … nor whom a plan was about whose approval has ended, but for what is withheld beside it. */
-  dropEnded(standing: Standing, plan: string): void;
+  /** … nor whom this plan is about, which was approved, but for what is withheld beside it. */
+  dropApproved(standing: Standing, which: { plan: string; but: readonly Key[] }): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
   /** What is held now. */
@@ -102,6 +103,10 @@ export function heldIn(db: Statements): HeldPlans {
   const clear = db.prepare(
     `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')`,
   );
+  const keepBatch = db.prepare(
+    `insert or ignore into held (batch, kind, key, op, part, target, guard)
+     select ?, kind, key, op, part, coalesce(target, ''), guard from temp.withheld`,
+  );
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
      on conflict (plan) do update set batch = @batch, current = 1,
@@ -126,7 +131,10 @@ export function heldIn(db: Statements): HeldPlans {
   );
   return {
     clear: (mode) => void clear.run({ mode }),
-    keep: (plan) => void keepPlan.run(plan),
+    keep(plan) {
+      keepBatch.run(plan.batch);
+      keepPlan.run(plan);
+    },
     get: (plan) => get.all(plan).map(fromStored)[0],
     current: () => current.all().map(fromStored),
     left(plan) {
@@ -140,38 +148,35 @@ export function heldIn(db: Statements): HeldPlans {
   };
 }
 
-type StandingPart = Pick<HeldPlans, 'keepIn' | 'stand' | 'spans' | 'dropUnwanted' | 'dropEnded'>;
+type StandingPart = Pick<HeldPlans, 'stand' | 'spans' | 'dropUnwanted' | 'dropApproved'>;
 
 function standingIn(db: Statements): StandingPart {
   const withheld = `from temp.withheld where guard = @guard and key > @after and key <= @upTo`;
-  const keep = db.prepare<Guarded & { batch: string }>(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard)
-     select @batch, kind, key, op, part, coalesce(target, ''), guard ${withheld}`,
-  );
   const stand = db.prepare<Guarded>(
     `insert or ignore into standing select distinct guard, kind, key ${withheld}`,
   );
   const where = 'guard = @guard and kind = @kind';
   const spans = spansBy(db, { column: 'key', of: ['standing'], where });
+  const others = 'and key not in (select value from json_each(@but))';
   const dropThose = `delete from standing where ${where} and key > @after and key <= @upTo`;
   const isIn = (table: string): string => `exists (
     select 1 from ${table} t
     where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind)`;
   const unwanted = db.prepare<Standing & { but: string }>(
     `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
-     and key not in (select value from json_each(@but))`,
+     ${others}`,
   );
-  const ended = db.prepare<Standing & { plan: string }>(
-    `${dropThose} and not ${isIn('temp.withheld')} and exists (
+  const approved = db.prepare<Standing & { plan: string; but: string }>(
+    `${dropThose} and not ${isIn('temp.withheld')} ${others} and exists (
        select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
          and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key)`,
   );
   return {
-    keepIn: (batch, guarded) => void keep.run({ batch, ...guarded }),
     stand: (guarded) => void stand.run(guarded),
     spans: (guard, kind) => spans({ guard, kind }),
     dropUnwanted: (standing, but) => void unwanted.run({ ...standing, but: JSON.stringify(but) }),
-    dropEnded: (standing, plan) => void ended.run({ ...standing, plan }),
+    dropApproved: (standing, { plan, but }) =>
+      void approved.run({ ...standing, plan, but: JSON.stringify(but) }),
   };
 }
 

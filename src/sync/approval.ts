@@ -6,12 +6,12 @@ import { Invalid } from '../model/errors.ts';
 import { weekMs } from '../plan/guard.ts';
 import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
 import type { Approval } from '../snapshot/held.ts';
-import { inTurns } from './commit.ts';
+import { atOnce, inTurns } from './commit.ts';
 import type { Course } from './course.ts';
-import { keepWithheld, standWithheld } from './holding.ts';
+import { batchOf, standWithheld, type Batch } from './holding.ts';
 import { modeName, type Run } from './mirror.ts';
 import { eachOf } from './throughout.ts';
-import { guardClasses, guardedKind, isLeft } from './withheld.ts';
+import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
 
 /** Set by the first full run that came to its end: until then everything is a first load. */
 const loaded = 'loaded';
@@ -45,10 +45,10 @@ export function* approveOwn(course: Course): Generator<undefined, boolean> {
     }
     throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
   }
-  if (!snapshot.guarding.holds()) return false;
+  if (!isHolding(snapshot.guarding)) return false;
   const now = run.clock.now();
   yield* standWithheld(run);
-  const batch = yield* keepWithheld(run);
+  const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(course, batch);
     snapshot.held.approve(hash, now);
@@ -68,37 +68,40 @@ export async function keepHeld(course: Course, round: number): Promise<() => voi
   const { run } = course;
   await inTurns(run, standWithheld(run));
   if (round > 1) return () => undefined;
-  const batch = await inTurns(run, keepWithheld(run));
+  const batch = await inTurns(run, batchOf(run));
   return () => keepPlan(course, batch);
 }
 
-/** What a run holds now, in place of what earlier ones did, if it could tell. */
-function keepPlan(course: Course, batch: string): void {
+/**
+ * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
+ * since the batch was named is not in it: then it is named anew.
+ */
+function keepPlan(course: Course, before: Batch): void {
   const { run, plan } = course;
   const { held, guarding } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
   if (couldAll(course)) held.clear(mode);
-  if (guarding.holds()) held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
+  const size = guarding.countChanges();
+  if (size === 0) return;
+  const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
+  held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
 }
 
 /**
- * A full run that came to its end ends the first load, and the approvals it began with if it could
- * do what they are about. How the other kind fared, or a single channel, is no matter of that.
- * Answers whether it could.
+ * A full run that came to its end ends the first load; answers whether it could do what approvals
+ * are about. How the other kind fared, or a single channel, is no matter of that.
  */
 export function settleGuards(course: Course): boolean {
-  const { run, approvals, brake, failure } = course;
+  const { run, brake, failure } = course;
   const { snapshot, mode, stop } = run;
   const people = wholePeople(course);
   if (mode !== 'full' || !people || failure || stop.aborted) return false;
   if (brake.endsEarly(people.kind)) return false;
-  const at = run.clock.now();
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return false;
-  for (const { plan } of approvals) snapshot.held.end(plan, at);
-  if (!snapshot.guarding.holds()) snapshot.held.clear(mode);
+  if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
   return true;
 }
 

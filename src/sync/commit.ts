@@ -21,23 +21,23 @@ export async function commit(run: Run, more?: () => void): Promise<void> {
   await inTurns(run, steps(run, more));
 }
 
-/** Takes the steps; others have their turn between, and whom another run takes then is left out. */
+/** Takes the steps; others have their turn between, and whom another run has taken is left out. */
 export async function inTurns<T>(run: Run, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
+    leaveOvertaken(run);
     const { done, value } = taken.next();
     if (done) return value;
     await run.clock.sleep(0);
-    leaveOvertaken(run);
   }
 }
 
 /** Where nobody is overtaken, and little was decided: within a transaction of the caller's. */
 export function commitNow(run: Run): void {
-  Array.from(steps(run));
+  atOnce(steps(run));
 }
 
 /** What is done between two steps nobody else sees half of. */
-function* steps(run: Run, more?: () => void): Generator<undefined> {
+function* steps(run: Run, more?: () => void): Generator<undefined, void> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
   yield* tellLedger(run);
@@ -83,6 +83,14 @@ function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
       yield;
       transaction(() => staging.adoptAlone(kind.name, span));
     }
+  }
+}
+
+/** Takes the steps within this turn. */
+export function atOnce<T>(taken: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = taken.next();
+    if (done) return value;
   }
 }
 

@@ -7,6 +7,7 @@ import type { GuardClass } from '../model/change.ts';
 import { hasShape, isFew, judge, judgeShape, weekMs, type Held, type Rush } from '../plan/guard.ts';
 import { explainHeld } from '../plan/guard-words.ts';
 import { approveOwn, isFirstLoad, leaveToDelete } from './approval.ts';
+import { atOnce, inTurns } from './commit.ts';
 import type { Course } from './course.ts';
 import { ownedOf, shapeOf } from './shape.ts';
 import { knowledgeNamed } from './states.ts';
@@ -19,15 +20,15 @@ const standing: Held = { by: 'standing' };
 
 /** One round of decisions; of very many, others have their turn meanwhile. */
 export async function guard(course: Course): Promise<void> {
-  for (const _ of steps(course)) await course.run.clock.sleep(0);
+  await inTurns(course.run, steps(course));
 }
 
 /** A record that was decided upon again. */
 export function guardNow(course: Course): void {
-  Array.from(steps(course));
+  atOnce(steps(course));
 }
 
-function* steps(course: Course): Generator<undefined> {
+function* steps(course: Course): Generator<undefined, void> {
   yield* leaveToDelete(course);
   for (const of of guardClasses) {
     yield* guardOne(course, of);

@@ -13,14 +13,22 @@ export function* standWithheld({ snapshot }: Run): Generator<undefined, void> {
   yield* eachWithheld(snapshot, (guarded) => transaction(() => held.stand(guarded)));
 }
 
-/** Keeps what a run withholds: answers in which batch. */
-export function* keepWithheld({ snapshot }: Run): Generator<undefined, string> {
-  const { held, guarding, transaction } = snapshot;
+/** What a run withholds, named by its content. */
+export interface Batch {
+  name: string;
+  /** How many changes that is. */
+  size: number;
+}
+
+export function* batchOf({ snapshot }: Run): Generator<undefined, Batch> {
   const content = planning();
-  yield* eachWithheld(snapshot, (guarded) => content.add(guarding.withheld(guarded)));
-  const batch = content.done().hash;
-  yield* eachWithheld(snapshot, (guarded) => transaction(() => held.keepIn(batch, guarded)));
-  return batch;
+  let size = 0;
+  yield* eachWithheld(snapshot, (guarded) => {
+    const changes = snapshot.guarding.withheld(guarded);
+    content.add(changes);
+    size += changes.length;
+  });
+  return { name: content.done().hash, size };
 }
 
 function* eachWithheld(
@@ -33,20 +41,25 @@ function* eachWithheld(
 }
 
 /**
- * Of whom a run wants nothing that could tell, or whose approval it ended, is held no longer. After
- * it has ended: with a process that ends in the middle, the next such run does the rest.
+ * Of whom a run wants nothing that could tell, or of whom it did what was approved, is held no
+ * longer; then the approvals that it began with end. After the run itself: with a process that ends
+ * in the middle, they are in force for one run more.
  */
-export async function dropStanding({ run, approvals }: Course): Promise<void> {
+export async function settleStanding({ run, approvals }: Course): Promise<void> {
   const { held, transaction } = run.snapshot;
   for (const { kind } of run.parts) {
     for (const guard of guardClasses) {
       await throughout(run, held.spans(guard, kind.name), (span) => {
         const standing = { ...span, guard, kind: kind.name };
+        const but = overtakenIn(run, kind);
         transaction(() => {
-          held.dropUnwanted(standing, overtakenIn(run, kind));
-          for (const { plan } of approvals) held.dropEnded(standing, plan);
+          held.dropUnwanted(standing, but);
+          for (const { plan } of approvals) held.dropApproved(standing, { plan, but });
         });
       });
     }
   }
+  transaction(() => {
+    for (const { plan } of approvals) held.end(plan, run.clock.now());
+  });
 }

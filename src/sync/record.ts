@@ -18,7 +18,7 @@ import {
   type Summary,
 } from '../plan/summary.ts';
 import { giveBack } from './back.ts';
-import { dropStanding, standWithheld } from './holding.ts';
+import { settleStanding, standWithheld } from './holding.ts';
 import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
@@ -46,11 +46,11 @@ export async function conclude(course: Course): Promise<Summary> {
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
-  if (erased) run.snapshot.transaction(() => noteUnfinished(run, erased));
+  if (looked && erased) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
   const summary = summaryOf(course, { returns, done, held });
   const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
   if (run.writes) await inTurns(run, keepNoticed(course));
-  if (couldAll) await dropStanding(course);
+  if (couldAll) await settleStanding(course);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }

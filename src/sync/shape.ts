@@ -7,19 +7,19 @@ import type { Run } from './mirror.ts';
 import { eachOf } from './throughout.ts';
 import { guardedKind } from './withheld.ts';
 
-type Known = Pick<Run, 'snapshot'>;
+type Whole = Pick<Run, 'snapshot'>;
 
 const pageOfIds = 500;
 
 /** Of the new ones before a guard. */
-export function* shapeOf(run: Known, guard: GuardClass): Generator<undefined, Shape> {
+export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Shape> {
   const domainShare = yield* domainShareOf(run, guard);
   return { domainShare, rows: yield* rowsOf(run, guard) };
 }
 
 /** How many people we own, and how many of them are of this mail domain. */
 export function* ownedOf(
-  { snapshot: { shaping, spans } }: Known,
+  { snapshot: { shaping, spans } }: Whole,
   kind: KindName,
   domain = '',
 ): Generator<undefined, { all: number; same: number }> {
@@ -32,7 +32,7 @@ export function* ownedOf(
   return owned;
 }
 
-function* domainShareOf(run: Known, guard: GuardClass): Generator<undefined, number | undefined> {
+function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
   const { guarding, shaping } = run.snapshot;
   const domains = new Set<string>();
   for (const span of guarding.spans(guard)) {
@@ -44,7 +44,7 @@ function* domainShareOf(run: Known, guard: GuardClass): Generator<undefined, num
   return all === 0 ? 0 : same / all;
 }
 
-function* rowsOf(run: Known, guard: GuardClass): Generator<undefined, Set<number>> {
+function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
   const { guarding, shaping, stage } = run.snapshot;
   shaping.clearIds();
   yield* eachOf(guarding.spans(guard), (span) => {

@@ -12,6 +12,7 @@ import type { Purged } from '../snapshot/purge.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Run } from './mirror.ts';
 import { shortHash } from './name.ts';
+import { overtakenIn } from './overtaken.ts';
 import { throughout } from './throughout.ts';
 
 const name = 'erasures';
@@ -91,8 +92,14 @@ export async function findErased(run: Run, { name: of }: Kind): Promise<Key[]> {
   return found;
 }
 
-/** After a full run, in place of what one found before. The transaction is the caller's. */
-export function noteUnfinished({ snapshot, startedAt }: Run, found: readonly Key[]): void {
+/**
+ * After a full run, in place of what one found before; but for whom another run was at meanwhile:
+ * she was erased since this one read of her. The transaction is the caller's.
+ */
+export function noteUnfinished(run: Run, kind: Kind, erased: readonly Key[]): void {
+  const { snapshot, startedAt } = run;
+  const others = new Set(overtakenIn(run, kind));
+  const found = erased.filter((key) => !others.has(key));
   const known = unfinishedIn(snapshot);
   const kept = known.filter(({ by }) => by === 'forget');
   const all = new Map(kept.map((one) => [one.hash, one]));

@@ -11,6 +11,11 @@ export function countHeld({ countWithheld }: Guarding): Record<GuardClass, numbe
   return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
 }
 
+export function isHolding({ countChanges }: Guarding): boolean {
+  return countChanges() > 0;
+}
+
+/** Of people by class, whether there are any. */
 export function isLeft(people: Record<GuardClass, number>): boolean {
   return guardClasses.some((of) => people[of] > 0);
 }
