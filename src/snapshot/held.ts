@@ -3,6 +3,7 @@ import type { Change, GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Guarded } from './guarding.ts';
 import { spansBy, type Span } from './spans.ts';
+import { most } from './stretches.ts';
 
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
@@ -16,10 +17,10 @@ export interface HeldPlans {
   /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
   clear(mode: string): void;
   /**
-   * … or all that this run withholds, which `batch` names by its content; `at` in milliseconds
-   * since the epoch.
+   * … or all that this run withholds, so many changes, which `batch` names by its content; `at` in
+   * milliseconds since the epoch.
    */
-  keep(plan: { plan: string; batch: string; mode: string; at: number }): void;
+  keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
   /** Has whom this run withholds held in later runs too. */
   stand(guarded: Guarded): void;
   /** All who are held since a run, by the keys. */
@@ -51,6 +52,8 @@ export interface HeldPlans {
   end(plan: string, at: number): void;
   /** Forgets what was first held before then and no longer is, and approvals as old. */
   prune(before: number): void;
+  /** … and some thousands of its changes; answers whether there may be others. */
+  pruneBatches(): boolean;
 }
 
 export interface HeldPlan {
@@ -107,6 +110,7 @@ export function heldIn(db: Statements): HeldPlans {
     `insert or ignore into held (batch, kind, key, op, part, target, guard)
      select ?, kind, key, op, part, coalesce(target, ''), guard from temp.withheld`,
   );
+  const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
      on conflict (plan) do update set batch = @batch, current = 1,
@@ -131,8 +135,8 @@ export function heldIn(db: Statements): HeldPlans {
   );
   return {
     clear: (mode) => void clear.run({ mode }),
-    keep(plan) {
-      keepBatch.run(plan.batch);
+    keep({ size, ...plan }) {
+      if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
     },
     get: (plan) => get.all(plan).map(fromStored)[0],
@@ -180,7 +184,10 @@ function standingIn(db: Statements): StandingPart {
   };
 }
 
-type Approvals = Pick<HeldPlans, 'isApproved' | 'approve' | 'approvals' | 'end' | 'prune'>;
+type Approvals = Pick<
+  HeldPlans,
+  'isApproved' | 'approve' | 'approvals' | 'end' | 'prune' | 'pruneBatches'
+>;
 
 function approvalsIn(db: Statements): Approvals {
   // Whoever may be deleted need not be opted out first.
@@ -205,8 +212,10 @@ function approvalsIn(db: Statements): Approvals {
   );
   const end = db.prepare('update approval set ended_at = ? where plan = ?');
   const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
+  const columns = 'batch, kind, key, op, part, target';
   const pruneBatches = db.prepare(
-    'delete from held where batch not in (select batch from held_plan)',
+    `delete from held where (${columns}) in (
+       select ${columns} from held where batch not in (select batch from held_plan) limit ${most})`,
   );
   const pruneApprovals = db.prepare('delete from approval where at < ?');
   return {
@@ -216,9 +225,9 @@ function approvalsIn(db: Statements): Approvals {
     end: (plan, at) => void end.run(at, plan),
     prune(before) {
       prunePlans.run(before);
-      pruneBatches.run();
       pruneApprovals.run(before);
     },
+    pruneBatches: () => pruneBatches.run().changes === most,
   };
 }
 

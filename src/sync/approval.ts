@@ -85,7 +85,7 @@ function keepPlan(course: Course, before: Batch): void {
   const size = guarding.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
-  held.keep({ plan: plan.hash, batch, mode, at: run.clock.now() });
+  held.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
 }
 
 /**

@@ -125,6 +125,7 @@ async function prune(run: Run): Promise<void> {
     returned.prune(before);
     held.prune(before);
   });
+  await untilDone(run, () => transaction(() => held.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
