@@ -20,7 +20,7 @@ export interface Returned {
   leavers(kind: KindName, keys: Span | Key): Leaver[];
   noted(kind: KindName, keys: Span | Key): Leaver[];
   /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */
-  barred(kind: KindName): Key[];
+  barred(kind: KindName, keys: Span | Key): Key[];
   add(kind: KindName, row: Return & { state: ReturnState; at: number }): void;
   move(seq: number, to: ReturnState, how: Moved): void;
   drop(seq: number): void;
@@ -105,10 +105,12 @@ function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 
         `select key, body, seen_at "seenAt" from ${table} where ${where} and ${mayHaveLeft}`,
       table.split('.').at(-1) ?? table,
     );
-  const barred = db.prepare<{ kind: string }, { key: Key }>(
-    `select distinct n.key from temp.noticed n where n.kind = @kind and n.class = 'conflict'
-       and not exists (select 1 from recorded r where r.kind = n.kind and r.key = n.key)
-     order by n.key`,
+  const barred = either<{ key: Key }>(
+    (where) =>
+      `select distinct key from temp.noticed where ${where} and class = 'conflict' and not exists (
+         select 1 from recorded r where r.kind = noticed.kind and r.key = noticed.key)
+       order by key`,
+    'noticed',
   );
   return {
     of: either<ReturnedRow>(
@@ -117,7 +119,7 @@ function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 
     ),
     leavers: leavers('recorded'),
     noted: leavers('temp.noted'),
-    barred: (kind) => barred.all({ kind }).map(({ key }) => key),
+    barred: (kind, keys) => barred(kind, keys).map(({ key }) => key),
   };
 }
 

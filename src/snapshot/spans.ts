@@ -18,8 +18,11 @@ export function inSpan(table: string, column: 'key' | 'id' = 'key'): string {
 }
 
 export interface Spans {
-  /** All keys that are staged, observed or recorded; a record that has none is in no span. */
-  ofKeys(kind: KindName): Iterable<Span>;
+  /**
+   * All keys that are staged, observed or recorded; a record that has none is in no span. `size`:
+   * for what takes longer for each than to look at it.
+   */
+  ofKeys(kind: KindName, size?: number): Iterable<Span>;
   /** All keys that are recorded. */
   ofRecorded(kind: KindName): Iterable<Span>;
   /** All ids of the source, of this reading and of those before. */
@@ -65,26 +68,26 @@ export function spansIn(db: Statements): Spans {
 
 function spansOf(db: Statements, by: { column: string; of: readonly string[] }) {
   const spans = spansBy(db, { ...by, where: 'kind = @kind' });
-  return (kind: KindName) => spans({ kind });
+  return (kind: KindName, size?: number) => spans({ kind }, size);
 }
 
 /** By the texts of a column, of the rows that these tables have there. */
 export function spansBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
-): (parameters: object) => Generator<Span> {
+): (parameters: object, size?: number) => Generator<Span> {
   const arms = of.map(
     (table) => `select * from (
       select ${column} bound from ${table} where ${where} and ${column} > @after
-      order by ${column} limit 1 offset ${most - 1})`,
+      order by ${column} limit 1 offset @size - 1)`,
   );
-  const bound = db.prepare<{ after: string }, { bound: string | null }>(
+  const bound = db.prepare<{ after: string; size: number }, { bound: string | null }>(
     `select min(bound) bound from (${arms.join(' union all ')})`,
   );
-  return function* spans(parameters) {
+  return function* spans(parameters, size = most) {
     let after = '';
     for (;;) {
-      const upTo = bound.get({ ...parameters, after })?.bound ?? end;
+      const upTo = bound.get({ ...parameters, after, size })?.bound ?? end;
       yield { after, upTo };
       if (typeof upTo !== 'string') return;
       after = upTo;

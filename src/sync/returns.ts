@@ -49,15 +49,18 @@ interface Step {
   write?(): void;
 }
 
+/** So many may have left, and of each a dozen things are asked. */
+const peopleAtOnce = 500;
+
 const isOpen = new Set(['planned', 'unknown', 'sent']);
 
 /** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
 export async function findReturns(finding: Finding, key: Key | undefined): Promise<Found> {
   const { run, kind } = finding;
   const found: Found = { waiting: 0, leftOut: 0 };
-  const barred = run.snapshot.returned.barred(kind.name).filter((one) => !one.startsWith('#'));
   const look = (keys: Span | Key): void => {
-    const within = barred.filter((one) => isIn(one, keys));
+    const barred = run.snapshot.returned.barred(kind.name, keys);
+    const within = barred.filter((one) => !one.startsWith('#'));
     const steps = stepsFor(finding, keys, within);
     for (const { waits, leftOut } of steps) {
       found.waiting += waits;
@@ -69,17 +72,10 @@ export async function findReturns(finding: Finding, key: Key | undefined): Promi
       for (const write of writes) write();
     });
   };
-  if (key === undefined) await throughout(run, run.snapshot.spans.ofKeys(kind.name), look);
+  const { spans } = run.snapshot;
+  if (key === undefined) await throughout(run, spans.ofKeys(kind.name, peopleAtOnce), look);
   else look(key);
   return found;
-}
-
-/** By bytes, as the snapshot orders its keys. */
-function isIn(key: Key, keys: Span | Key): boolean {
-  if (typeof keys === 'string') return key === keys;
-  if (Buffer.compare(Buffer.from(key), Buffer.from(keys.after)) <= 0) return false;
-  if (typeof keys.upTo !== 'string') return true;
-  return Buffer.compare(Buffer.from(key), Buffer.from(keys.upTo)) <= 0;
 }
 
 function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): Step[] {
