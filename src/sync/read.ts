@@ -98,17 +98,19 @@ async function settleIds(run: Run, kind: KindName, count: number): Promise<reado
     staging.invalidateSharedIds(kind, sharedId);
     staging.nameByOrigin(kind, count);
   });
+  await run.clock.sleep(0);
   return all;
 }
 
 async function sizesOf(run: Run, kind: KindName, all: readonly Span[]): Promise<Sizes> {
   const { staging } = run.snapshot;
-  const sizes = { valid: 0, wanted: 0, invalid: staging.countInvalid(kind) };
+  const sizes = { valid: 0, wanted: 0, invalid: 0 };
   await throughout(run, all, (span) => {
     const { valid, wanted } = staging.countDesired(kind, span);
     sizes.valid += valid;
     sizes.wanted += wanted;
   });
+  sizes.invalid = staging.countInvalid(kind);
   return sizes;
 }
 
