@@ -172,6 +172,7 @@ function differs(note: RecordedRow | undefined, recorded: RecordedRow | undefine
   return (
     !recorded ||
     note.id !== recorded.id ||
+    note.ownership !== recorded.ownership ||
     note.body !== recorded.body ||
     note.shown !== recorded.shown ||
     note.desired !== recorded.desired

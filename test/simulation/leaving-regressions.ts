@@ -186,4 +186,21 @@ export const leaving: readonly Regression[] = [
       }),
     ],
   },
+  {
+    found: 'who was met as gone from the CRM and stayed out was not ours once it named her',
+    stories: [
+      told(
+        [
+          {
+            ...nobody,
+            crm: 'deleted',
+            wishes: ['yes', '0'],
+            platform: 'suppressed',
+            shown: ['in', 'in'],
+          },
+        ],
+        [run(), inCrm(0, 'is flagged no longer'), run(), inCrm(0, 'moves to a new address')],
+      ),
+    ],
+  },
 ];

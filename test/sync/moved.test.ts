@@ -98,6 +98,30 @@ test('who was never ours, or is flagged as deleted, is left alone', async () => 
   expect(sent(flagged)).toEqual([]);
 });
 
+test('who was gone when we first met her, and stayed out, is ours once the CRM names her', async () => {
+  const gone = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'no' };
+  const stage = await moved(
+    { ch_product: '' },
+    {
+      before({ emulator, people }) {
+        emulator.seed.contact({
+          email: OLD,
+          channels: { ch_news: 'opt_in', ch_product: 'opt_in' },
+        });
+        emulator.dashboard.suppress(OLD, 'hard_bounce');
+        people.push({ ...gone, deleted: 'true' });
+      },
+    },
+  );
+  const [lea] = stage.people.splice(0, 1, gone);
+  expect(stage.snapshot.recorded.get('contact', OLD)?.ownership).toBe('noted');
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(stage.snapshot.recorded.get('contact', OLD)?.ownership).toBe('adopted');
+  stage.people[0] = { ...lea };
+  await stage.sync();
+  expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`, `opt_out ${OLD} ch_news`]);
+});
+
 test('a contact that got the new address on the platform too is one, and stays', async () => {
   const stage = await moved();
   stage.emulator.dashboard.editContact(OLD, { email: NEW });
