@@ -113,7 +113,10 @@ export function heldIn(db: Statements): HeldPlans {
   const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');
   const keepPlan = db.prepare(
     `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
-     on conflict (plan) do update set batch = @batch, current = 1,
+     on conflict (plan) do update set current = 1,
+       batch = iif(
+         exists (select 1 from approval a where a.plan = @plan and a.ended_at is null),
+         held_plan.batch, @batch),
        mode = iif(held_plan.current and held_plan.mode = 'full', 'full', @mode),
        at = iif(
          exists (select 1 from approval a where a.plan = @plan and a.ended_at >= held_plan.at),

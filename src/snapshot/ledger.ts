@@ -180,6 +180,8 @@ function erasuresIn({ prepare }: Statements) {
   let none = 0;
   return (): ((address: string) => boolean) | undefined => {
     const upTo = newest();
+    // Another file was put in its place.
+    if (upTo < none) none = 0;
     if (any.get(none)) return (address) => of.get(address) !== undefined;
     none = upTo;
     return undefined;

@@ -89,18 +89,21 @@ function keepPlan(course: Course, before: Batch): void {
 }
 
 /**
- * A full run that came to its end ends the first load; answers whether it could do what approvals
- * are about. How the other kind fared, or a single channel, is no matter of that.
+ * A full run that came to its end ends the first load, and the approvals it began with if it could
+ * do what they are about: answers whether it could. How the other kind fared, or a single channel,
+ * is no matter of that.
  */
 export function settleGuards(course: Course): boolean {
-  const { run, brake, failure } = course;
+  const { run, approvals, brake, failure } = course;
   const { snapshot, mode, stop } = run;
   const people = wholePeople(course);
   if (mode !== 'full' || !people || failure || stop.aborted) return false;
   if (brake.endsEarly(people.kind)) return false;
+  const at = run.clock.now();
   if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return false;
+  for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
   return true;
 }

@@ -41,9 +41,9 @@ function* eachWithheld(
 }
 
 /**
- * Of whom a run wants nothing that could tell, or of whom it did what was approved, is held no
- * longer; then the approvals that it began with end. After the run itself: with a process that ends
- * in the middle, they are in force for one run more.
+ * Of whom a run wants nothing that could tell, or whose approval it ended, is held no longer. After
+ * the run itself: with a process that ends in the middle, some are held until the next such run
+ * wants nothing of them, or they are approved once more.
  */
 export async function settleStanding({ run, approvals }: Course): Promise<void> {
   const { held, transaction } = run.snapshot;
@@ -59,7 +59,4 @@ export async function settleStanding({ run, approvals }: Course): Promise<void> 
       });
     }
   }
-  transaction(() => {
-    for (const { plan } of approvals) held.end(plan, run.clock.now());
-  });
 }

@@ -1,4 +1,4 @@
-/** What a run holds is written in turns, and let go in turns: what other runs do between two. */
+/** What a run writes, and lets go, in turns: what other runs do between two of them. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -111,4 +111,25 @@ test('whom another run holds while an approval is done stays held when that ends
   stage.writes();
   expect((await stage.sync({ mode: 'fast' })).contacts.held.opt_in).toBe(1);
   expect(stage.writes()).toEqual([]);
+});
+
+test('what an approval is about stays what it was, though the plan holds another then', async () => {
+  const { stage } = await onDisk();
+  stage.people.push(...range(20, 24));
+  // So she is not shown under the plan, and is held beside it by the next run, under the same one.
+  meanwhile(stage, isHolding(stage), 3, async () => stage.one('1020'));
+  const { plan } = await stage.sync();
+  const shown = stage.snapshot.held.changes(plan, 10).map(({ key }) => key);
+  expect(shown).not.toContain('p20@example.com');
+  approve(stage, plan);
+  stage.snapshot.held.dropUnwanted = () => {
+    throw new Error('killed');
+  };
+  await expect(stage.sync()).rejects.toThrow('killed');
+  expect(stage.snapshot.held.changes(plan, 10).map(({ key }) => key)).toEqual(shown);
+  stage.snapshot.held.dropUnwanted = () => undefined;
+  expect((await stage.sync()).contacts.held.opt_in).toBe(1);
+  expect(stage.emulator.world.contacts().map(({ email }) => email)).not.toContain(
+    'p20@example.com',
+  );
 });

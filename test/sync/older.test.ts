@@ -56,3 +56,28 @@ test('whoever is as young as our creation counts as made by it', async () => {
   expect(stage.writes().map(({ method }) => method)).toContain('DELETE');
   stage.close();
 });
+
+test.each([
+  [180, 150],
+  [150, 180],
+])('of two the older does not make the other ours: %d s, %d s', async (...ages) => {
+  let isThere = false;
+  const people = ages.map((_, at) => ({ ...lea, id: `${at}`, email: `p${at}@example.com` }));
+  const stage: Stage = createStage({
+    wire: (send) => async (request, signal) => {
+      if (request.method === 'POST' && !isThere) {
+        isThere = true;
+        for (const [at, { email }] of people.entries()) {
+          const createdAt = stage.clock.now() - (ages[at] ?? 0) * 1000;
+          stage.emulator.seed.contact({ email, createdAt, channels: { ch_product: 'opt_out' } });
+        }
+      }
+      return send(request, signal);
+    },
+  });
+  stage.people.push(...people);
+  await stage.sync();
+  await stage.sync();
+  expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_news', 'ch_news']);
+  stage.close();
+});

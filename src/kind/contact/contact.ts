@@ -9,7 +9,6 @@ import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../
 import { afterwards, settled, stale } from '../outcome.ts';
 import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
-import { createAges } from './ages.ts';
 import { erase } from './erase.ts';
 import { phase } from './act.ts';
 import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
@@ -33,8 +32,7 @@ export interface ContactOptions {
 export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
-  const looked = new Set([...channels, ...replaces.values()]);
-  const access: Access = { platform, channels: looked, ages: createAges() };
+  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
   const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
@@ -123,12 +121,11 @@ async function made(
   const { contact, date } = answer;
   if (!contact) {
     const [found] = await search(access, change.key, signal);
-    if (found)
-      return acked({ id: found.id, observed: found, ...whose(access, found.createdAt, date) });
+    if (found) return acked({ id: found.id, observed: found, ...whose(found.createdAt, date) });
     return { is: 'unknown', why: 'the answer names no contact' };
   }
   const { id, status, channels } = contact;
-  const theirs = whose(access, timeOf(contact.createdAt), date);
+  const theirs = whose(timeOf(contact.createdAt), date);
   if (status && channels) {
     const whole = { ...contact, email: change.key, status, channels };
     return acked({ id, observed: observe(whole, access.channels), ...theirs });
@@ -139,9 +136,17 @@ async function made(
   return acked({ id, observed: whole, ...theirs });
 }
 
-/** Of whom others made nothing is a default, and she is not deleted as one that we created. */
-function whose({ ages }: Access, createdAt: number | undefined, date: number | undefined) {
-  return ages.wasThere(createdAt, date) ? { found: true, late: true } : {};
+/** Longer than one request takes, and than the platform's own clocks may differ. */
+const madeWithinMs = 60_000;
+
+/**
+ * Who was created longer before the answer to our creation, by the platform's clocks, was made by
+ * others: nothing of her is a default, and she is not deleted as one that we created. In
+ * milliseconds since the epoch; where one is not known, we made her.
+ */
+function whose(createdAt: number | undefined, date: number | undefined) {
+  const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
+  return age > madeWithinMs ? { found: true, late: true } : {};
 }
 
 /**

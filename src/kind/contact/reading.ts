@@ -4,14 +4,12 @@ import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Found, Outcome } from '../kind.ts';
 import { stale } from '../outcome.ts';
-import type { Ages } from './ages.ts';
 import { contactKey, observe } from './observe.ts';
 
 export interface Access {
   platform: Platform['contacts'];
   /** Those that are looked at: the configured ones, and those they took over from. */
   channels: ReadonlySet<string>;
-  ages: Ages;
 }
 
 /** Only a 404 says that a contact is gone, and that of its address only a search says something. */
