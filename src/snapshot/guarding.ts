@@ -61,7 +61,8 @@ export interface Guarded extends Span {
   guard: GuardClass;
 }
 
-export const isGuarded = 'guard = @guard and planned.key > @after and planned.key <= @upTo';
+/** Of a statement about the rows of guards: that a row is in that span. */
+export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
 /** What no guard is for, in the journal. */
 const exempted = 'exempt';
@@ -156,7 +157,7 @@ function countsIn(db: Statements): Counts {
   );
   const all = asked.map(
     (table) => `select kind, key, ${approvalIn(table)} approved from ${table}
-      where guard = @guard and key > @after and key <= @upTo`,
+      where ${isGuarded}`,
   );
   const counts = db.prepare<Guarded, { n: number; approved: number }>(
     `select count(*) n, coalesce(sum(approved), 0) approved from (
@@ -205,7 +206,7 @@ function withheldIn(db: Statements): Withheld {
   const empty = db.prepare('delete from temp.withheld');
   const all = db.prepare<Guarded, Omit<Change, 'target'> & { target: string | null }>(
     `select ${columns} from temp.withheld
-     where guard = @guard and key > @after and key <= @upTo order by key, kind, phase, rowid`,
+     where ${isGuarded} order by key, kind, phase, rowid`,
   );
   const spans = spansBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
   const changes = db.prepare<[], { n: number }>('select count(*) n from temp.withheld');

@@ -1,7 +1,7 @@
 import type { Statements } from './statements.ts';
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
-import type { Guarded } from './guarding.ts';
+import { isGuarded, type Guarded } from './guarding.ts';
 import { spansBy, type Span } from './spans.ts';
 import { most } from './stretches.ts';
 
@@ -49,6 +49,7 @@ export interface HeldPlans {
   approve(plan: string, at: number): void;
   /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
   approvals(since: number): Approval[];
+  /** Ends the approval of a plan; `at` in milliseconds since the epoch. */
   end(plan: string, at: number): void;
   /** Forgets what was first held before then and no longer is, and approvals as old. */
   prune(before: number): void;
@@ -158,14 +159,17 @@ export function heldIn(db: Statements): HeldPlans {
 type StandingPart = Pick<HeldPlans, 'stand' | 'spans' | 'dropUnwanted' | 'dropApproved'>;
 
 function standingIn(db: Statements): StandingPart {
-  const withheld = `from temp.withheld where guard = @guard and key > @after and key <= @upTo`;
   const stand = db.prepare<Guarded>(
-    `insert or ignore into standing select distinct guard, kind, key ${withheld}`,
+    `insert or ignore into standing
+     select distinct guard, kind, key from temp.withheld where ${isGuarded}`,
   );
-  const where = 'guard = @guard and kind = @kind';
-  const spans = spansBy(db, { column: 'key', of: ['standing'], where });
+  const spans = spansBy(db, {
+    column: 'key',
+    of: ['standing'],
+    where: 'guard = @guard and kind = @kind',
+  });
   const others = 'and key not in (select value from json_each(@but))';
-  const dropThose = `delete from standing where ${where} and key > @after and key <= @upTo`;
+  const dropThose = `delete from standing where ${isGuarded} and kind = @kind`;
   const isIn = (table: string): string => `exists (
     select 1 from ${table} t
     where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind)`;

@@ -84,8 +84,8 @@ export function ledgerIn(
     address: hash('address', address),
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
-  const erased = erasuresIn(statements);
   const newest = newestIn(statements);
+  const erased = erasuresIn(statements, newest);
   const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
   const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
@@ -167,12 +167,11 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
 }
 
 /** Of addresses by their hash. */
-function erasuresIn({ prepare }: Statements) {
+function erasuresIn({ prepare }: Statements, newest: () => number) {
   const standing = `cause = 'erasure' and ended_at is null`;
   const any = prepare<[number], { one: 1 }>(
     `select 1 one from entry where seq > ? and ${standing} limit 1`,
   );
-  const newest = newestIn({ prepare });
   const of = prepare<[string], { one: 1 }>(
     `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
   );
@@ -188,7 +187,7 @@ function erasuresIn({ prepare }: Statements) {
   };
 }
 
-function newestIn({ prepare }: Pick<Statements, 'prepare'>): () => number {
+function newestIn({ prepare }: Statements): () => number {
   const newest = prepare<[], { seq: number }>('select coalesce(max(seq), 0) seq from entry');
   return () => newest.get()?.seq ?? 0;
 }

@@ -129,12 +129,12 @@ function isNoticed(problem: string, noticed: string): string {
 }
 
 function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'spans'> {
-  const unnoticed = `delete from problem where kind = @kind and desired is null
+  const unnoticed = `delete from problem where desired is null
     and not exists (select 1 from temp.noticed n where ${isNoticed('problem', 'n')})`;
   const others = `${inSpan('problem')} and key not in (select value from json_each(@but))`;
   const forget = db.prepare(`${unnoticed} and ${others}`);
   const forgetNamed = db.prepare(`${unnoticed} and ${others} and ${isNamed}`);
-  const forgetOne = db.prepare(`${unnoticed} and key = @only`);
+  const forgetOne = db.prepare(`${unnoticed} and kind = @kind and key = @only`);
   const unnamed = `delete from problem
      where kind = ? and desired <> '' and retry_at is null
        and key not in (select value from json_each(?)) and not exists (

@@ -1,7 +1,7 @@
 /** What those have in common who are new before a guard (guarding.ts), asked part by part. */
 import type { KindName } from '../model/record.ts';
 import { isGuarded, isNew, type Guarded } from './guarding.ts';
-import { allKeys, type Span } from './spans.ts';
+import { everything, inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
 export interface Shaping {
@@ -33,11 +33,11 @@ export function shapingIn(db: Statements): Shaping {
   );
   const owned = db.prepare<Span & { kind: string; domain: string }, { all: number; same: number }>(
     `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
-     where kind = @kind and key > @after and key <= @upTo and ownership <> 'noted'`,
+     where ${inSpan('recorded')} and ownership <> 'noted'`,
   );
   return {
     domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
-    owned: (kind, { span, domain } = { span: allKeys, domain: '' }) =>
+    owned: (kind, { span, domain } = { span: everything, domain: '' }) =>
       owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
     ...idsIn(db),
   };
@@ -51,10 +51,10 @@ const isOurs = `o.kind = @kind
 function idsIn(db: Statements): Ids {
   const add = db.prepare<Guarded>(
     `insert or ignore into temp.fresh_id (length, id)
-     select length(o.id), o.id from temp.planned
-       join recorded r on r.kind = planned.kind and r.key = planned.key
-       join origin o indexed by origin_by_key on o.kind = r.kind and o.key = r.key
-     where ${isGuarded} and ${isNew}`,
+     select length(o.id), o.id
+     from (select kind, key from temp.planned where ${isGuarded} and ${isNew}) p
+       join recorded r on r.kind = p.kind and r.key = p.key
+       join origin o indexed by origin_by_key on o.kind = r.kind and o.key = r.key`,
   );
   const next = db.prepare<FreshId & { count: number }, FreshId>(
     `select id, length from temp.fresh_id where (length, id) > (@length, @id)
@@ -75,8 +75,8 @@ function idsIn(db: Statements): Ids {
         alike.get({ kind, length, ...span }) !== undefined;
       if (from.length === to.length) return isAlike(to.length, { after: from.id, upTo: to.id });
       return (
-        isAlike(from.length, { ...allKeys, after: from.id }) ||
-        isAlike(to.length, { ...allKeys, upTo: to.id }) ||
+        isAlike(from.length, { ...everything, after: from.id }) ||
+        isAlike(to.length, { ...everything, upTo: to.id }) ||
         // Else nothing is asked: it would look through all there are.
         (to.length > from.length + 1 &&
           shorter.get({ kind, from: from.length, to: to.length }) !== undefined)

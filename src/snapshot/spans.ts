@@ -43,7 +43,8 @@ export interface Spans {
 const most = 5_000;
 const end = new Uint8Array();
 
-export const allKeys: Span = { after: '', upTo: end };
+/** The span of all keys, where they are few. */
+export const everything: Span = { after: '', upTo: end };
 
 export function spansIn(db: Statements): Spans {
   const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });

@@ -1,11 +1,10 @@
 /** What a run knows of a source that it has not read wholly: of the few it was told about. */
 import type { DesiredRow, KindName } from '../model/record.ts';
+import { everything } from '../snapshot/spans.ts';
 import type { Run } from './mirror.ts';
 import type { Sizes } from './read.ts';
 
 const stagedAtOnce = 1_000;
-/** The span of all keys, where they are few. */
-export const everything = { after: '', upTo: new Uint8Array() };
 
 /** Stages records that are few, and were not read as a whole. */
 export async function stageFew(

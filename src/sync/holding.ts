@@ -5,7 +5,7 @@ import type { Course } from './course.ts';
 import type { Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
 import { eachOf, throughout } from './throughout.ts';
-import { guardClasses } from './withheld.ts';
+import { guardClasses, guardedKind } from './withheld.ts';
 
 /** Has whom a run withholds held in later runs too. */
 export function* standWithheld({ snapshot }: Run): Generator<undefined, void> {
@@ -47,16 +47,16 @@ function* eachWithheld(
  */
 export async function settleStanding({ run, approvals }: Course): Promise<void> {
   const { held, transaction } = run.snapshot;
-  for (const { kind } of run.parts) {
-    for (const guard of guardClasses) {
-      await throughout(run, held.spans(guard, kind.name), (span) => {
-        const standing = { ...span, guard, kind: kind.name };
-        const but = overtakenIn(run, kind);
-        transaction(() => {
-          held.dropUnwanted(standing, but);
-          for (const { plan } of approvals) held.dropApproved(standing, { plan, but });
-        });
+  const kind = run.parts.find((part) => part.kind.name === guardedKind)?.kind;
+  if (!kind) return;
+  for (const guard of guardClasses) {
+    await throughout(run, held.spans(guard, kind.name), (span) => {
+      const standing = { ...span, guard, kind: kind.name };
+      const but = overtakenIn(run, kind);
+      transaction(() => {
+        held.dropUnwanted(standing, but);
+        for (const { plan } of approvals) held.dropApproved(standing, { plan, but });
       });
-    }
+    });
   }
 }

@@ -6,12 +6,13 @@
 import type { Kind } from '../kind/kind.ts';
 import { Busy } from '../model/errors.ts';
 import type { DesiredRow, Key } from '../model/record.ts';
+import { everything } from '../snapshot/spans.ts';
 import type { SourceRecord } from '../source/source.ts';
 import type { People, Taken } from './beside.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
-import { everything, fewSizes, stageFew } from './few.ts';
+import { fewSizes, stageFew } from './few.ts';
 import { desiredOf } from './read.ts';
 import { unknown } from './states.ts';
 import { throughout } from './throughout.ts';

@@ -40,13 +40,13 @@ export async function conclude(course: Course): Promise<Summary> {
   const done = await tallyOf(run);
   const people = course.parts.find(({ kind }) => kind.erase)?.kind;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
-  const erased = looked && (await findErased(run, looked));
+  const erased = looked ? await findErased(run, looked) : [];
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
   const held = countHeld(run.snapshot.guarding);
   course.tally.released(guardClasses.filter((of) => held[of] === 0));
-  if (looked && erased) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
+  if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
   const summary = summaryOf(course, { returns, done, held });
   const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
   if (run.writes) await inTurns(run, keepNoticed(course));

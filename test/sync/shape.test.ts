@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { RecordedRow } from '../../src/model/record.ts';
 import type { Shape } from '../../src/plan/guard.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { atOnce } from '../../src/sync/commit.ts';
 import { shapeOf } from '../../src/sync/shape.ts';
 
 interface Person {
@@ -44,13 +45,9 @@ function known(people: readonly Person[]): Snapshot {
 
 function shape(people: readonly Person[]): Shape {
   const snapshot = known(people);
-  const steps = shapeOf({ snapshot }, 'delete');
-  for (;;) {
-    const { done, value } = steps.next();
-    if (!done) continue;
-    snapshot.close();
-    return value;
-  }
+  const found = atOnce(shapeOf({ snapshot }, 'delete'));
+  snapshot.close();
+  return found;
 }
 
 /** The same, as it is defined. */
@@ -64,7 +61,7 @@ function defined(people: readonly Person[]): Shape {
   const owned = people.filter(({ ownership }) => ownership !== 'noted');
   const same = owned.filter(({ domain }) => domains.has(domain));
   return {
-    domainShare: domains.size === 1 ? (same.length || 0) / (owned.length || 1) : undefined,
+    domainShare: domains.size === 1 ? same.length / (owned.length || 1) : undefined,
     rows: lengths.map(({ length }) => length),
   };
 }
