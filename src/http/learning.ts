@@ -232,7 +232,8 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  return left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
+  // Nearly all may have been a whole window: where some is reserved, that guess would use it up.
+  return memory.reserve > 0 || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
 
 /** Nothing came back in a time in which a unit should have. */
@@ -245,7 +246,9 @@ function isLate({ limit, flights, usage }: Memory, elapsedMs: number): boolean {
 function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const { windowMs } = memory.usage.pace;
   const { resetInMs, dateMs } = seen;
-  const resetAtMs = resetInMs === undefined ? undefined : nowMs + resetInMs;
+  // Of a window that is known it cannot be further away.
+  const resetAtMs =
+    resetInMs === undefined ? undefined : nowMs + Math.min(resetInMs, windowMs ?? resetInMs);
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
   const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
   const counted = memory.usage.counted(nowMs);
@@ -253,7 +256,7 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const { own, before } = memory.window;
   // Of a window that slides, our own of the one before count still.
   const ours = Math.max(own + before, counted) + memory.flights.size;
-  memory.foreign.now = Math.max(0, units(memory) - left - ours) / units(memory);
+  memory.foreign.now = Math.max(0, units(memory) - left - ours) / (memory.limit ?? 1);
 }
 
 function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {

@@ -1,7 +1,8 @@
 /**
- * Which of our own requests a server may still count. One that counts in windows of any kind, or
- * remembers each request for a window, gives back each at most one window after it came; so whoever
- * is alone may send again what it sent a window ago, whatever the headers show.
+ * Which of our own requests a server may still count. One that counts in windows that do not slide,
+ * or remembers each request for a window, gives back each at most one window after it came; so who
+ * is alone may send again what it sent a window ago, whatever the headers show. (One that counts in
+ * two windows at a time, and weighs the older one, is found out by what comes back: budget.ts.)
  *
  * When a request came is known only as some time before its answer. Three quarters of the shortest
  * round trip seen are taken off: the way back may be the shorter one. A request that leaves then

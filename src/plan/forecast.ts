@@ -17,7 +17,7 @@ interface RouteForecast {
   requests: number;
   limit: number | null;
   windowMs: number | null;
-  /** Share that other programs used when it was last seen, 0 to 1. */
+  /** Share of the limit that other programs used when it was last seen, 0 to 1. */
   others: number;
   ms: number | null;
 }
@@ -44,7 +44,7 @@ function routeForecast(
   const { limit, windowMs, others = 0 } = seen ?? {};
   const shown = { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others };
   if (limit === undefined || windowMs === undefined) return { ...shown, ms: null };
-  const each = Math.max(1, limit * (1 - reserve) * (1 - others));
+  const each = Math.max(1, limit * (1 - reserve - others));
   return { ...shown, ms: Math.round(Math.max(0, requests / each - 1) * windowMs) };
 }
 

@@ -4,7 +4,7 @@
  * is saved up for a moment, and said with the next question.
  *
  * A budget of this process alone learns from the same answers. While Redis is away it decides, with
- * its share divided by the number of workers that were there last; so nothing ever waits for Redis.
+ * its share divided by the number of workers that were there last: nobody waits for it to be back.
  */
 import { createHmac } from 'node:crypto';
 import { CEILING, createBudget, rest, type Budget, type Decision } from '../http/budget.ts';
@@ -20,9 +20,9 @@ import { openLink, type Link } from './connection.ts';
 const MOST_AT_ONCE = 16;
 /** What the next answers say is waited for. */
 const GATHER_MS = 5;
-/** Permits not used by then are spent, or sooner where answers are quick … */
+/** Permits of which nothing was heard for so long are spent; how long it is, `lease` decides. */
 const LEASE_MS = 5000;
-/** … but not as soon as this, after which they are given back unused. */
+/** Older ones are not used any more, but given back. */
 const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -184,8 +184,9 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
   state.waiting = waiting;
   if (link.times() === undefined) {
     state.hand = undefined;
+    const againMs = link.tend();
     const own = local.decide(nowMs, waiting);
-    return own.leave > 0 || waiting === 0 ? own : rest(Math.min(own.waitMs, link.tend()));
+    return own.leave > 0 || waiting === 0 ? own : rest(Math.min(own.waitMs, againMs));
   }
   if (hand && waiting > 0 && nowMs - hand.atMs < FRESH_MS)
     return { leave: Math.min(hand.n, waiting), waitMs: 0 };

@@ -197,6 +197,12 @@ describe('headers that say less, or something else', () => {
     expect(leaves(made, 7500)).toBe(1);
   });
 
+  test('one that is further away than a window, as by a wrong clock, is not waited for', () => {
+    const made = budget();
+    lone(made, left(0, { windowMs: 60_000, resetInMs: 86_400_000 }), 0);
+    expect(waits(made, 0)).toBe(60_500);
+  });
+
   test('no window, no reset: a second', () => {
     const made = budget();
     lone(made, left(0, { windowMs: undefined }), 0);

@@ -52,6 +52,25 @@ test.concurrent.for([
   expect(states.toSorted()).toEqual([...seen].toSorted());
 });
 
+test.concurrent('Redis is there again while nothing has to wait: it is joined', async () => {
+  const redis = await ownRedis();
+  const server = await startServer('fixed', { requests: 100_000, windowSeconds: 1 });
+  const worker = startWorker({ url: server.url, redis: redis.url, name: 'at ease' });
+  const states = () => worker.result().notices.map((one) => (one === 'there' ? one : 'lost'));
+  const sendUntil = async (last: string) => {
+    for (let sent = 0; sent < 1000 && states().at(-1) !== last; sent += 1) await worker.send(1);
+  };
+  await worker.send(10);
+  await redis.kill();
+  await sendUntil('lost');
+  await redis.start();
+  await sendUntil('there');
+  await worker.close();
+  await server.close();
+  await redis.close();
+  expect(states()).toEqual(['lost', 'there']);
+});
+
 test.concurrent('Redis answers pings and nothing else: that is not said all the time', async () => {
   const { done, refused, notices } = await disturb(async ({ url }) => {
     const redis = new Redis(url);

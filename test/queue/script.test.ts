@@ -100,6 +100,42 @@ test('exhausted: the wait until a window after the first answer, then one', asyn
   expect((await ask('b', { want: 16 })).n).toBe(0);
 });
 
+test('exhausted: a reset that is further away than a window is not waited for', async () => {
+  const { ask, lease, report } = route();
+  const { lease: id } = await lease('a');
+  await report('a', answer(id, { remaining: 0, resetIn: 86_400_000 }));
+  const { wait } = await ask('a', { want: 16 });
+  expect(wait).toBeGreaterThan(LIMIT.window);
+  expect(wait).toBeLessThan(LIMIT.window + 1000);
+});
+
+test('units come back one by one, and one a window: nobody waits for longer than that', async () => {
+  const { ask, lease, report, use } = route();
+  await use(60, 40);
+  const { lease: more } = await lease('a', 1);
+  await pause(30);
+  await report('a', answer(more, { remaining: 45 }));
+  const { lease: less } = await lease('a', 1);
+  await report('a', answer(less, { limit: 1, remaining: 0 }));
+  await ask('a', { want: 16 });
+  const { n, wait } = await ask('b', { want: 16 });
+  expect(n).toBe(0);
+  expect(wait).toBeGreaterThan(LIMIT.window / 2);
+  expect(wait).toBeLessThan(LIMIT.window + 50);
+});
+
+test('answers slower than a lease lasts: the second one is heard', async () => {
+  const { lease, report } = route();
+  const trip = TTL + 100;
+  const answered = async (remaining: number) => {
+    const { lease: id } = await lease('a', 1);
+    await pause(trip);
+    return report('a', answer(id, { trip, remaining }));
+  };
+  expect((await answered(99)).left).toBeUndefined();
+  expect((await answered(98)).left).toBe(98);
+});
+
 test('a lease that ran out is spent, for a window', async () => {
   const { ask, lease, use } = route();
   await use(4, 6);

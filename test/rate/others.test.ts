@@ -5,7 +5,7 @@ import { createBudget } from '../../src/http/budget.ts';
 import { play, type Job } from './play.ts';
 
 /** The share of others, as it was said on average once two windows were used up. */
-function said(job: Pick<Job, 'algorithm' | 'foreign'>): number {
+function said(job: Pick<Job, 'algorithm' | 'foreign' | 'reserve'>): number {
   const shares: number[] = [];
   const limit = { requests: 200, windowSeconds: 2 };
   const make: typeof createBudget = (options) => {
@@ -33,5 +33,10 @@ describe.each(algorithms)('$name', ({ name: algorithm }) => {
     expect(share).toBeLessThan(0.32);
     // Under a window that stands, it takes the most of its share after ours was used up.
     expect(share).toBeGreaterThan(0.08);
+  });
+
+  test('and half is reserved: it is still a share of the whole limit', () => {
+    const share = said({ algorithm, foreign: 0.3, reserve: 0.5 });
+    expect(share).toBeLessThan(0.32);
   });
 });

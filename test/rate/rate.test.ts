@@ -126,4 +126,14 @@ describe('what it is all for', () => {
     expect(ratio).toBeLessThan(name === 'gcra' ? 1.15 : 1.09);
     expect(refused).toBe(0);
   });
+
+  test.each(algorithms)('so does most of it, where that is reserved, $name', ({ name }) => {
+    const limit = { requests: 100, windowSeconds: 60 };
+    for (const reserve of [0.5, 0.75]) {
+      const requests = Math.round(10 * limit.requests * (1 - reserve));
+      const { ratio, refused } = measure({ algorithm: name, limit, requests, reserve });
+      expect(ratio).toBeGreaterThan(0.95);
+      expect(refused).toBe(0);
+    }
+  });
 });

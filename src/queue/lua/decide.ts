@@ -126,7 +126,7 @@ local function decide(m, now, want)
   if at <= now then return 1, 0 end
   if m.eager < 2 then return 0, at - now end
   -- One of those that wait gets what comes back, or finds out earlier that more did.
-  if m.trickle then return 0, math.max(at - now, share_of_time(m)) end
+  if m.trickle then return 0, math.max(at - now, math.min(share_of_time(m), m.window or 0)) end
   return 0, math.min(at - now, math.max(50, 4 * share_of_time(m)))
 end
 
@@ -137,6 +137,8 @@ local function lease(m, now, n, message)
   local base = unused(m, now) - flying(m) + m.sent
   m.sent = m.sent + n
   local ttl = math.min(message.ttl, math.max(LEAST_LEASE, 10 * (m.usual or HUGE)))
+  -- Were slow answers to find their permits spent, nothing would ever be learnt from them.
+  ttl = math.max(ttl, 3 * (m.usual or 0))
   m.leases[id] = {
     worker = message.worker, n = n, at = now, till = now + ttl, answers = m.answers, base = base,
   }

@@ -22,7 +22,8 @@ end
 
 local function put(m, e, left)
   local mark = { left = left, at = m.answers, ms = e.at, counts = counted(m, e.at) }
-  if e.resetIn then mark.reset = e.at + e.resetIn end
+  -- Of a window that is known it cannot be further away.
+  if e.resetIn then mark.reset = e.at + math.min(e.resetIn, m.window or e.resetIn) end
   if e.date and m.window and m.window >= LONG_WINDOW then
     mark.beat = e.at + m.window - e.date % m.window
   end
@@ -65,7 +66,8 @@ local function came_back(m, e, left, gain)
   if gain <= 0 or not m.limit or not m.window then return 'nothing' end
   if left <= units(m) - surely(m, e.at - e.trip, e.at) then return 'nothing' end
   if gain > (e.at - m.mark.ms) * m.limit / m.window + 1.5 then return 'window' end
-  return left < (units(m) - 1) * 0.9 and 'units' or 'nothing'
+  -- Nearly all may have been a whole window: where some is reserved, that guess would use it up.
+  return (m.reserve > 0 or left < (units(m) - 1) * 0.9) and 'units' or 'nothing'
 end
 
 local function late(m, elapsed)
@@ -79,7 +81,7 @@ local function foreign_share(m)
   local used = units(m) - m.mark.left
   -- Of a window that slides, our own of the one before count still.
   local own = math.max(m.opened.own + (m.opened.before or 0), m.counts) + flying(m)
-  return math.max(0, used - own) / units(m)
+  return math.max(0, used - own) / (m.limit or 1)
 end
 
 -- A window is over: of one that was seen from its beginning, what others used of it is known.
