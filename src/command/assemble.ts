@@ -20,6 +20,8 @@ import { loadMap } from './map.ts';
 import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { contactReturns, contactSource, templateSource } from './sources.ts';
+import { lasting } from './words.ts';
+import type { Stuck } from '../http/gate.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
@@ -33,7 +35,8 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const shared = shareLimits(config, shell);
   const { abort: signal } = shell;
   const budgetOf = shared?.budgetOf;
-  const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf });
+  const stuck = (told: Stuck): void => shell.note(stuckLine(told));
+  const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf, stuck });
   return {
     ...platform,
     close: async () => {
@@ -41,6 +44,14 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
       await platform.close();
     },
   };
+}
+
+function stuckLine({ route, forMs }: Stuck): string {
+  if (forMs === undefined) return `crm-mirror: ${route}: requests get through again`;
+  return (
+    `crm-mirror: ${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to ` +
+    'do there waits → see whether another program uses up the limit, or the account is blocked'
+  );
 }
 
 function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {

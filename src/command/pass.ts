@@ -10,7 +10,7 @@ import { run } from '../sync/run.ts';
 import { nothingDone, type Summary } from '../plan/summary.ts';
 import { assemble } from './assemble.ts';
 import { codeOfStop, explain } from './fault.ts';
-import { sayForecast } from './foreseen.ts';
+import { foreseeing } from './foreseen.ts';
 import { createLog } from './log.ts';
 import { orHandOver } from './handover.ts';
 import { namesOf, type Names } from './names.ts';
@@ -92,23 +92,27 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
+  const line = createProgress(shell, mirror);
   let failure: unknown;
   try {
     const addresses = flags.addresses ?? shell.terminal;
-    const progress = createProgress(shell, mirror.clock);
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
+    const mode = wanted.mode === 'fast' ? 'fast' : 'full';
+    const said = foreseeing(shell, mirror, { config, mode, firstLoad });
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
       writes,
       firstLoad,
       approve,
       only,
-      progress,
+      progress(progress) {
+        if (progress.stage === 'applying') said.answered();
+        line.progress(progress);
+      },
       foresees(forecast) {
-        const mode = wanted.mode === 'fast' ? 'fast' : 'full';
-        const about = { config, mode, firstLoad, now: mirror.clock.now() } as const;
-        sayForecast(forecast, shell, about);
+        line.foresees(forecast);
+        said.foresees(forecast);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
@@ -127,6 +131,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     failure = error;
     throw error;
   } finally {
+    line.close();
     await close(failure);
   }
 }

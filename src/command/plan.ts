@@ -6,7 +6,7 @@ import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
 import { refuseOverwriting, writePlan } from './plan-file.ts';
 import type { Shell } from './shell.ts';
 import { modeOf } from './sync.ts';
-import { span } from './words.ts';
+import { lasting } from './words.ts';
 
 interface Flags extends PassFlags {
   fast?: true;
@@ -33,7 +33,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) {
-      const forecast = summary.forecast ? renderForecast(summary.forecast, span) : [];
+      const forecast = summary.forecast ? renderForecast(summary.forecast, lasting) : [];
       const apart = forecast.length > 0 ? ['', ...forecast] : [];
       const lines = [...apart, ...renderChanges(planned, names)];
       for (const line of lines) shell.print(line);

@@ -10,7 +10,7 @@ import { statusWords, tookWords, type ToldRun } from './history.ts';
 import { look, namingOptions, see, type LookFlags, type Seen } from './look.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
-import { counted, instant, size, span } from './words.ts';
+import { counted, instant, lasting, size, span } from './words.ts';
 
 export function options(command: Command): void {
   namingOptions(command).addHelpText(
@@ -153,7 +153,7 @@ function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
     ['who left', returnedWords(standing.returns)],
     ...standing.limits.map((seen, at) => [
       at === 0 ? 'limits seen' : '',
-      `${seen.route} ${limitWords(seen, span)} (${seen.at})`,
+      `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
     ]),
     ['snapshot', snapshotWords(snapshot)],
   ];

@@ -15,6 +15,15 @@ export function span(ms: number): string {
   return two(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
 }
 
+/** 0.5 s, 60 s, 2 min 20 s, 12 min, 3 h 12 min: how long something takes, rounded up. */
+export function lasting(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 600) return two(`${Math.floor(seconds / 60)} min`, seconds % 60, 's');
+  return span(Math.ceil(seconds / 60) * 60_000);
+}
+
 function two(first: string, rest: number, unit: string): string {
   return rest === 0 ? first : `${first} ${rest} ${unit}`;
 }

@@ -19,6 +19,9 @@ import { observe, type Observation } from './observation.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
+/** That no request of a route gets through is said when one was refused so often, for so long. */
+const STUCK_REFUSALS = 3;
+const STUCK_MS = 30_000;
 /** In flight at most on one route, whatever its budget says: none says more. */
 const MOST_IN_FLIGHT = CEILING;
 
@@ -57,6 +60,12 @@ export interface Gate {
   readonly signal: AbortSignal | undefined;
 }
 
+export interface Stuck {
+  route: string;
+  /** How long every request was refused, in milliseconds; undefined: one got through again. */
+  forMs: number | undefined;
+}
+
 interface GateOptions {
   clock: Clock;
   random: Random;
@@ -65,19 +74,21 @@ interface GateOptions {
   reserve?: number;
   /** Default: each route has one of this gate's own. */
   budgetOf?: BudgetOf | undefined;
+  /** Told once when a route is, and once when it is no more. */
+  stuck?: ((told: Stuck) => void) | undefined;
 }
 
 /** Limits 4. */
 export function createGate(options: GateOptions): Gate {
   const { clock, random, reserve = 0, signal } = options;
-  const { budgetOf = () => createBudget({ random, reserve }) } = options;
+  const { budgetOf = () => createBudget({ random, reserve }), stuck = () => undefined } = options;
   const routes = new Map<string, Route>();
   const routeOf = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
     const budget = budgetOf(name, () => ask(route));
     const limit = pLimit(MOST_IN_FLIGHT);
-    const route: Route = { ...newRoute, name, clock, limit, budget, lanes: createLanes() };
+    const route: Route = { ...newRoute, name, clock, limit, budget, lanes: createLanes(), stuck };
     routes.set(name, route);
     return route;
   };
@@ -156,13 +167,18 @@ interface Route {
   came: number;
   sent: number;
   refused: number;
+  /** Since when every request was refused, and whether that was said. */
+  refusedMs: number | undefined;
+  isStuck: boolean;
+  stuck(told: Stuck): void;
   /** The budget is about to be asked. */
   asking: boolean;
   /** Runs while something waits and nothing may leave. */
   timer: AbortController | undefined;
 }
 
-const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
+const nothing = { refusedMs: undefined, isStuck: false, asking: false, timer: undefined };
+const newRoute = { came: 0, sent: 0, refused: 0, ...nothing };
 
 /** One request of a caller, wherever it stands. */
 interface Entry {
@@ -247,13 +263,29 @@ async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void>
   budget.answer(ticket, seen, clock.monotonic());
   route.sent += 1;
   if (seen.refused) refuse(route, entry, seen);
-  else entry.resolve(answer);
+  else {
+    getThrough(route);
+    entry.resolve(answer);
+  }
   ask(route);
+}
+
+function getThrough(route: Route): void {
+  route.refusedMs = undefined;
+  if (!route.isStuck) return;
+  route.isStuck = false;
+  route.stuck({ route: route.name, forMs: undefined });
 }
 
 function refuse(route: Route, entry: Entry, seen: Observation): void {
   route.refused += 1;
   entry.refusals += 1;
+  const nowMs = route.clock.monotonic();
+  const forMs = nowMs - (route.refusedMs ??= nowMs);
+  if (!route.isStuck && entry.refusals >= STUCK_REFUSALS && forMs >= STUCK_MS) {
+    route.isStuck = true;
+    route.stuck({ route: route.name, forMs });
+  }
   if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
   if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
   const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;

@@ -256,7 +256,8 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   const { own, before } = memory.window;
   // Of a window that slides, our own of the one before count still.
   const ours = Math.max(own + before, counted) + memory.flights.size;
-  memory.foreign.now = Math.max(0, units(memory) - left - ours) / (memory.limit ?? 1);
+  // One more or less is nobody: of a server that weighs the window before, it is rounding.
+  memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 
 function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {

@@ -36,7 +36,30 @@ export function forecast(
   return { readMs, routes, ms: known.length < routes.length ? null : Math.max(0, ...known) };
 }
 
-/** What fits into one window takes no time of its own; each window more takes its length. */
+/**
+ * The same by what is known of the limits now, when of each part of the needs only this share is
+ * left.
+ */
+export function forecastAgain(
+  { routes, readMs }: Forecast,
+  { limits, reserve }: { limits: Record<string, RouteLimit>; reserve: number },
+  share = 1,
+): Forecast {
+  const needs = routes.map(({ route, requests }) => [route, Math.ceil(requests * share)] as const);
+  const known = routes.map(({ route, limit, windowMs, others }) => {
+    const seen = limits[route];
+    if (seen?.limit !== undefined && seen.windowMs !== undefined) return [route, seen] as const;
+    const before = { limit: limit ?? undefined, windowMs: windowMs ?? undefined, others };
+    return [route, { ...before, left: undefined }] as const;
+  });
+  return forecast(Object.fromEntries(needs), {
+    limits: Object.fromEntries(known),
+    reserve,
+    readMs,
+  });
+}
+
+/** What fits into one window takes no time of its own; each that is begun after it, its length. */
 function routeForecast(
   { route, requests, reserve }: { route: string; requests: number; reserve: number },
   seen: RouteLimit | undefined,
@@ -44,8 +67,8 @@ function routeForecast(
   const { limit, windowMs, others = 0 } = seen ?? {};
   const shown = { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others };
   if (limit === undefined || windowMs === undefined) return { ...shown, ms: null };
-  const each = Math.max(1, limit * (1 - reserve - others));
-  return { ...shown, ms: Math.round(Math.max(0, requests / each - 1) * windowMs) };
+  const each = Math.max(1, limit - Math.floor(limit * reserve) - limit * others);
+  return { ...shown, ms: Math.max(0, Math.ceil(requests / each) - 1) * windowMs };
 }
 
 /** Reading that took less goes without saying. */
@@ -57,17 +80,21 @@ export function renderForecast(
   span: (ms: number) => string,
 ): string[] {
   if (routes.length === 0) return [];
-  const time = ms === null ? 'nobody knows yet how long' : `about ${span(ms)}`;
   const after = readMs < longReadMs ? '' : `, after ${span(readMs)} of reading both sides`;
   const lines = routes.map((one) => lineOf(one, span));
-  return [`${time}${after}, by the limits that were seen:`, ...lines];
+  return [`${timeWords(ms, span)}${after}, by the limits that were seen:`, ...lines];
+}
+
+function timeWords(ms: number | null, span: (ms: number) => string): string {
+  if (ms === null) return 'nobody knows yet how long';
+  return ms === 0 ? 'a moment' : `about ${span(ms)}`;
 }
 
 function lineOf(
   { route, requests, limit, windowMs, others }: RouteForecast,
   span: (ms: number) => string,
 ): string {
-  const count = `  ${route}  ${requests.toLocaleString('en')} requests`;
+  const count = `  ${route}  ${requests.toLocaleString('en')} request${requests === 1 ? '' : 's'}`;
   if (limit === null || windowMs === null) return `${count}, its limit was not seen yet`;
   return `${count}, ${limitWords({ limit, windowMs, others }, span)}`;
 }

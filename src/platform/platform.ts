@@ -7,7 +7,7 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, urgently, type BudgetOf, type Counts } from '../http/gate.ts';
+import { createGate, urgently, type BudgetOf, type Counts, type Stuck } from '../http/gate.ts';
 import type { RouteLimit } from '../model/limit.ts';
 import { createSend } from '../http/send.ts';
 import { systemClock } from '../http/time.ts';
@@ -51,6 +51,8 @@ export interface PlatformOptions {
   reserve?: number | undefined;
   /** Where each route's budget comes from. Default: from its answers to this platform alone. */
   budgetOf?: BudgetOf | undefined;
+  /** Told when nothing but 429s comes of a route, and when a request gets through again. */
+  stuck?: ((told: Stuck) => void) | undefined;
   /** How often one request is tried, 429s not counted. Default 4. */
   maxAttempts?: number | undefined;
   /** Stops everything that waits or is under way. */
@@ -78,11 +80,11 @@ export interface ConnectedPlatform extends Platform {
  * close it when done. Throws Invalid when `url` is no http(s) address.
  */
 export function createPlatform(options: PlatformOptions): ConnectedPlatform {
-  const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal } = options;
+  const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal, stuck } = options;
   const { timeoutMs = 10_000, userAgent = 'crm-mirror' } = options;
   const { clock = systemClock, random = Math.random } = options;
   const { send, close } = createSend({ url, timeoutMs, userAgent });
-  const gate = createGate({ clock, random, reserve, budgetOf, signal });
+  const gate = createGate({ clock, random, reserve, budgetOf, signal, stuck });
   const clientOf = (through: typeof gate) => ({
     ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts }),
     requests: through.counts,

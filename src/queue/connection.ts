@@ -40,7 +40,7 @@ export interface LinkOptions {
   /** redis:// or rediss://. */
   url: string;
   clock: Clock;
-  /** It was lost, and why; or it is there again. */
+  /** It was lost, and why; or a script was run again. */
   notice(lost: string | undefined): void;
   /** It came back, or was lost. */
   changed(): void;
@@ -58,6 +58,8 @@ interface State {
   pingEachMs: number;
   /** When it came back last. */
   backMs: number;
+  /** That it is away. */
+  said: boolean;
   reason: string;
 }
 
@@ -72,6 +74,7 @@ export function openLink(options: LinkOptions): Link {
     nextPingMs: 0,
     pingEachMs: PING_EACH_MS,
     backMs: Number.NEGATIVE_INFINITY,
+    said: false,
     reason: 'it does not answer',
   };
   const closed = new AbortController();
@@ -83,10 +86,11 @@ export function openLink(options: LinkOptions): Link {
       if (state.is === 'lost' || !redis) return undefined;
       try {
         const found = await evaluate(redis, script, [key, message]);
+        sayBack(state);
         return typeof found === 'string' ? found : undefined;
       } catch (error) {
         const said = redis.status === 'ready' && error instanceof Error;
-        lose(state, said ? error.message : state.reason);
+        lose(state, said ? wordsOf(error) : state.reason);
         return undefined;
       }
     },
@@ -143,8 +147,21 @@ function lose(state: State, reason: string): void {
   state.pingEachMs = isSoon ? Math.min(MOST_PING_EACH_MS, 2 * state.pingEachMs) : PING_EACH_MS;
   state.is = 'lost';
   state.good = 0;
-  state.options.notice(reason);
+  if (!state.said) state.options.notice(reason);
+  state.said = true;
   state.options.changed();
+}
+
+/** It is of use again: one that answers pings and nothing else comes back again and again. */
+function sayBack(state: State): void {
+  if (!state.said || state.is !== 'there') return;
+  state.said = false;
+  state.options.notice(undefined);
+}
+
+/** Without where in the script it happened. */
+function wordsOf({ message }: Error): string {
+  return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
 }
 
 function tend(state: State): number {
@@ -168,6 +185,5 @@ async function ping(state: State): Promise<void> {
   state.is = 'there';
   state.backMs = state.options.clock.monotonic();
   state.times += 1;
-  state.options.notice(undefined);
   state.options.changed();
 }

@@ -38,6 +38,8 @@ export interface TallyCounts {
 }
 
 const most = 100;
+/** Of these another run makes something. */
+const leftUndone: ReadonlySet<Outcome['is']> = new Set(['held', 'unsent', 'stopped']);
 /** What becomes of an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
@@ -88,7 +90,7 @@ export function createTally(snapshot: Snapshot): Tally {
       list(isNew ? 2 : 3, { ...problem, isNew });
     },
     settled({ name }, { op, key, part }, outcome) {
-      settled[name] += 1;
+      if (!leftUndone.has(outcome.is)) settled[name] += 1;
       if (outcome.is !== 'rejected') return;
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;

@@ -1,6 +1,8 @@
 /** How long a run takes is said before it begins. */
 import { expect, test } from 'vitest';
-import { sayForecast } from '../../src/command/foreseen.ts';
+import { foreseeing, sayForecast } from '../../src/command/foreseen.ts';
+import { systemClock } from '../../src/http/time.ts';
+import type { RouteLimit } from '../../src/model/limit.ts';
 import { ann, bob, mirrored } from './mirrored.ts';
 
 const enrolments = (requests: number, known: boolean) => ({
@@ -41,20 +43,22 @@ test('a first load tells it before it begins', async () => {
   expect((await world.call('sync')).err).not.toMatch(/contacts\.enrol/);
 });
 
+const config = {
+  mirror: 'acme',
+  schedule: {
+    patterns: { full: '*/5 * * * *', fast: undefined, templates: undefined, sentinel: undefined },
+    timezone: 'Europe/Berlin',
+  },
+};
+const at = Date.parse('2026-11-22T10:00:01Z');
+
 test('one that takes longer than its schedule gives it says so before it begins', () => {
-  const config = {
-    mirror: 'acme',
-    schedule: {
-      patterns: { full: '*/5 * * * *', fast: undefined, templates: undefined, sentinel: undefined },
-      timezone: 'Europe/Berlin',
-    },
-  };
   const said: string[] = [];
   const shell = { note: (line: string) => void said.push(line) };
   const forecast = (ms: number, readMs = 0) => {
     return { readMs, ms, routes: [{ ...enrolments(9, true), ms }] };
   };
-  const about = { config, mode: 'full', now: Date.parse('2026-11-22T10:00:01Z') } as const;
+  const about = { config, mode: 'full', now: at } as const;
   sayForecast(forecast(4 * 60_000), shell, about);
   sayForecast(forecast(60 * 60_000), shell, { ...about, mode: 'fast' });
   expect(said.filter((line) => line.includes('cannot finish'))).toEqual([]);
@@ -67,4 +71,20 @@ test('one that takes longer than its schedule gives it says so before it begins'
   expect(said.at(-1)).toMatch(
     /acme: this run cannot finish within its schedule: .* at least 8 min.* 5 min/,
   );
+});
+
+test('of a limit that nobody knew it says so when the first answer has told it, and once', () => {
+  const said: string[] = [];
+  const limits: Record<string, RouteLimit> = {};
+  const clock = { ...systemClock, now: () => at };
+  const mirror = { limits: () => limits, reserve: 0, clock };
+  const shell = { note: (line: string) => void said.push(line) };
+  const { foresees, answered } = foreseeing(shell, mirror, { config, mode: 'full' });
+  foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)] });
+  answered();
+  expect(said).toEqual([]);
+  limits['contacts.enrol'] = { limit: 30, windowMs: 60_000, left: 29, others: 0 };
+  for (let times = 0; times < 3; times += 1) answered();
+  expect(said.filter((line) => line.includes('cannot finish'))).toHaveLength(1);
+  expect(said.at(-1)).toMatch(/it takes about 5 h 33 min/);
 });

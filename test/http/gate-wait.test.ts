@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGate, type Gate } from '../../src/http/gate.ts';
+import { createGate, type Gate, type Stuck } from '../../src/http/gate.ts';
 import type { Answer } from '../../src/model/exchange.ts';
 import { virtualClock } from '../clock.ts';
 
@@ -74,6 +74,36 @@ describe('a timer', () => {
     expect(armed.count).toBe(0);
     await clock.run(Promise.all(both));
     expect(clock.monotonic()).toBe(10_000);
+  });
+});
+
+describe('nothing but refusals', () => {
+  test('are said once when they have lasted, and when a request gets through', async () => {
+    const clock = virtualClock();
+    const told: Stuck[] = [];
+    const gate = createGate({ clock, random: () => 0.5, stuck: (one) => void told.push(one) });
+    let isBlocked = true;
+    const send = async () => (isBlocked ? { ...refused, headers: {} } : ok);
+    const both = Promise.all([through(gate, send), through(gate, send)]);
+    await clock.advance(25_000);
+    expect(told).toEqual([]);
+    await clock.advance(300_000);
+    expect(told).toEqual([{ route: 'route', forMs: expect.any(Number) }]);
+    expect(told[0]?.forMs).toBeGreaterThanOrEqual(30_000);
+    isBlocked = false;
+    await clock.run(both);
+    expect(told.slice(1)).toEqual([{ route: 'route', forMs: undefined }]);
+  });
+
+  test('that are over soon go without saying', async () => {
+    const clock = virtualClock();
+    const told: Stuck[] = [];
+    const gate = createGate({ clock, random: () => 0.5, stuck: (one) => void told.push(one) });
+    let times = 0;
+    await clock.run(
+      through(gate, async () => ((times += 1) < 4 ? { ...refused, headers: {} } : ok)),
+    );
+    expect(told).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RouteLimit } from '../../src/model/limit.ts';
-import { forecast, renderForecast } from '../../src/plan/forecast.ts';
+import { forecast, forecastAgain, renderForecast } from '../../src/plan/forecast.ts';
 
 const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   limit: 30,
@@ -15,7 +15,8 @@ const span = (ms: number): string => `${ms / 1000} s`;
 test.each([
   { what: 'what fits into one window takes no time', requests: 30, seen: limit(), ms: 0 },
   { what: 'each window more takes its length', requests: 90, seen: limit(), ms: 120_000 },
-  { what: 'ten thousand enrolments at 30 a minute', requests: 10_000, seen: limit(), ms: 19.94e6 },
+  { what: 'one that is begun, too', requests: 100, seen: limit(), ms: 180_000 },
+  { what: 'ten thousand enrolments at 30 a minute', requests: 10_000, seen: limit(), ms: 19.98e6 },
   {
     what: 'others take their share',
     requests: 60,
@@ -49,6 +50,18 @@ test('routes run side by side, and the slowest comes first', () => {
   expect(told.routes.map(({ route }) => route)).toEqual(['contacts.delete', 'contacts.enrol']);
 });
 
+test('what is left of it, by what is known now', () => {
+  const limits = { 'contacts.enrol': limit() };
+  const needs = { 'contacts.enrol': 120, 'contacts.delete': 30 };
+  const before = forecast(needs, { limits, reserve: 0, readMs: 7 });
+  expect(before.ms).toBeNull();
+  const seen = { 'contacts.delete': limit({ limit: 10 }), 'contacts.list': limit() };
+  const now = forecastAgain(before, { limits: seen, reserve: 0 });
+  expect(now).toMatchObject({ ms: 180_000, readMs: 7 });
+  expect(now.routes.map(({ ms }) => ms)).toEqual([180_000, 120_000]);
+  expect(forecastAgain(before, { limits: seen, reserve: 0 }, 0.5).ms).toBe(60_000);
+});
+
 test('as lines', () => {
   const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
   const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
@@ -58,6 +71,11 @@ test('as lines', () => {
     '  templates.create  2 requests, its limit was not seen yet',
   ]);
   expect(renderForecast(forecast({}, { limits, reserve: 0, readMs: 0 }), span)).toEqual([]);
+  const one = forecast({ 'contacts.enrol': 1 }, { limits, reserve: 0, readMs: 0 });
+  expect(renderForecast(one, span)).toEqual([
+    'a moment, by the limits that were seen:',
+    '  contacts.enrol  1 request, 30 every 60 s, 30 % used by others',
+  ]);
   const [first] = renderForecast(forecast(needs, { limits, reserve: 0, readMs: 90_000 }), span);
   expect(first).toBe(
     'nobody knows yet how long, after 90 s of reading both sides, by the limits that were seen:',

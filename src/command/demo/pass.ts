@@ -32,12 +32,14 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const before = world.requests().length;
   const { mirror, close } = assemble(stage.config, shell, { writes });
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
+  const { progress, foresees, close: over } = createProgress(shell, mirror);
   let summary: Summary;
   try {
     const { stop, abort } = shell;
-    const progress = createProgress(shell, mirror.clock);
-    summary = await run(mirror, { mode: 'full', writes, only: undefined, stop, abort, progress });
+    const options = { mode: 'full', writes, only: undefined, progress, foresees } as const;
+    summary = await run(mirror, { ...options, stop, abort });
   } finally {
+    over();
     clearInterval(watch);
     await close();
   }

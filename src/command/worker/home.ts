@@ -23,7 +23,7 @@ import { eraseTold } from '../../sync/erased.ts';
 import { watch } from '../../sync/sentinel.ts';
 import type { Assembled } from '../assemble.ts';
 import { complaintsOf } from './complaints.ts';
-import { sayForecast } from '../foreseen.ts';
+import { foreseeing } from '../foreseen.ts';
 import { createLog } from '../log.ts';
 import { createNotifier } from './notifier.ts';
 import { runNow } from '../pass.ts';
@@ -117,10 +117,11 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
   const options = optionsOf(tick);
+  const said = foreseeing(shell, mirror, { config, mode: options.mode });
   const summary = await runNow(mirror, shellOf(state), {
     ...options,
-    foresees: (forecast) =>
-      sayForecast(forecast, shell, { config, mode: options.mode, now: mirror.clock.now() }),
+    progress: ({ stage }) => void (stage === 'applying' && said.answered()),
+    foresees: said.foresees,
   });
   state.log.ended(summary, 'run');
   state.ended(summary);

@@ -81,7 +81,8 @@ local function foreign_share(m)
   local used = units(m) - m.mark.left
   -- Of a window that slides, our own of the one before count still.
   local own = math.max(m.opened.own + (m.opened.before or 0), m.counts) + flying(m)
-  return math.max(0, used - own) / (m.limit or 1)
+  -- One more or less is nobody: of a server that weighs the window before, it is rounding.
+  return math.max(0, used - own - 1) / (m.limit or 1)
 end
 
 -- A window is over: of one that was seen from its beginning, what others used of it is known.
