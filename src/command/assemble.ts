@@ -21,7 +21,7 @@ import { refusePaused } from './paused.ts';
 import type { Shell } from './shell.ts';
 import { contactReturns, contactSource, templateSource } from './sources.ts';
 import { lasting } from './words.ts';
-import type { Stuck } from '../http/gate.ts';
+import type { Stuck } from '../http/stuck.ts';
 import { systemClock } from '../http/time.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
@@ -35,7 +35,8 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const shared = shareLimits(config, shell);
   const { abort: signal } = shell;
   const budgetOf = shared?.budgetOf;
-  const stuck = (told: Stuck): void => shell.note(stuckLine(told));
+  const stuck = (told: Stuck): void =>
+    shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
   const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf, stuck });
   return {
     ...platform,
@@ -46,11 +47,11 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
   };
 }
 
-function stuckLine({ route, forMs }: Stuck): string {
-  if (forMs === undefined) return `crm-mirror: ${route}: requests get through again`;
+function stuckWords({ route, forMs }: Stuck): string {
+  if (forMs === undefined) return `requests of ${route} get through again`;
   return (
-    `crm-mirror: ${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to ` +
-    'do there waits → see whether another program uses up the limit, or the account is blocked'
+    `${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to do ` +
+    'there waits → see whether another program uses up the limit, or the account is blocked'
   );
 }
 

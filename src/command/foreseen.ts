@@ -1,7 +1,8 @@
 /** How long a run will take, said before it begins to write: where somebody would wonder. */
 import type { Config } from '../config/config.ts';
 import { intervalOf } from '../config/cron.ts';
-import { forecastAgain, renderForecast, type Forecast } from '../plan/forecast.ts';
+import { forecastAgain, leastMs, type Forecast } from '../plan/forecast.ts';
+import { renderForecast } from '../plan/forecast-words.ts';
 import type { Mirror } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { lasting } from './words.ts';
@@ -22,59 +23,54 @@ export interface Foreseeing {
   answered(): void;
 }
 
-/** Says it before the run begins to write; what no limit was known of, when the answers tell. */
+/** Says it before the run begins to write; and, where nobody knew, when the answers have told. */
 export function foreseeing(
   shell: Pick<Shell, 'note'>,
   mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
   about: Foreseen,
 ): Foreseeing {
-  let open: Forecast | undefined;
-  let said = false;
+  let unknown: Forecast | undefined;
   const say = (forecast: Forecast): void => {
-    open = forecast.ms === null ? forecast : undefined;
-    if (!said) said = sayForecast(forecast, shell, { ...about, now: mirror.clock.now() });
-    else if (about.firstLoad) sayLines(forecast, shell);
+    unknown = isTold(forecast) ? undefined : forecast;
+    sayForecast(forecast, shell, { ...about, now: mirror.clock.now() });
   };
   return {
     foresees: say,
     answered() {
-      if (!open) return;
-      const now = forecastAgain(open, { limits: mirror.limits(), reserve: mirror.reserve });
-      if (unknowns(now) < unknowns(open)) say(now);
+      if (!unknown) return;
+      const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
+      if (isTold(forecast)) say(forecast);
     },
   };
 }
 
-function unknowns({ routes }: Forecast): number {
-  return routes.filter(({ ms }) => ms === null).length;
+/** Whether the limit of the route with the most requests is known. */
+function isTold({ routes }: Forecast): boolean {
+  const most = Math.max(0, ...routes.map(({ requests }) => requests));
+  return routes.every(({ requests, ms }) => requests < most || ms !== null);
 }
 
-/** Answers whether it said that the schedule cannot be kept. `now`: milliseconds of the epoch. */
+/** `now`: milliseconds since the epoch. */
 export function sayForecast(
   forecast: Forecast,
-  shell: Pick<Shell, 'note'>,
+  { note }: Pick<Shell, 'note'>,
   { config, mode, firstLoad = false, now }: Foreseen & { now: number },
-): boolean {
-  const { ms, readMs, routes } = forecast;
+): void {
+  const { ms, readMs } = forecast;
   const everyMs = scheduled(config, mode, now);
   // What is known counts, also where the limit of another route is not.
-  const leastMs = Math.max(0, ...routes.map((route) => route.ms ?? 0));
-  const allMs = readMs + leastMs;
+  const knownMs = leastMs(forecast);
+  const allMs = readMs + knownMs;
   const about = ms === null ? 'at least' : 'about';
   const isTooLong = everyMs !== undefined && allMs > everyMs;
-  if (!firstLoad && !isTooLong && leastMs < longMs) return false;
-  sayLines(forecast, shell);
-  if (!isTooLong) return false;
-  shell.note(
+  if (!firstLoad && !isTooLong && knownMs < longMs) return;
+  for (const line of renderForecast(forecast, lasting)) note(`crm-mirror: ${line}`);
+  if (!isTooLong) return;
+  note(
     `crm-mirror: ${config.mirror}: this run cannot finish within its schedule: it takes ` +
       `${about} ${lasting(allMs)}, and a ${mode} run is due every ${lasting(everyMs)} → what is due meanwhile waits for ` +
       'it; schedule fewer, or have the platform raise the limits',
   );
-  return true;
-}
-
-function sayLines(forecast: Forecast, { note }: Pick<Shell, 'note'>): void {
-  for (const line of renderForecast(forecast, lasting)) note(`crm-mirror: ${line}`);
 }
 
 function scheduled(

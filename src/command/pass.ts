@@ -120,11 +120,11 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     log.ended(summary, writes ? 'run' : 'plan');
     if (flags.json) shell.print(documentOf(summary, names));
     else
-      for (const line of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
-        shell.print(line);
+      for (const row of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
+        shell.print(row);
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
     const lines = [...unsaid, ...heldLines(summary)];
-    if (!flags.json) for (const line of lines) shell.note(`crm-mirror: ${line}`);
+    if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
     wanted.ended?.({ mirror, summary, names });
     return exitCode(summary, flags, shell);
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { changeCount } from '../plan/summary.ts';
-import { renderForecast } from '../plan/forecast.ts';
+import { renderForecast } from '../plan/forecast-words.ts';
 import { renderChanges } from '../plan/render.ts';
 import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
 import { refuseOverwriting, writePlan } from './plan-file.ts';

@@ -1,4 +1,4 @@
-import { forecastAgain, type Forecast } from '../plan/forecast.ts';
+import { isLook, kindOf, restOf, type Forecast } from '../plan/forecast.ts';
 import type { Mirror, Progress } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { lasting } from './words.ts';
@@ -6,7 +6,7 @@ import { lasting } from './words.ts';
 const redrawMs = 100;
 /** As often without news, so that it is seen to be alive. */
 const waitingMs = 1000;
-/** After so many windows what was done tells more than the limit. */
+/** After so many windows what was done tells more than the limits. */
 const enoughWindows = 5;
 const shownStages = {
   reading: 'read',
@@ -21,6 +21,12 @@ export interface Line {
   close(): void;
 }
 
+/** What was said last of a kind; monotonic milliseconds. */
+interface News extends Progress {
+  sinceMs: number;
+  atMs: number;
+}
+
 /**
  * One line that tells what is going on, at which rate, and for how much longer: by the limits, and
  * once enough was done, by that.
@@ -29,57 +35,74 @@ export function createProgress(
   shell: Pick<Shell, 'interactive' | 'progress'>,
   mirror: Pick<Mirror, 'clock' | 'limits' | 'reserve'>,
 ): Line {
-  const { clock } = mirror;
-  const began = new Map<string, number>();
-  let drawn = 0;
-  let latest: { progress: Progress; at: number } | undefined;
+  const { clock, limits, reserve } = mirror;
+  /** By kind, the newest last. */
+  const news = new Map<string, News>();
+  let drawnMs = Number.NEGATIVE_INFINITY;
   let forecast: Forecast | undefined;
 
-  const draw = (now: number): void => {
-    if (!latest) return;
-    const { stage, kind, done, of } = latest.progress;
-    const elapsedMs = now - (began.get(stage + kind) ?? now);
-    const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
-    const rate = rateOf((done / elapsedMs) * 1000);
-    const isOver = of === undefined || done >= of;
-    const left = isOver ? '' : leftOf({ done, of, elapsedMs }, foreseen(latest.progress));
-    const quietMs = now - latest.at;
-    const quiet =
-      quietMs < 2 * waitingMs ? '' : `, waiting for ${lasting(Math.floor(quietMs / 1000) * 1000)}`;
-    const count = `${done.toLocaleString('en')}${total}`;
-    drawn = now;
-    shell.progress(`${kind}s ${shownStages[stage]} ${count}${rate}${left}${quiet}`);
+  const hear = (progress: Progress): void => {
+    const nowMs = clock.monotonic();
+    const before = news.get(progress.kind);
+    const sinceMs = before?.stage === progress.stage ? before.sinceMs : nowMs;
+    news.delete(progress.kind);
+    news.set(progress.kind, { ...progress, sinceMs, atMs: nowMs });
   };
-  const foreseen = ({ stage, kind, done, of }: Progress): Forecast | undefined => {
-    if (stage !== 'applying' || !forecast || of === undefined) return undefined;
-    const routes = forecast.routes.filter(({ route }) => route.startsWith(`${kind}s.`));
-    const { reserve } = mirror;
-    return forecastAgain(
-      { ...forecast, routes },
-      { limits: mirror.limits(), reserve },
-      1 - done / of,
-    );
+  const draw = (): void => {
+    const all = [...news.values()].toReversed();
+    const [one] = [...all.filter((some) => !isOver(some)), ...all];
+    if (!one) return;
+    drawnMs = clock.monotonic();
+    const seen = { limits: limits(), reserve };
+    const isApplied = one.stage === 'applying';
+    const rest = isApplied && forecast ? restOf(forecast, one, seen) : undefined;
+    shell.progress(lineOf(one, drawnMs, rest));
   };
   const closed = new AbortController();
   const keepDrawing = async (): Promise<void> => {
     for (;;) {
       await clock.sleep(waitingMs, closed.signal);
-      draw(clock.monotonic());
+      draw();
     }
   };
   if (shell.interactive) void keepDrawing().catch(() => undefined);
   return {
     progress(progress) {
       if (!shell.interactive) return;
-      const now = clock.monotonic();
-      const { stage, kind, done, of } = progress;
-      if (!began.has(stage + kind)) began.set(stage + kind, now);
-      latest = { progress, at: now };
-      if (now - drawn >= redrawMs || done === of) draw(now);
+      hear(progress);
+      if (clock.monotonic() - drawnMs >= redrawMs || isOver(progress)) draw();
     },
-    foresees: (told) => void (forecast = told),
+    foresees(told) {
+      forecast = told;
+      news.clear();
+      for (const [kind, of] of changesOf(told)) hear({ stage: 'applying', kind, done: 0, of });
+    },
     close: () => closed.abort(),
   };
+}
+
+function isOver({ done, of }: Progress): boolean {
+  return of !== undefined && done >= of;
+}
+
+function changesOf({ routes }: Forecast): Map<string, number> {
+  const changes = new Map<string, number>();
+  for (const { route, requests } of routes) {
+    const kind = kindOf(route);
+    if (!isLook(route)) changes.set(kind, (changes.get(kind) ?? 0) + requests);
+  }
+  return changes;
+}
+
+function lineOf(one: News, nowMs: number, rest: ReturnType<typeof restOf>): string {
+  const { stage, kind, done, of, sinceMs, atMs } = one;
+  const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
+  const rate = rateOf((done / (nowMs - sinceMs)) * 1000);
+  const left = of === undefined || isOver(one) ? '' : leftOf({ ...one, of }, nowMs, rest);
+  const quietSeconds = Math.floor((nowMs - atMs) / 1000);
+  const quiet = quietSeconds < 2 ? '' : `, waiting for ${lasting(quietSeconds * 1000)}`;
+  const count = `${done.toLocaleString('en')}${total}`;
+  return `${kind}s ${shownStages[stage]} ${count}${rate}${left}${quiet}`;
 }
 
 function rateOf(perSecond: number): string {
@@ -87,14 +110,16 @@ function rateOf(perSecond: number): string {
   return `, ${perSecond.toFixed(perSecond < 10 ? 1 : 0)}/s`;
 }
 
+/** The limits say how long it takes at least; while a window is used up, the rate says nothing. */
 function leftOf(
-  { done, of, elapsedMs }: { done: number; of: number; elapsedMs: number },
-  foreseen: Forecast | undefined,
+  { done, of, sinceMs, atMs }: News & { of: number },
+  nowMs: number,
+  rest: ReturnType<typeof restOf>,
 ): string {
-  const [slowest] = foreseen?.routes ?? [];
-  const byLimits = slowest?.ms ?? 0;
-  const isEarly = elapsedMs < enoughWindows * (slowest?.windowMs ?? 0);
-  if (byLimits > 0 && isEarly) return `, ${lasting(byLimits)} left`;
-  const ms = ((of - done) * elapsedMs) / done;
+  const elapsedMs = nowMs - sinceMs;
+  const byLimits = rest && rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
+  const byRate = ((of - done) * elapsedMs) / done;
+  const isEarly = byLimits > 0 && rest && elapsedMs < enoughWindows * rest.windowMs;
+  const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
   return Number.isFinite(ms) && ms > 0 ? `, ${lasting(ms)} left` : '';
 }

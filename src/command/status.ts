@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { dueAfter } from '../config/cron.ts';
-import { limitWords } from '../plan/forecast.ts';
+import { limitWords } from '../plan/forecast-words.ts';
 import { table } from '../plan/render.ts';
 import type { MirrorStatus } from '../server/page.ts';
 import { dueIn, type Tick } from '../queue/schedule.ts';

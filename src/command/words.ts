@@ -21,7 +21,8 @@ export function lasting(ms: number): string {
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 600) return two(`${Math.floor(seconds / 60)} min`, seconds % 60, 's');
-  return span(Math.ceil(seconds / 60) * 60_000);
+  const unitMs = seconds < 48 * 3600 ? 60_000 : 3_600_000;
+  return span(Math.ceil(ms / unitMs) * unitMs);
 }
 
 function two(first: string, rest: number, unit: string): string {

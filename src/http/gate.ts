@@ -16,12 +16,10 @@ import { CEILING, createBudget, type Budget } from './budget.ts';
 import { createLanes, type Lanes, type Priority } from './lanes.ts';
 import type { Ticket } from './learning.ts';
 import { observe, type Observation } from './observation.ts';
+import { watchStuck, type Stuck, type StuckWatch } from './stuck.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
-/** That no request of a route gets through is said when one was refused so often, for so long. */
-const STUCK_REFUSALS = 3;
-const STUCK_MS = 30_000;
 /** In flight at most on one route, whatever its budget says: none says more. */
 const MOST_IN_FLIGHT = CEILING;
 
@@ -60,12 +58,6 @@ export interface Gate {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface Stuck {
-  route: string;
-  /** How long every request was refused, in milliseconds; undefined: one got through again. */
-  forMs: number | undefined;
-}
-
 interface GateOptions {
   clock: Clock;
   random: Random;
@@ -74,21 +66,23 @@ interface GateOptions {
   reserve?: number;
   /** Default: each route has one of this gate's own. */
   budgetOf?: BudgetOf | undefined;
-  /** Told once when a route is, and once when it is no more. */
+  /** Told once when a route is stuck, and once when it no longer is. */
   stuck?: ((told: Stuck) => void) | undefined;
 }
 
 /** Limits 4. */
 export function createGate(options: GateOptions): Gate {
   const { clock, random, reserve = 0, signal } = options;
-  const { budgetOf = () => createBudget({ random, reserve }), stuck = () => undefined } = options;
+  const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
+    options;
   const routes = new Map<string, Route>();
   const routeOf = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
     const budget = budgetOf(name, () => ask(route));
     const limit = pLimit(MOST_IN_FLIGHT);
-    const route: Route = { ...newRoute, name, clock, limit, budget, lanes: createLanes(), stuck };
+    const parts = { lanes: createLanes<Entry>(), stuck: watchStuck(name, clock, tell) };
+    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget };
     routes.set(name, route);
     return route;
   };
@@ -167,18 +161,14 @@ interface Route {
   came: number;
   sent: number;
   refused: number;
-  /** Since when every request was refused, and whether that was said. */
-  refusedMs: number | undefined;
-  isStuck: boolean;
-  stuck(told: Stuck): void;
+  stuck: StuckWatch;
   /** The budget is about to be asked. */
   asking: boolean;
   /** Runs while something waits and nothing may leave. */
   timer: AbortController | undefined;
 }
 
-const nothing = { refusedMs: undefined, isStuck: false, asking: false, timer: undefined };
-const newRoute = { came: 0, sent: 0, refused: 0, ...nothing };
+const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
 
 /** One request of a caller, wherever it stands. */
 interface Entry {
@@ -187,9 +177,13 @@ interface Entry {
   priority: Priority;
   order: number;
   refusals: number;
+  /** When it was first refused. */
+  refusedMs: number | undefined;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
 }
+
+const newEntry = { refusals: 0, refusedMs: undefined };
 
 function enter(
   route: Route,
@@ -198,7 +192,8 @@ function enter(
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { signal } = passage;
-  const entry: Entry = { ...passage, send, order: (route.came += 1), refusals: 0, resolve, reject };
+  route.came += 1;
+  const entry: Entry = { ...passage, ...newEntry, send, order: route.came, resolve, reject };
   const leave = () => {
     if (!route.lanes.remove(entry)) return;
     reject(signal?.reason);
@@ -264,28 +259,17 @@ async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void>
   route.sent += 1;
   if (seen.refused) refuse(route, entry, seen);
   else {
-    getThrough(route);
+    route.stuck.through();
     entry.resolve(answer);
   }
   ask(route);
 }
 
-function getThrough(route: Route): void {
-  route.refusedMs = undefined;
-  if (!route.isStuck) return;
-  route.isStuck = false;
-  route.stuck({ route: route.name, forMs: undefined });
-}
-
 function refuse(route: Route, entry: Entry, seen: Observation): void {
   route.refused += 1;
   entry.refusals += 1;
-  const nowMs = route.clock.monotonic();
-  const forMs = nowMs - (route.refusedMs ??= nowMs);
-  if (!route.isStuck && entry.refusals >= STUCK_REFUSALS && forMs >= STUCK_MS) {
-    route.isStuck = true;
-    route.stuck({ route: route.name, forMs });
-  }
+  entry.refusedMs ??= route.clock.monotonic();
+  route.stuck.refused(entry.refusals, entry.refusedMs);
   if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
   if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
   const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;

@@ -232,8 +232,9 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  // Nearly all may have been a whole window: where some is reserved, that guess would use it up.
-  return memory.reserve > 0 || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
+  // Nearly all may be a window that has turned; but before it could, what is reserved came back.
+  const isBefore = memory.reserve > 0 && nowMs < usage.backMs(memory.window.openedMs);
+  return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
 
 /** Nothing came back in a time in which a unit should have. */

@@ -8,7 +8,7 @@ export interface Forecast {
   /** How long reading both sides took before the plan was known, milliseconds. */
   readMs: number;
   routes: RouteForecast[];
-  /** Of the slowest route: they run side by side. Null: the limit of one is not known yet. */
+  /** Of what takes longest (see leastMs). Null: the limit of a route is not known yet. */
   ms: number | null;
 }
 
@@ -22,41 +22,86 @@ interface RouteForecast {
   ms: number | null;
 }
 
+interface Limits {
+  limits: Record<string, RouteLimit>;
+  reserve: number;
+}
+
 /** A limit that nobody has shown yet says nothing of the time; the slowest route first. */
-export function forecast(
-  needs: Needs,
-  seen: { limits: Record<string, RouteLimit>; reserve: number; readMs: number },
-): Forecast {
+export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forecast {
   const { limits, reserve, readMs } = seen;
   const routes = Object.entries(needs)
     .filter(([, requests]) => requests > 0)
     .map(([route, requests]) => routeForecast({ route, requests, reserve }, limits[route]));
   routes.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
-  const known = routes.map(({ ms }) => ms).filter((ms) => ms !== null);
-  return { readMs, routes, ms: known.length < routes.length ? null : Math.max(0, ...known) };
+  const isKnown = routes.every(({ ms }) => ms !== null);
+  return { readMs, routes, ms: isKnown ? leastMs({ routes }) : null };
 }
 
 /**
- * The same by what is known of the limits now, when of each part of the needs only this share is
- * left.
+ * How long it takes at least, by the limits that are known. The changes of one kind go phase by
+ * phase; what is looked at before them, and other kinds, go on beside.
  */
-export function forecastAgain(
-  { routes, readMs }: Forecast,
-  { limits, reserve }: { limits: Record<string, RouteLimit>; reserve: number },
-  share = 1,
-): Forecast {
-  const needs = routes.map(({ route, requests }) => [route, Math.ceil(requests * share)] as const);
-  const known = routes.map(({ route, limit, windowMs, others }) => {
-    const seen = limits[route];
-    if (seen?.limit !== undefined && seen.windowMs !== undefined) return [route, seen] as const;
-    const before = { limit: limit ?? undefined, windowMs: windowMs ?? undefined, others };
-    return [route, { ...before, left: undefined }] as const;
-  });
-  return forecast(Object.fromEntries(needs), {
-    limits: Object.fromEntries(known),
-    reserve,
-    readMs,
-  });
+export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
+  const lanes = new Map<string, number>();
+  for (const { route, ms } of routes) {
+    const lane = isLook(route) ? route : kindOf(route);
+    lanes.set(lane, (lanes.get(lane) ?? 0) + (ms ?? 0));
+  }
+  return Math.max(0, ...lanes.values());
+}
+
+/** contact, of contacts.enrol. */
+export function kindOf(route: string): string {
+  return route.slice(0, route.indexOf('.') - 1);
+}
+
+export function isLook(route: string): boolean {
+  return route.endsWith('.list') || route.endsWith('.retrieve');
+}
+
+/** The same by what is known of the limits now. */
+export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
+  const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
+  const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen)]));
+  return forecast(needs, { ...seen, limits, readMs });
+}
+
+/**
+ * How long the rest of one kind's changes takes when so many are done, and the longest window of
+ * that; undefined while a limit of it is not known.
+ */
+export function restOf(
+  { routes }: Forecast,
+  { kind, done }: { kind: string; done: number },
+  seen: Limits,
+): { ms: number; windowMs: number } | undefined {
+  const acts = routes.filter(({ route }) => kindOf(route) === kind && !isLook(route));
+  // Deletes are the last phase.
+  acts.sort((a, b) => Number(a.route.endsWith('.delete')) - Number(b.route.endsWith('.delete')));
+  const rest = { ms: 0, windowMs: 0 };
+  let over = done;
+  for (const one of acts) {
+    const mine = Math.min(over, one.requests);
+    over -= mine;
+    const { limit, windowMs, others, left } = newest(one, seen);
+    if (limit === undefined || windowMs === undefined) return undefined;
+    const each = unitsOf({ limit, others, reserve: seen.reserve });
+    const first = mine > 0 ? (left ?? each) : each;
+    rest.ms += Math.ceil(Math.max(0, one.requests - mine - first) / each) * windowMs;
+    rest.windowMs = Math.max(rest.windowMs, windowMs);
+  }
+  return rest;
+}
+
+/** As it is seen now, else as it was. */
+function newest(
+  { route, limit, windowMs, others }: RouteForecast,
+  { limits }: Pick<Limits, 'limits'>,
+): RouteLimit {
+  const seen = limits[route];
+  if (seen?.limit !== undefined && seen.windowMs !== undefined) return seen;
+  return { limit: limit ?? undefined, windowMs: windowMs ?? undefined, others, left: undefined };
 }
 
 /** What fits into one window takes no time of its own; each that is begun after it, its length. */
@@ -67,43 +112,18 @@ function routeForecast(
   const { limit, windowMs, others = 0 } = seen ?? {};
   const shown = { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others };
   if (limit === undefined || windowMs === undefined) return { ...shown, ms: null };
-  const each = Math.max(1, limit - Math.floor(limit * reserve) - limit * others);
+  const each = unitsOf({ limit, others, reserve });
   return { ...shown, ms: Math.max(0, Math.ceil(requests / each) - 1) * windowMs };
 }
 
-/** Reading that took less goes without saying. */
-const longReadMs = 60_000;
-
-/** The lines of a plan about it. */
-export function renderForecast(
-  { readMs, routes, ms }: Forecast,
-  span: (ms: number) => string,
-): string[] {
-  if (routes.length === 0) return [];
-  const after = readMs < longReadMs ? '' : `, after ${span(readMs)} of reading both sides`;
-  const lines = routes.map((one) => lineOf(one, span));
-  return [`${timeWords(ms, span)}${after}, by the limits that were seen:`, ...lines];
-}
-
-function timeWords(ms: number | null, span: (ms: number) => string): string {
-  if (ms === null) return 'nobody knows yet how long';
-  return ms === 0 ? 'a moment' : `about ${span(ms)}`;
-}
-
-function lineOf(
-  { route, requests, limit, windowMs, others }: RouteForecast,
-  span: (ms: number) => string,
-): string {
-  const count = `  ${route}  ${requests.toLocaleString('en')} request${requests === 1 ? '' : 's'}`;
-  if (limit === null || windowMs === null) return `${count}, its limit was not seen yet`;
-  return `${count}, ${limitWords({ limit, windowMs, others }, span)}`;
-}
-
-/** 30 every 60 s, 20 % used by others. */
-export function limitWords(
-  { limit, windowMs, others }: { limit: number; windowMs: number; others: number },
-  span: (ms: number) => string,
-): string {
-  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
-  return `${limit.toLocaleString('en')} every ${span(windowMs)}${share}`;
+/** Of one window, ours to use. */
+function unitsOf({
+  limit,
+  others,
+  reserve,
+}: Pick<RouteForecast, 'others'> & {
+  limit: number;
+  reserve: number;
+}): number {
+  return Math.max(1, limit - Math.floor(limit * reserve) - limit * others);
 }

@@ -7,7 +7,8 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, urgently, type BudgetOf, type Counts, type Stuck } from '../http/gate.ts';
+import { createGate, urgently, type BudgetOf, type Counts } from '../http/gate.ts';
+import type { Stuck } from '../http/stuck.ts';
 import type { RouteLimit } from '../model/limit.ts';
 import { createSend } from '../http/send.ts';
 import { systemClock } from '../http/time.ts';

@@ -58,8 +58,7 @@ interface State {
   pingEachMs: number;
   /** When it came back last. */
   backMs: number;
-  /** That it is away. */
-  said: boolean;
+  saidAway: boolean;
   reason: string;
 }
 
@@ -74,7 +73,7 @@ export function openLink(options: LinkOptions): Link {
     nextPingMs: 0,
     pingEachMs: PING_EACH_MS,
     backMs: Number.NEGATIVE_INFINITY,
-    said: false,
+    saidAway: false,
     reason: 'it does not answer',
   };
   const closed = new AbortController();
@@ -147,15 +146,15 @@ function lose(state: State, reason: string): void {
   state.pingEachMs = isSoon ? Math.min(MOST_PING_EACH_MS, 2 * state.pingEachMs) : PING_EACH_MS;
   state.is = 'lost';
   state.good = 0;
-  if (!state.said) state.options.notice(reason);
-  state.said = true;
+  if (!state.saidAway) state.options.notice(reason);
+  state.saidAway = true;
   state.options.changed();
 }
 
 /** It is of use again: one that answers pings and nothing else comes back again and again. */
 function sayBack(state: State): void {
-  if (!state.said || state.is !== 'there') return;
-  state.said = false;
+  if (!state.saidAway || state.is !== 'there') return;
+  state.saidAway = false;
   state.options.notice(undefined);
 }
 

@@ -28,7 +28,7 @@ test('what is left follows the limit, once that is known, and not the burst of t
   limits['contacts.enrol'] = limit;
   await clock.advance(200);
   applied(30);
-  expect(lines.at(-1)).toBe('contacts applied 30 of 10,000, 150/s, 5 h 32 min left');
+  expect(lines.at(-1)).toBe('contacts applied 30 of 10,000, 150/s, 5 h 33 min left');
   line.close();
 });
 
@@ -40,7 +40,7 @@ test('while it waits it says for how long, every second', async () => {
   await clock.advance(45_000);
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
-    'contacts applied 30 of 10,000, 0.7/s, 5 h 32 min left, waiting for 45 s',
+    'contacts applied 30 of 10,000, 0.7/s, 5 h 33 min left, waiting for 45 s',
   );
   line.close();
   await clock.advance(5000);
@@ -49,14 +49,38 @@ test('while it waits it says for how long, every second', async () => {
 
 test('after some windows it follows what was done: the platform may be slower than its limit', async () => {
   const { clock, limits, lines, line, applied } = terminal();
-  limits['contacts.enrol'] = { ...limit, limit: 3000 };
+  limits['contacts.enrol'] = { ...limit, limit: 3000, left: 2900 };
   applied(1);
-  await clock.advance(1000);
+  await clock.advance(1500);
   applied(100);
   expect(lines.at(-1)).toMatch(/, 3 min left$/);
-  await clock.advance(299_500);
+  await clock.advance(299_800);
   applied(5000);
-  expect(lines.at(-1)).toBe('contacts applied 5,000 of 10,000, 17/s, 5 min 1 s left');
+  expect(lines.at(-1)).toBe('contacts applied 5,000 of 10,000, 17/s, 5 min 2 s left');
+  line.close();
+});
+
+test('in the last windows it counts down to when the next one begins', async () => {
+  const { clock, limits, lines, line, applied } = terminal();
+  limits['contacts.enrol'] = { ...limit, left: 1 };
+  applied(1);
+  await clock.advance(500);
+  applied(enrolments - 9);
+  expect(lines.at(-1)).toMatch(/, 60 s left$/);
+  await clock.advance(49_500);
+  expect(lines.at(-1)).toMatch(/, 11 s left, waiting for 49 s$/);
+  line.close();
+});
+
+test('what is not over is told, and what the plan comes to before the first answer', async () => {
+  const { clock, lines, line } = terminal();
+  const limits = {};
+  const needs = { 'contacts.enrol': 40, 'contacts.list': 40, 'templates.create': 2 };
+  line.progress({ stage: 'deciding', kind: 'template', done: 9, of: undefined });
+  line.foresees(forecast(needs, { limits, reserve: 0, readMs: 0 }));
+  line.progress({ stage: 'applying', kind: 'template', done: 2, of: 2 });
+  await clock.advance(3000);
+  expect(lines.at(-1)).toBe('contacts applied 0 of 40, waiting for 3 s');
   line.close();
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createGate, type Gate, type Stuck } from '../../src/http/gate.ts';
+import { createGate, type Gate } from '../../src/http/gate.ts';
+import type { Stuck } from '../../src/http/stuck.ts';
 import type { Answer } from '../../src/model/exchange.ts';
 import { virtualClock } from '../clock.ts';
 

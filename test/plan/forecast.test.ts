@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RouteLimit } from '../../src/model/limit.ts';
-import { forecast, forecastAgain, renderForecast } from '../../src/plan/forecast.ts';
+import { forecast, forecastAgain, restOf } from '../../src/plan/forecast.ts';
+import { renderForecast } from '../../src/plan/forecast-words.ts';
 
 const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   limit: 30,
@@ -42,31 +43,72 @@ test('what is reserved for others is not ours', () => {
   expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1, readMs: 0 }).ms).toBe(60_000);
 });
 
-test('routes run side by side, and the slowest comes first', () => {
-  const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10 }) };
-  const needs = { 'contacts.enrol': 60, 'contacts.delete': 40, 'templates.update': 0 };
+test('one kind goes route after route, looks and other kinds beside it; the slowest comes first', () => {
+  const limits = {
+    'contacts.enrol': limit(),
+    'contacts.delete': limit({ limit: 10 }),
+    'contacts.retrieve': limit({ limit: 20 }),
+    'templates.create': limit(),
+  };
+  const contacts = { 'contacts.enrol': 60, 'contacts.delete': 40, 'contacts.retrieve': 40 };
+  const needs = { ...contacts, 'templates.create': 120, 'templates.update': 0 };
   const told = forecast(needs, { limits, reserve: 0, readMs: 0 });
-  expect(told.ms).toBe(180_000);
-  expect(told.routes.map(({ route }) => route)).toEqual(['contacts.delete', 'contacts.enrol']);
+  expect(told.ms).toBe(240_000);
+  expect(told.routes.map(({ route, ms }) => [route, ms])).toEqual([
+    ['contacts.delete', 180_000],
+    ['templates.create', 180_000],
+    ['contacts.enrol', 60_000],
+    ['contacts.retrieve', 60_000],
+  ]);
 });
 
-test('what is left of it, by what is known now', () => {
+test('the same by what is known now', () => {
   const limits = { 'contacts.enrol': limit() };
   const needs = { 'contacts.enrol': 120, 'contacts.delete': 30 };
   const before = forecast(needs, { limits, reserve: 0, readMs: 7 });
   expect(before.ms).toBeNull();
   const seen = { 'contacts.delete': limit({ limit: 10 }), 'contacts.list': limit() };
   const now = forecastAgain(before, { limits: seen, reserve: 0 });
-  expect(now).toMatchObject({ ms: 180_000, readMs: 7 });
+  expect(now).toMatchObject({ ms: 300_000, readMs: 7 });
   expect(now.routes.map(({ ms }) => ms)).toEqual([180_000, 120_000]);
-  expect(forecastAgain(before, { limits: seen, reserve: 0 }, 0.5).ms).toBe(60_000);
+});
+
+describe('the rest of a kind', () => {
+  const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10, left: 2 }) };
+  const needs = { 'contacts.delete': 30, 'contacts.enrol': 120, 'templates.create': 9 };
+  const told = forecast(needs, { limits, reserve: 0, readMs: 0 });
+  const rest = (done: number, left = 30) => {
+    const now = { ...limits, 'contacts.enrol': limit({ left }) };
+    return restOf(told, { kind: 'contact', done }, { limits: now, reserve: 0 })?.ms;
+  };
+
+  test.each([
+    { what: 'nothing is done: all windows but two that are begun', done: 0, left: 0, ms: 300_000 },
+    {
+      what: 'what is left of this window is no longer than a moment',
+      done: 1,
+      left: 29,
+      ms: 300_000,
+    },
+    { what: 'one that is used up is waited for', done: 30, left: 0, ms: 300_000 },
+    { what: 'the last of a route, and then the deletes', done: 119, left: 0, ms: 180_000 },
+    { what: 'deletes come last, by what is left of theirs', done: 125, left: 0, ms: 180_000 },
+    { what: 'all is done', done: 150, left: 0, ms: 0 },
+  ])('$what', ({ done, left, ms }) => {
+    expect(rest(done, left)).toBe(ms);
+  });
+
+  test('is not known while a limit is not', () => {
+    const seen = { limits, reserve: 0 };
+    expect(restOf(told, { kind: 'template', done: 0 }, seen)).toBeUndefined();
+  });
 });
 
 test('as lines', () => {
   const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
   const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
   expect(renderForecast(forecast(needs, { limits, reserve: 0, readMs: 0 }), span)).toEqual([
-    'nobody knows yet how long, by the limits that were seen:',
+    'at least 11940 s, by the limits that were seen:',
     '  contacts.enrol  4,200 requests, 30 every 60 s, 30 % used by others',
     '  templates.create  2 requests, its limit was not seen yet',
   ]);
@@ -76,7 +118,8 @@ test('as lines', () => {
     'a moment, by the limits that were seen:',
     '  contacts.enrol  1 request, 30 every 60 s, 30 % used by others',
   ]);
-  const [first] = renderForecast(forecast(needs, { limits, reserve: 0, readMs: 90_000 }), span);
+  const unseen = forecast(needs, { limits: {}, reserve: 0, readMs: 90_000 });
+  const [first] = renderForecast(unseen, span);
   expect(first).toBe(
     'nobody knows yet how long, after 90 s of reading both sides, by the limits that were seen:',
   );

@@ -127,6 +127,14 @@ describe('what it is all for', () => {
     expect(refused).toBe(0);
   });
 
+  test.each(['fixed', 'aligned'])('also with two that share nothing, %s', (algorithm) => {
+    for (const reserve of [0.1, 0.25]) {
+      const limit = { requests: 30, windowSeconds: 60 };
+      const { refused } = measure({ algorithm, limit, requests: 223, reserve, clients: 2 });
+      expect(refused).toBeLessThan(1);
+    }
+  });
+
   test.each(algorithms)('so does most of it, where that is reserved, $name', ({ name }) => {
     const limit = { requests: 100, windowSeconds: 60 };
     for (const reserve of [0.5, 0.75]) {

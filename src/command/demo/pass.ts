@@ -32,14 +32,14 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const before = world.requests().length;
   const { mirror, close } = assemble(stage.config, shell, { writes });
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
-  const { progress, foresees, close: over } = createProgress(shell, mirror);
+  const line = createProgress(shell, mirror);
   let summary: Summary;
   try {
     const { stop, abort } = shell;
-    const options = { mode: 'full', writes, only: undefined, progress, foresees } as const;
-    summary = await run(mirror, { ...options, stop, abort });
+    const options = { mode: 'full', writes, only: undefined } as const;
+    summary = await run(mirror, { ...options, ...line, stop, abort });
   } finally {
-    over();
+    line.close();
     clearInterval(watch);
     await close();
   }

@@ -66,8 +66,9 @@ local function came_back(m, e, left, gain)
   if gain <= 0 or not m.limit or not m.window then return 'nothing' end
   if left <= units(m) - surely(m, e.at - e.trip, e.at) then return 'nothing' end
   if gain > (e.at - m.mark.ms) * m.limit / m.window + 1.5 then return 'window' end
-  -- Nearly all may have been a whole window: where some is reserved, that guess would use it up.
-  return (m.reserve > 0 or left < (units(m) - 1) * 0.9) and 'units' or 'nothing'
+  -- Nearly all may be a window that has turned; but before it could, what is reserved came back.
+  local before = m.reserve > 0 and e.at < back_at(m, m.opened.ms)
+  return (before or left < (units(m) - 1) * 0.9) and 'units' or 'nothing'
 end
 
 local function late(m, elapsed)
