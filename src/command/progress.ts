@@ -6,6 +6,8 @@ import { lasting } from './words.ts';
 const redrawMs = 100;
 /** As often without news, so that it is seen to be alive. */
 const waitingMs = 1000;
+/** In less than that nothing is done at any rate. */
+const leastMs = 500;
 /** After so many windows what was done tells more than the limits. */
 const enoughWindows = 5;
 const shownStages = {
@@ -97,7 +99,7 @@ function changesOf({ routes }: Forecast): Map<string, number> {
 function lineOf(one: News, nowMs: number, rest: ReturnType<typeof restOf>): string {
   const { stage, kind, done, of, sinceMs, atMs } = one;
   const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
-  const rate = rateOf((done / (nowMs - sinceMs)) * 1000);
+  const rate = rateOf(done, nowMs - sinceMs);
   const left = of === undefined || isOver(one) ? '' : leftOf({ ...one, of }, nowMs, rest);
   const quietSeconds = Math.floor((nowMs - atMs) / 1000);
   const quiet = quietSeconds < 2 ? '' : `, waiting for ${lasting(quietSeconds * 1000)}`;
@@ -105,8 +107,9 @@ function lineOf(one: News, nowMs: number, rest: ReturnType<typeof restOf>): stri
   return `${kind}s ${shownStages[stage]} ${count}${rate}${left}${quiet}`;
 }
 
-function rateOf(perSecond: number): string {
-  if (perSecond === 0 || !Number.isFinite(perSecond)) return '';
+function rateOf(done: number, elapsedMs: number): string {
+  const perSecond = (done / elapsedMs) * 1000;
+  if (done === 0 || elapsedMs < leastMs) return '';
   return `, ${perSecond.toFixed(perSecond < 10 ? 1 : 0)}/s`;
 }
 
