@@ -1,4 +1,4 @@
-import { isLook, kindOf, restOf, type Forecast } from '../plan/forecast.ts';
+import { isLook, kindOf, restOf, type Forecast, type Rest } from '../plan/forecast.ts';
 import type { Mirror, Progress } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { lasting } from './words.ts';
@@ -10,6 +10,7 @@ const waitingMs = 1000;
 const leastMs = 500;
 /** After so many windows what was done tells more than the limits. */
 const enoughWindows = 5;
+const nothing: Rest = { ms: 0, windowMs: 0 };
 const shownStages = {
   reading: 'read',
   listing: 'listed',
@@ -57,7 +58,7 @@ export function createProgress(
     drawnMs = clock.monotonic();
     const seen = { limits: limits(), reserve };
     const isApplied = one.stage === 'applying';
-    const rest = isApplied && forecast ? restOf(forecast, one, seen) : undefined;
+    const rest = isApplied && forecast ? restOf(forecast, one, seen) : nothing;
     shell.progress(lineOf(one, drawnMs, rest));
   };
   const closed = new AbortController();
@@ -96,7 +97,7 @@ function changesOf({ routes }: Forecast): Map<string, number> {
   return changes;
 }
 
-function lineOf(one: News, nowMs: number, rest: ReturnType<typeof restOf>): string {
+function lineOf(one: News, nowMs: number, rest: Rest): string {
   const { stage, kind, done, of, sinceMs, atMs } = one;
   const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
   const rate = rateOf(done, nowMs - sinceMs);
@@ -117,12 +118,12 @@ function rateOf(done: number, elapsedMs: number): string {
 function leftOf(
   { done, of, sinceMs, atMs }: News & { of: number },
   nowMs: number,
-  rest: ReturnType<typeof restOf>,
+  rest: Rest,
 ): string {
   const elapsedMs = nowMs - sinceMs;
-  const byLimits = rest && rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
+  const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
   const byRate = ((of - done) * elapsedMs) / done;
-  const isEarly = byLimits > 0 && rest && elapsedMs < enoughWindows * rest.windowMs;
+  const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
   const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
   return Number.isFinite(ms) && ms > 0 ? `, ${lasting(ms)} left` : '';
 }

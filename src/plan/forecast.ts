@@ -67,15 +67,20 @@ export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forec
   return forecast(needs, { ...seen, limits, readMs });
 }
 
+export interface Rest {
+  ms: number;
+  windowMs: number;
+}
+
 /**
- * How long the rest of one kind's changes takes when so many are done, and the longest window of
- * that; undefined while a limit of it is not known.
+ * How long the rest of one kind's changes takes at least when so many are done, by the limits that
+ * are known, and the longest window of those.
  */
 export function restOf(
   { routes }: Forecast,
   { kind, done }: { kind: string; done: number },
   seen: Limits,
-): { ms: number; windowMs: number } | undefined {
+): Rest {
   const acts = routes.filter(({ route }) => kindOf(route) === kind && !isLook(route));
   // Deletes are the last phase.
   acts.sort((a, b) => Number(a.route.endsWith('.delete')) - Number(b.route.endsWith('.delete')));
@@ -85,8 +90,8 @@ export function restOf(
     const mine = Math.min(over, one.requests);
     over -= mine;
     const { limit, windowMs, others, left } = newest(one, seen);
-    if (limit === undefined || windowMs === undefined) return undefined;
-    const each = unitsOf({ limit, others, reserve: seen.reserve });
+    if (limit === undefined || windowMs === undefined) continue;
+    const each = unitsOf(limit, { others, reserve: seen.reserve });
     const first = mine > 0 ? (left ?? each) : each;
     rest.ms += Math.ceil(Math.max(0, one.requests - mine - first) / each) * windowMs;
     rest.windowMs = Math.max(rest.windowMs, windowMs);
@@ -112,18 +117,11 @@ function routeForecast(
   const { limit, windowMs, others = 0 } = seen ?? {};
   const shown = { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others };
   if (limit === undefined || windowMs === undefined) return { ...shown, ms: null };
-  const each = unitsOf({ limit, others, reserve });
+  const each = unitsOf(limit, { others, reserve });
   return { ...shown, ms: Math.max(0, Math.ceil(requests / each) - 1) * windowMs };
 }
 
 /** Of one window, ours to use. */
-function unitsOf({
-  limit,
-  others,
-  reserve,
-}: Pick<RouteForecast, 'others'> & {
-  limit: number;
-  reserve: number;
-}): number {
-  return Math.max(1, limit - Math.floor(limit * reserve) - limit * others);
+function unitsOf(limit: number, taken: { reserve: number; others: number }): number {
+  return Math.max(1, limit - Math.floor(limit * taken.reserve) - limit * taken.others);
 }

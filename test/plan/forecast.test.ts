@@ -98,9 +98,13 @@ describe('the rest of a kind', () => {
     expect(rest(done, left)).toBe(ms);
   });
 
-  test('is not known while a limit is not', () => {
-    const seen = { limits, reserve: 0 };
-    expect(restOf(told, { kind: 'template', done: 0 }, seen)).toBeUndefined();
+  test('counts what is known', () => {
+    const { 'contacts.enrol': enrol } = limits;
+    const seen = { limits: { 'contacts.enrol': enrol }, reserve: 0 };
+    const unseen = forecast(needs, { limits: {}, reserve: 0, readMs: 0 });
+    const left = (kind: string) => restOf(unseen, { kind, done: 0 }, seen);
+    expect(left('contact')).toEqual({ ms: 180_000, windowMs: 60_000 });
+    expect(left('template')).toEqual({ ms: 0, windowMs: 0 });
   });
 });
 
