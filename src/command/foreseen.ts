@@ -31,7 +31,7 @@ export function foreseeing(
 ): Foreseeing {
   let unknown: Forecast | undefined;
   const say = (forecast: Forecast): void => {
-    unknown = isTold(forecast) ? undefined : forecast;
+    unknown = isWorthSaying(forecast) ? undefined : forecast;
     sayForecast(forecast, shell, { ...about, now: mirror.clock.now() });
   };
   return {
@@ -39,15 +39,17 @@ export function foreseeing(
     answered() {
       if (!unknown) return;
       const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
-      if (isTold(forecast)) say(forecast);
+      if (isWorthSaying(forecast)) say(forecast);
     },
   };
 }
 
-/** Whether the limit of the route with the most requests is known. */
-function isTold({ routes }: Forecast): boolean {
+/** That it is long is known, or the limit of the route with the most requests. */
+function isWorthSaying(forecast: Forecast): boolean {
+  const { routes } = forecast;
   const most = Math.max(0, ...routes.map(({ requests }) => requests));
-  return routes.every(({ requests, ms }) => requests < most || ms !== null);
+  const isKnown = routes.every(({ requests, ms }) => requests < most || ms !== null);
+  return isKnown || leastMs(forecast) >= longMs;
 }
 
 /** `now`: milliseconds since the epoch. */

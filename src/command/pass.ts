@@ -111,7 +111,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
         line.progress(progress);
       },
       foresees(forecast) {
-        line.foresees(forecast);
+        if (writes) line.foresees(forecast);
         said.foresees(forecast);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),

@@ -41,19 +41,22 @@ export function createProgress(
   const { clock, limits, reserve } = mirror;
   /** By kind, the newest last. */
   const news = new Map<string, News>();
+  /** When each stage of a kind began first: what is done counts from then. */
+  const began = new Map<string, number>();
   let drawnMs = Number.NEGATIVE_INFINITY;
   let forecast: Forecast | undefined;
 
   const hear = (progress: Progress): void => {
     const nowMs = clock.monotonic();
-    const before = news.get(progress.kind);
-    const sinceMs = before?.stage === progress.stage ? before.sinceMs : nowMs;
+    const stage = progress.stage + progress.kind;
+    const sinceMs = began.get(stage) ?? nowMs;
+    began.set(stage, sinceMs);
     news.delete(progress.kind);
     news.set(progress.kind, { ...progress, sinceMs, atMs: nowMs });
   };
   const draw = (): void => {
-    const all = [...news.values()].toReversed();
-    const [one] = [...all.filter((some) => !isOver(some)), ...all];
+    const all = [...news.values()];
+    const one = all.findLast(isUnderWay) ?? all.at(-1);
     if (!one) return;
     drawnMs = clock.monotonic();
     const seen = { limits: limits(), reserve };
@@ -73,7 +76,7 @@ export function createProgress(
     progress(progress) {
       if (!shell.interactive) return;
       hear(progress);
-      if (clock.monotonic() - drawnMs >= redrawMs || isOver(progress)) draw();
+      if (clock.monotonic() - drawnMs >= redrawMs || progress.done === progress.of) draw();
     },
     foresees(told) {
       forecast = told;
@@ -84,8 +87,8 @@ export function createProgress(
   };
 }
 
-function isOver({ done, of }: Progress): boolean {
-  return of !== undefined && done >= of;
+function isUnderWay({ done, of }: Progress): boolean {
+  return of !== undefined && done < of;
 }
 
 function changesOf({ routes }: Forecast): Map<string, number> {
@@ -101,7 +104,7 @@ function lineOf(one: News, nowMs: number, rest: Rest): string {
   const { stage, kind, done, of, sinceMs, atMs } = one;
   const total = of === undefined ? '' : ` of ${of.toLocaleString('en')}`;
   const rate = rateOf(done, nowMs - sinceMs);
-  const left = of === undefined || isOver(one) ? '' : leftOf({ ...one, of }, nowMs, rest);
+  const left = of !== undefined && done < of ? leftOf({ ...one, of }, nowMs, rest) : '';
   const quietSeconds = Math.floor((nowMs - atMs) / 1000);
   const quiet = quietSeconds < 2 ? '' : `, waiting for ${lasting(quietSeconds * 1000)}`;
   const count = `${done.toLocaleString('en')}${total}`;

@@ -1,7 +1,7 @@
 /** Tells when nothing but refusals comes of a route, and when a request gets through again. */
 import type { Clock } from '../model/clock.ts';
 
-/** It is said when one request was refused so often, for so long, and no other got through. */
+/** It is said when one request was refused so often, and for so long no other got through. */
 const leastRefusals = 3;
 const leastMs = 30_000;
 
@@ -27,8 +27,8 @@ export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => v
       isStuck = false;
     },
     refused(refusals, sinceMs) {
-      const forMs = clock.monotonic() - sinceMs;
-      if (isStuck || refusals < leastRefusals || forMs < leastMs || throughMs >= sinceMs) return;
+      const forMs = clock.monotonic() - Math.max(sinceMs, throughMs);
+      if (isStuck || refusals < leastRefusals || forMs < leastMs) return;
       isStuck = true;
       tell({ route, forMs });
     },

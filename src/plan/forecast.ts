@@ -38,17 +38,18 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   return { readMs, routes, ms: isKnown ? leastMs({ routes }) : null };
 }
 
-/**
- * How long it takes at least, by the limits that are known. The changes of one kind go phase by
- * phase; what is looked at before them, and other kinds, go on beside.
- */
+/** How long it takes at least, by the limits that are known. */
 export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
   const lanes = new Map<string, number>();
   for (const { route, ms } of routes) {
-    const lane = isLook(route) ? route : kindOf(route);
-    lanes.set(lane, (lanes.get(lane) ?? 0) + (ms ?? 0));
+    lanes.set(laneOf(route), (lanes.get(laneOf(route)) ?? 0) + (ms ?? 0));
   }
   return Math.max(0, ...lanes.values());
+}
+
+/** Deletes of contacts are a phase after their enrolments; all else goes on side by side. */
+function laneOf(route: string): string {
+  return kindOf(route) === 'contact' && !isLook(route) ? 'contact' : route;
 }
 
 /** contact, of contacts.enrol. */
@@ -73,30 +74,40 @@ export interface Rest {
 }
 
 /**
- * How long the rest of one kind's changes takes at least when so many are done, by the limits that
- * are known, and the longest window of those.
+ * How long the rest of one kind's changes takes when so many are done, by the limits that are
+ * known, in whole windows. Enrolments are done before deletes; of all else as large a part.
  */
 export function restOf(
   { routes }: Forecast,
   { kind, done }: { kind: string; done: number },
   seen: Limits,
 ): Rest {
-  const acts = routes.filter(({ route }) => kindOf(route) === kind && !isLook(route));
-  // Deletes are the last phase.
-  acts.sort((a, b) => Number(a.route.endsWith('.delete')) - Number(b.route.endsWith('.delete')));
-  const rest = { ms: 0, windowMs: 0 };
-  let over = done;
-  for (const one of acts) {
-    const mine = Math.min(over, one.requests);
-    over -= mine;
-    const { limit, windowMs, others, left } = newest(one, seen);
-    if (limit === undefined || windowMs === undefined) continue;
-    const each = unitsOf(limit, { others, reserve: seen.reserve });
-    const first = mine > 0 ? (left ?? each) : each;
-    rest.ms += Math.ceil(Math.max(0, one.requests - mine - first) / each) * windowMs;
-    rest.windowMs = Math.max(rest.windowMs, windowMs);
+  const ours = routes.filter(({ route }) => kindOf(route) === kind);
+  const acts = ours.filter(({ route }) => !isLook(route));
+  const all = acts.reduce((sum, { requests }) => sum + requests, 0);
+  const enrolments = acts.find(({ route }) => route === 'contacts.enrol')?.requests ?? 0;
+  const lanes = new Map<string, Rest>();
+  for (const one of ours) {
+    const { route, requests } = one;
+    let over = Math.floor((requests * done) / Math.max(1, all));
+    if (route === 'contacts.enrol') over = Math.min(done, requests);
+    if (route === 'contacts.delete') over = Math.max(0, done - enrolments);
+    const lane = lanes.get(laneOf(route)) ?? { ms: 0, windowMs: 0 };
+    const rest = restOfRoute(one, over, seen);
+    const windowMs = Math.max(lane.windowMs, rest.windowMs);
+    lanes.set(laneOf(route), { ms: lane.ms + rest.ms, windowMs });
   }
-  return rest;
+  return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), { ms: 0, windowMs: 0 });
+}
+
+/** Of a route that was begun what is left of this window counts. */
+function restOfRoute(one: RouteForecast, done: number, seen: Limits): Rest {
+  const { limit, windowMs, others, left } = newest(one, seen);
+  if (limit === undefined || windowMs === undefined) return { ms: 0, windowMs: 0 };
+  const each = unitsOf(limit, { others, reserve: seen.reserve });
+  const first = done > 0 ? (left ?? each) : each;
+  const windows = Math.ceil(Math.max(0, one.requests - done - first) / each);
+  return { ms: windows * windowMs, windowMs };
 }
 
 /** As it is seen now, else as it was. */

@@ -72,6 +72,18 @@ test('in the last windows it counts down to when the next one begins', async () 
   line.close();
 });
 
+test('when it was planned anew in between, what was done counts from the beginning', async () => {
+  const { clock, lines, line, applied } = terminal();
+  applied(1);
+  await clock.advance(600_000);
+  applied(300);
+  line.progress({ stage: 'reading', kind: 'contact', done: 10, of: undefined });
+  await clock.advance(1500);
+  applied(302);
+  expect(lines.at(-1)).toBe('contacts applied 302 of 10,000, 0.5/s, 5 h 22 min left');
+  line.close();
+});
+
 test('what is not over is told, and what the plan comes to before the first answer', async () => {
   const { clock, lines, line } = terminal();
   const limits = {};

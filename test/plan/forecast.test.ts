@@ -43,20 +43,22 @@ test('what is reserved for others is not ours', () => {
   expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1, readMs: 0 }).ms).toBe(60_000);
 });
 
-test('one kind goes route after route, looks and other kinds beside it; the slowest comes first', () => {
+test('deletes of contacts come after enrolments, all else beside; the slowest comes first', () => {
   const limits = {
     'contacts.enrol': limit(),
     'contacts.delete': limit({ limit: 10 }),
     'contacts.retrieve': limit({ limit: 20 }),
     'templates.create': limit(),
+    'templates.update': limit(),
   };
   const contacts = { 'contacts.enrol': 60, 'contacts.delete': 40, 'contacts.retrieve': 40 };
-  const needs = { ...contacts, 'templates.create': 120, 'templates.update': 0 };
+  const needs = { ...contacts, 'templates.create': 120, 'templates.update': 90, 'keys.list': 0 };
   const told = forecast(needs, { limits, reserve: 0, readMs: 0 });
   expect(told.ms).toBe(240_000);
   expect(told.routes.map(({ route, ms }) => [route, ms])).toEqual([
     ['contacts.delete', 180_000],
     ['templates.create', 180_000],
+    ['templates.update', 120_000],
     ['contacts.enrol', 60_000],
     ['contacts.retrieve', 60_000],
   ]);
@@ -76,10 +78,12 @@ test('the same by what is known now', () => {
 describe('the rest of a kind', () => {
   const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10, left: 2 }) };
   const needs = { 'contacts.delete': 30, 'contacts.enrol': 120, 'templates.create': 9 };
-  const told = forecast(needs, { limits, reserve: 0, readMs: 0 });
-  const rest = (done: number, left = 30) => {
-    const now = { ...limits, 'contacts.enrol': limit({ left }) };
-    return restOf(told, { kind: 'contact', done }, { limits: now, reserve: 0 })?.ms;
+  const rest = (done: number, { left, looks }: { left: number; looks: number }) => {
+    const all = { ...needs, 'contacts.list': looks };
+    const list = limit({ limit: 10, left: 0 });
+    const now = { ...limits, 'contacts.enrol': limit({ left }), 'contacts.list': list };
+    const told = forecast(all, { limits, reserve: 0, readMs: 0 });
+    return restOf(told, { kind: 'contact', done }, { limits: now, reserve: 0 }).ms;
   };
 
   test.each([
@@ -93,9 +97,10 @@ describe('the rest of a kind', () => {
     { what: 'one that is used up is waited for', done: 30, left: 0, ms: 300_000 },
     { what: 'the last of a route, and then the deletes', done: 119, left: 0, ms: 180_000 },
     { what: 'deletes come last, by what is left of theirs', done: 125, left: 0, ms: 180_000 },
+    { what: 'looks go beside', done: 60, left: 0, ms: 540_000, looks: 150 },
     { what: 'all is done', done: 150, left: 0, ms: 0 },
-  ])('$what', ({ done, left, ms }) => {
-    expect(rest(done, left)).toBe(ms);
+  ])('$what', ({ done, left, ms, looks = 0 }) => {
+    expect(rest(done, { left, looks })).toBe(ms);
   });
 
   test('counts what is known', () => {
