@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { intervalOf } from '../config/cron.ts';
 import { forecastAgain, leastMs, type Forecast } from '../plan/forecast.ts';
 import { renderForecast } from '../plan/forecast-words.ts';
-import type { Mirror } from '../sync/mirror.ts';
+import type { Mirror, Progress } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { lasting } from './words.ts';
 
@@ -19,8 +19,8 @@ export interface Foreseen {
 
 export interface Foreseeing {
   foresees(forecast: Forecast): void;
-  /** An answer has come: it may have been the first to tell a limit. */
-  answered(): void;
+  /** An answer may be the first to tell a limit. */
+  progress(progress: Pick<Progress, 'stage'>): void;
 }
 
 /** Says it before the run begins to write; and, where nobody knew, when the answers have told. */
@@ -36,8 +36,8 @@ export function foreseeing(
   };
   return {
     foresees: say,
-    answered() {
-      if (!unknown) return;
+    progress({ stage }) {
+      if (!unknown || stage !== 'applying') return;
       const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
       if (isWorthSaying(forecast)) say(forecast);
     },

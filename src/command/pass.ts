@@ -107,7 +107,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
       approve,
       only,
       progress(progress) {
-        if (progress.stage === 'applying') said.answered();
+        said.progress(progress);
         line.progress(progress);
       },
       foresees(forecast) {

@@ -1,4 +1,4 @@
-import { isLook, kindOf, restOf, type Forecast, type Rest } from '../plan/forecast.ts';
+import { changesOf, noTime, restOf, type Forecast, type Rest } from '../plan/forecast.ts';
 import type { Mirror, Progress } from '../sync/mirror.ts';
 import type { Shell } from './shell.ts';
 import { lasting } from './words.ts';
@@ -10,7 +10,6 @@ const waitingMs = 1000;
 const leastMs = 500;
 /** After so many windows what was done tells more than the limits. */
 const enoughWindows = 5;
-const nothing: Rest = { ms: 0, windowMs: 0 };
 const shownStages = {
   reading: 'read',
   listing: 'listed',
@@ -61,7 +60,7 @@ export function createProgress(
     drawnMs = clock.monotonic();
     const seen = { limits: limits(), reserve };
     const isApplied = one.stage === 'applying';
-    const rest = isApplied && forecast ? restOf(forecast, one, seen) : nothing;
+    const rest = isApplied && forecast ? restOf(forecast, one, seen) : noTime;
     shell.progress(lineOf(one, drawnMs, rest));
   };
   const closed = new AbortController();
@@ -89,15 +88,6 @@ export function createProgress(
 
 function isUnderWay({ done, of }: Progress): boolean {
   return of !== undefined && done < of;
-}
-
-function changesOf({ routes }: Forecast): Map<string, number> {
-  const changes = new Map<string, number>();
-  for (const { route, requests } of routes) {
-    const kind = kindOf(route);
-    if (!isLook(route)) changes.set(kind, (changes.get(kind) ?? 0) + requests);
-  }
-  return changes;
 }
 
 function lineOf(one: News, nowMs: number, rest: Rest): string {

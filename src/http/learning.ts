@@ -189,7 +189,7 @@ function believe(memory: Memory, event: Event, left: number): void {
   if (isDue) window.short = left + 1 < units(memory) / 2;
   if (left < least && window.short) memory.trickle = true;
   const gain = left - (mark.left + mark.lost - 1);
-  const found = whatCameBack(memory, event, { left, gain });
+  const found = whatCameBack(memory, event, { left, gain, isDue });
   if (found === 'units') memory.trickle = true;
   else if (found === 'window') {
     memory.trickle = false;
@@ -223,7 +223,7 @@ type Back = 'nothing' | 'window' | 'units';
 function whatCameBack(
   memory: Memory,
   { ticket, nowMs }: Event,
-  { left, gain }: { left: number; gain: number },
+  { left, gain, isDue }: { left: number; gain: number; isDue: boolean },
 ): Back {
   const { limit, mark, usage } = memory;
   const { windowMs } = usage.pace;
@@ -233,7 +233,7 @@ function whatCameBack(
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
   // Nearly all may be a window that has turned; but before it could, what is reserved came back.
-  const isBefore = memory.reserve > 0 && nowMs < usage.backMs(memory.window.openedMs);
+  const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
 

@@ -40,25 +40,50 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
 
 /** How long it takes at least, by the limits that are known. */
 export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
-  const lanes = new Map<string, number>();
-  for (const { route, ms } of routes) {
-    lanes.set(laneOf(route), (lanes.get(laneOf(route)) ?? 0) + (ms ?? 0));
-  }
-  return Math.max(0, ...lanes.values());
+  return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
+export interface Rest {
+  ms: number;
+  /** The longest window of that. */
+  windowMs: number;
+}
+
+export const noTime: Rest = { ms: 0, windowMs: 0 };
+
 /** Deletes of contacts are a phase after their enrolments; all else goes on side by side. */
-function laneOf(route: string): string {
-  return kindOf(route) === 'contact' && !isLook(route) ? 'contact' : route;
+function longest(
+  routes: readonly RouteForecast[],
+  restOfRoute: (one: RouteForecast) => Rest,
+): Rest {
+  const lanes = new Map<string, Rest>();
+  for (const one of routes) {
+    const { route } = one;
+    const lane = kindOf(route) === 'contact' && !isLook(route) ? 'contact' : route;
+    const before = lanes.get(lane) ?? noTime;
+    const { ms, windowMs } = restOfRoute(one);
+    lanes.set(lane, { ms: before.ms + ms, windowMs: Math.max(before.windowMs, windowMs) });
+  }
+  return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), noTime);
 }
 
 /** contact, of contacts.enrol. */
-export function kindOf(route: string): string {
+function kindOf(route: string): string {
   return route.slice(0, route.indexOf('.') - 1);
 }
 
-export function isLook(route: string): boolean {
+function isLook(route: string): boolean {
   return route.endsWith('.list') || route.endsWith('.retrieve');
+}
+
+/** How many changes there are of each kind. */
+export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, number> {
+  const changes = new Map<string, number>();
+  for (const { route, requests } of routes) {
+    const kind = kindOf(route);
+    if (!isLook(route)) changes.set(kind, (changes.get(kind) ?? 0) + requests);
+  }
+  return changes;
 }
 
 /** The same by what is known of the limits now. */
@@ -68,11 +93,6 @@ export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forec
   return forecast(needs, { ...seen, limits, readMs });
 }
 
-export interface Rest {
-  ms: number;
-  windowMs: number;
-}
-
 /**
  * How long the rest of one kind's changes takes when so many are done, by the limits that are
  * known, in whole windows. Enrolments are done before deletes; of all else as large a part.
@@ -80,34 +100,24 @@ export interface Rest {
 export function restOf(
   { routes }: Forecast,
   { kind, done }: { kind: string; done: number },
-  seen: Limits,
+  { limits, reserve }: Limits,
 ): Rest {
   const ours = routes.filter(({ route }) => kindOf(route) === kind);
-  const acts = ours.filter(({ route }) => !isLook(route));
-  const all = acts.reduce((sum, { requests }) => sum + requests, 0);
-  const enrolments = acts.find(({ route }) => route === 'contacts.enrol')?.requests ?? 0;
-  const lanes = new Map<string, Rest>();
-  for (const one of ours) {
-    const { route, requests } = one;
-    let over = Math.floor((requests * done) / Math.max(1, all));
-    if (route === 'contacts.enrol') over = Math.min(done, requests);
-    if (route === 'contacts.delete') over = Math.max(0, done - enrolments);
-    const lane = lanes.get(laneOf(route)) ?? { ms: 0, windowMs: 0 };
-    const rest = restOfRoute(one, over, seen);
-    const windowMs = Math.max(lane.windowMs, rest.windowMs);
-    lanes.set(laneOf(route), { ms: lane.ms + rest.ms, windowMs });
-  }
-  return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), { ms: 0, windowMs: 0 });
-}
-
-/** Of a route that was begun what is left of this window counts. */
-function restOfRoute(one: RouteForecast, done: number, seen: Limits): Rest {
-  const { limit, windowMs, others, left } = newest(one, seen);
-  if (limit === undefined || windowMs === undefined) return { ms: 0, windowMs: 0 };
-  const each = unitsOf(limit, { others, reserve: seen.reserve });
-  const first = done > 0 ? (left ?? each) : each;
-  const windows = Math.ceil(Math.max(0, one.requests - done - first) / each);
-  return { ms: windows * windowMs, windowMs };
+  const all = changesOf({ routes: ours }).get(kind) ?? 1;
+  const enrolments = ours.find(({ route }) => route === 'contacts.enrol')?.requests ?? 0;
+  const doneOf = ({ route, requests }: RouteForecast): number => {
+    if (route === 'contacts.enrol') return Math.min(done, requests);
+    if (route === 'contacts.delete') return Math.max(0, done - enrolments);
+    return Math.floor((requests * done) / all);
+  };
+  return longest(ours, (one) => {
+    const over = doneOf(one);
+    const seen = newest(one, { limits });
+    // Of a route that was begun what is left of this window counts.
+    const left = over > 0 ? seen.left : undefined;
+    const ms = waitMs(one.requests - over, { ...seen, left }, reserve);
+    return ms === null ? noTime : { ms, windowMs: seen.windowMs ?? 0 };
+  });
 }
 
 /** As it is seen now, else as it was. */
@@ -120,19 +130,25 @@ function newest(
   return { limit: limit ?? undefined, windowMs: windowMs ?? undefined, others, left: undefined };
 }
 
-/** What fits into one window takes no time of its own; each that is begun after it, its length. */
 function routeForecast(
   { route, requests, reserve }: { route: string; requests: number; reserve: number },
   seen: RouteLimit | undefined,
 ): RouteForecast {
   const { limit, windowMs, others = 0 } = seen ?? {};
-  const shown = { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others };
-  if (limit === undefined || windowMs === undefined) return { ...shown, ms: null };
-  const each = unitsOf(limit, { others, reserve });
-  return { ...shown, ms: Math.max(0, Math.ceil(requests / each) - 1) * windowMs };
+  const ms = waitMs(requests, { limit, windowMs, others, left: undefined }, reserve);
+  return { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others, ms };
 }
 
-/** Of one window, ours to use. */
-function unitsOf(limit: number, taken: { reserve: number; others: number }): number {
-  return Math.max(1, limit - Math.floor(limit * taken.reserve) - limit * taken.others);
+/**
+ * What fits into this window takes no time of its own; each that is begun after it, its length.
+ * Null: not known.
+ */
+function waitMs(
+  requests: number,
+  { limit, windowMs, others, left }: RouteLimit,
+  reserve: number,
+): number | null {
+  if (limit === undefined || windowMs === undefined) return null;
+  const each = Math.max(1, limit - Math.floor(limit * reserve) - limit * others);
+  return Math.ceil(Math.max(0, requests - (left ?? each)) / each) * windowMs;
 }

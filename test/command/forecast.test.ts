@@ -79,12 +79,12 @@ test('of a limit that nobody knew it says so when the first answer has told it, 
   const clock = { ...systemClock, now: () => at };
   const mirror = { limits: () => limits, reserve: 0, clock };
   const shell = { note: (line: string) => void said.push(line) };
-  const { foresees, answered } = foreseeing(shell, mirror, { config, mode: 'full' });
+  const { foresees, progress } = foreseeing(shell, mirror, { config, mode: 'full' });
   foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)] });
-  answered();
+  progress({ stage: 'applying' });
   expect(said).toEqual([]);
   limits['contacts.enrol'] = { limit: 30, windowMs: 60_000, left: 29, others: 0 };
-  for (let times = 0; times < 3; times += 1) answered();
+  for (let times = 0; times < 3; times += 1) progress({ stage: 'applying' });
   expect(said.filter((line) => line.includes('cannot finish'))).toHaveLength(1);
   expect(said.at(-1)).toMatch(/it takes about 5 h 33 min/);
 });

@@ -118,11 +118,7 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   const { config, shell } = state;
   const options = optionsOf(tick);
   const said = foreseeing(shell, mirror, { config, mode: options.mode });
-  const summary = await runNow(mirror, shellOf(state), {
-    ...options,
-    progress: ({ stage }) => void (stage === 'applying' && said.answered()),
-    foresees: said.foresees,
-  });
+  const summary = await runNow(mirror, shellOf(state), { ...options, ...said });
   state.log.ended(summary, 'run');
   state.ended(summary);
   state.complain.no();

@@ -62,12 +62,12 @@ local function latest(m, e, shown)
 end
 
 -- Beyond what our own requests explain: a whole window at once, or units one after the other.
-local function came_back(m, e, left, gain)
+local function came_back(m, e, left, gain, due)
   if gain <= 0 or not m.limit or not m.window then return 'nothing' end
   if left <= units(m) - surely(m, e.at - e.trip, e.at) then return 'nothing' end
   if gain > (e.at - m.mark.ms) * m.limit / m.window + 1.5 then return 'window' end
   -- Nearly all may be a window that has turned; but before it could, what is reserved came back.
-  local before = m.reserve > 0 and e.at < back_at(m, m.opened.ms)
+  local before = m.reserve > 0 and not due
   return (before or left < (units(m) - 1) * 0.9) and 'units' or 'nothing'
 end
 
@@ -118,7 +118,7 @@ local function believe(m, e, left)
   if less then m.proven = false
   elseif due and e.base and e.base - m.sent >= units(m) / 2 then m.proven = true end
   local gain = left - (mark.left - 1)
-  local found = came_back(m, e, left, gain)
+  local found = came_back(m, e, left, gain, due)
   if found == 'units' then
     m.trickle = true
   elseif found == 'window' then
