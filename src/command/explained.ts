@@ -1,7 +1,7 @@
 /** All that is known of one person, as one document: a section for each place that was asked. */
 import { isDeleted } from '../kind/contact/absence.ts';
 import { explainPerson, type ExplainedChannel } from '../kind/contact/explain.ts';
-import type { PersonRules } from '../kind/contact/person.ts';
+import type { PersonRules } from '../kind/contact/facts.ts';
 import {
   desiredBody,
   observedBody,

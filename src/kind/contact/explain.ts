@@ -2,7 +2,8 @@
 import type { Subscription } from '../../platform/request.ts';
 import type { States } from '../kind.ts';
 import { rules as table, type Person, type Rule, type Verdict } from './decide.ts';
-import { factsOf, judge, type PersonRules } from './person.ts';
+import { factsOf, type PersonRules } from './facts.ts';
+import { judge } from './person.ts';
 import type { Membership } from './record.ts';
 import type { Wish } from './strictest.ts';
 

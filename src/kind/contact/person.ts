@@ -2,47 +2,21 @@
  * What to do about one person: every channel through the truth table, and what is known afterwards.
  */
 import type { Change } from '../../model/change.ts';
-import { canonicalJson, type RecordedRow } from '../../model/record.ts';
+import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States } from '../kind.ts';
-import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
+import { oursOf } from './absence.ts';
 import { act, conflictProblem, remove } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
-import {
-  decideChannel,
-  isNewer,
-  type ChannelStates,
-  type ConsentPolicy,
-  type Person,
-  type Sight,
-  type Verdict,
-} from './decide.ts';
-import { leftSince } from './left.ts';
-import { hasMoved, isAwaited, isForbidden, isReplaced } from './moved.ts';
-import { isChanged } from './observe.ts';
-import {
-  distrusted,
-  guarded,
-  memberships,
-  outgrown,
-  pastOf,
-  recordedIn,
-  type Channels,
-} from './past.ts';
+import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
+import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
+import { hasMoved, isForbidden } from './moved.ts';
+import { noteOf } from './note.ts';
+import { guarded, recordedIn } from './past.ts';
+import type { ObservedContact } from './record.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
 import { settles } from './settles.ts';
-import { contactsOf, defaultsIn, fingerprintsOf, saidOf } from './shown.ts';
-import { contradict, statedAt, strictest, strictestOf, type Wish } from './strictest.ts';
-import {
-  observedBody,
-  recordedBody,
-  type ObservedContact,
-  type RecordedContact,
-} from './record.ts';
-
-export interface PersonRules extends Channels {
-  policy: ConsentPolicy;
-  absence: AbsenceRules;
-}
+import { fingerprintsOf } from './shown.ts';
+import { contradict, strictestOf } from './strictest.ts';
 
 export function decidePerson(states: States, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
@@ -73,69 +47,6 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   }
   decision.news = newsOfSight(decision.note, facts.seen, states.entries);
   return decision;
-}
-
-/** What is known of one person, decoded. */
-export interface Facts {
-  states: States;
-  rules: PersonRules;
-  person: Person;
-  /** Another contact stands for this one by now, which policy has deleted. */
-  replaced: boolean;
-  desired: Map<string, Wish>;
-  recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
-  former: RecordedContact[];
-  /** Her contacts on the platform, as they were read just now. */
-  seen: ObservedContact[];
-  /** The same, or as they were last when nothing was read. */
-  shown: ObservedContact[];
-  /** These, without what nobody ever said: an opt-out that the creation left by default. */
-  contacts: ObservedContact[];
-  /** What is recorded of her by what is seen now. */
-  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
-}
-
-export function factsOf(states: States, rules: PersonRules): Facts {
-  const known = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
-  const recorded = known && states.restored ? distrusted(known, seen) : known;
-  const shown = contactsOf(seen, states, recorded);
-  const contacts = saidOf(shown, states, recorded);
-  const desired = wishesOf(states, rules.channels);
-  const named = [...desired.values()].some((wish) => wish !== 'gone');
-  // To somebody who left nothing is done but what is ours.
-  const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
-  const due = isDue(states, rules.absence);
-  const deletes = mayDelete(states, rules.absence);
-  const replaced = deletes && isReplaced(states, rules.channels);
-  return {
-    states,
-    rules,
-    replaced,
-    recorded,
-    seen,
-    shown,
-    contacts,
-    former: states.former.map((past) => pastOf(past, states.restored, rules)),
-    now: {
-      channels: memberships(recorded, contacts, {
-        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
-        replaces: rules.replaces,
-        sight: sightOf(states, { recorded, shown }),
-      }),
-      outgrown: outgrown(recorded, contacts, rules.replaces),
-    },
-    desired,
-    person: {
-      present: contacts.length > 0,
-      // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
-      owned: Boolean(ours) || (contacts.length > 0 && named),
-      left: contacts.some((contact) => contact.left),
-      due,
-      deletable: deletes && due && !replaced && !isAwaited(states, rules.channels),
-    },
-  };
 }
 
 function decideOne(decision: Decision, channel: string, facts: Facts): void {
@@ -204,20 +115,6 @@ function remembered(verdict: Verdict, channel: string, facts: Facts): Verdict {
   return row === undefined ? verdict : { row, do: 'conflict' };
 }
 
-/** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */
-function newerWill(facts: Facts, channel: string): number | undefined {
-  const { states, rules, now } = facts;
-  if (rules.policy.resubscribe === 'never') return undefined;
-  const at = statedAt(states.desired, channel);
-  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
-}
-
-/** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
-function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
-  const silent = desired.length === 0 && !certified;
-  return silent ? new Map<string, Wish>() : strictest(desired, channels);
-}
-
 /**
  * A creation may bring channels along that nobody asked for; it says whether that would matter. And
  * whoever is brought in is looked at under former addresses, where nothing was listed just now; and
@@ -241,60 +138,4 @@ function markEnrolments(decision: Decision, facts: Facts): void {
     };
   };
   decision.changes = decision.changes.map(mark);
-}
-
-function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
-  return {
-    present: shown.length > 0,
-    before: states.recorded?.seenAt ?? null,
-    by: states.by,
-    changed: isChanged(recorded?.contacts ?? [], shown),
-  };
-}
-
-function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
-  const { states, recorded, shown, now } = facts;
-  const body: RecordedContact = {
-    channels: now.channels,
-    contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
-    defaults: recorded ? defaultsIn(shown, states, recorded) : [],
-    left: leftSince(states, recorded, shown),
-    outgrown: now.outgrown,
-  };
-  const [row, twin] = states.desired;
-  return {
-    kind: 'contact',
-    key: states.key,
-    id: idOf(facts),
-    ownership: ownershipOf(facts),
-    body: canonicalJson(body),
-    desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    ...shownOf(facts),
-  };
-}
-
-/** The contact that is recorded, while it is there; another one only of somebody the CRM names. */
-function idOf({ states, shown }: Facts): string | undefined {
-  const before = shown.find((contact) => contact.id === states.recorded?.id);
-  const isOther = states.recorded && hasLeft(states);
-  return before?.id ?? (isOther ? undefined : shown[0]?.id);
-}
-
-/** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
-function ownershipOf(facts: Facts): RecordedRow['ownership'] {
-  const { recorded: before, desired } = facts.states;
-  const isNamed = desired.length > 0 && !hasLeft(facts.states);
-  if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
-  return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
-}
-
-/** Whom the CRM does not name is looked at again only where it is not known what hers showed. */
-function shownOf(facts: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
-  const { observed, sight, recorded, desired, lost, at } = facts.states;
-  if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
-  if (observed.length === 0 && sight === 'assumed') {
-    return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
-  }
-  const isHers = idOf(facts) !== undefined && facts.shown.length === 1;
-  return { shown: isHers ? observed[0]?.fingerprint : undefined, seenAt: at };
 }

@@ -1,0 +1,106 @@
+/** What is known of one person when they are decided upon, decoded. */
+import type { States } from '../kind.ts';
+import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
+import { isNewer, type ConsentPolicy, type Person, type Sight } from './decide.ts';
+import { isAwaited, isReplaced } from './moved.ts';
+import { isChanged } from './observe.ts';
+import { distrusted, memberships, outgrown, pastOf, type Channels } from './past.ts';
+import {
+  observedBody,
+  recordedBody,
+  type ObservedContact,
+  type RecordedContact,
+} from './record.ts';
+import { contactsOf, saidOf } from './shown.ts';
+import { statedAt, strictest, type Wish } from './strictest.ts';
+
+export interface PersonRules extends Channels {
+  policy: ConsentPolicy;
+  absence: AbsenceRules;
+}
+
+/** What is known of one person, decoded. */
+export interface Facts {
+  states: States;
+  rules: PersonRules;
+  person: Person;
+  /** Another contact stands for this one by now, which policy has deleted. */
+  replaced: boolean;
+  desired: Map<string, Wish>;
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: RecordedContact[];
+  /** Her contacts on the platform, as they were read just now. */
+  seen: ObservedContact[];
+  /** The same, or as they were last when nothing was read. */
+  shown: ObservedContact[];
+  /** These, without what nobody ever said: an opt-out that the creation left by default. */
+  contacts: ObservedContact[];
+  /** What is recorded of her by what is seen now. */
+  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
+}
+
+export function factsOf(states: States, rules: PersonRules): Facts {
+  const known = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
+  const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+  const recorded = known && states.restored ? distrusted(known, seen) : known;
+  const shown = contactsOf(seen, states, recorded);
+  const contacts = saidOf(shown, states, recorded);
+  const desired = wishesOf(states, rules.channels);
+  const named = [...desired.values()].some((wish) => wish !== 'gone');
+  // To somebody who left nothing is done but what is ours.
+  const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
+  const due = isDue(states, rules.absence);
+  const deletes = mayDelete(states, rules.absence);
+  const replaced = deletes && isReplaced(states, rules.channels);
+  return {
+    states,
+    rules,
+    replaced,
+    recorded,
+    seen,
+    shown,
+    contacts,
+    former: states.former.map((past) => pastOf(past, states.restored, rules)),
+    now: {
+      channels: memberships(recorded, contacts, {
+        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+        replaces: rules.replaces,
+        sight: sightOf(states, { recorded, shown }),
+      }),
+      outgrown: outgrown(recorded, contacts, rules.replaces),
+    },
+    desired,
+    person: {
+      present: contacts.length > 0,
+      // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
+      owned: Boolean(ours) || (contacts.length > 0 && named),
+      left: contacts.some((contact) => contact.left),
+      due,
+      deletable: deletes && due && !replaced && !isAwaited(states, rules.channels),
+    },
+  };
+}
+
+/** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */
+export function newerWill(facts: Facts, channel: string): number | undefined {
+  const { states, rules, now } = facts;
+  if (rules.policy.resubscribe === 'never') return undefined;
+  const at = statedAt(states.desired, channel);
+  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
+}
+
+/** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
+function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
+  const silent = desired.length === 0 && !certified;
+  return silent ? new Map<string, Wish>() : strictest(desired, channels);
+}
+
+function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
+  return {
+    present: shown.length > 0,
+    before: states.recorded?.seenAt ?? null,
+    by: states.by,
+    changed: isChanged(recorded?.contacts ?? [], shown),
+  };
+}
