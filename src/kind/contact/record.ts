@@ -79,6 +79,11 @@ export const enrolmentBody = z.object({
    * counts as one for absence.
    */
   moved: z.boolean().default(false),
+  /**
+   * Holds why an opt-out is made: the CRM states it, the person is missing there, is flagged as
+   * deleted there, or has another address by now. Changes of earlier versions do not say.
+   */
+  cause: z.enum(['stated', 'absence', 'flag', 'address']).optional(),
   /** Of a delete, where nothing is recorded of what was seen: the fingerprint of the contact. */
   shown: z.string().optional(),
   /** Where it outweighs an opt-out: how the contact must still be. */
