@@ -93,6 +93,11 @@ function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
   return `in the CRM as ${to.join(', ')} by now: full runs ${done} once that stands there`;
 }
 
+const stopWords = {
+  protect: 'contacts.protect names this person',
+  optIns: 'policy.optIns is off',
+} as const;
+
 function memberWords({ is, by, after, until }: NonNullable<Channel['recorded']>): string {
   if (by === null) return is;
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
@@ -133,17 +138,18 @@ function extraLines({ notSynced }: Shown): string[] {
 }
 
 function channelLines(channel: Channel): string[] {
-  const { desired, recorded, observed, tried, outweighed, decision, problem } = channel;
+  const { desired, recorded, observed, tried, outweighed, decision, problem, stoppedBy } = channel;
   const rows = tried.map(({ row, asks, matches }) => {
     return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks}`;
   });
+  const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
   const why = problem ? `: ${problem.reason} → ${problem.fix}` : '';
   return [
     `the CRM wants ${desired ?? '–'}; recorded ${recorded ? memberWords(recorded) : '–'}; ` +
       `the platform shows ${observed ?? '–'}`,
     ...rows,
     ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
-    `→ ${decision}${outweighed ? ', beyond the table' : ''}${why}`,
+    `→ ${decision}${outweighed ? ', beyond the table' : ''}${stop}${why}`,
   ];
 }
 

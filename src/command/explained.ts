@@ -179,7 +179,7 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, desired, recorded, observed, tried, verdict } = explained;
+    const { channel, desired, recorded, observed, tried, verdict, stop } = explained;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
     return {
@@ -192,6 +192,8 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       outweighed: isOutweighed(explained),
       decision: doneOf(explained, found),
       row: verdict.row,
+      /** The setting that stops a change: 'protect' or 'optIns'. */
+      stoppedBy: stop ?? null,
       problem: problem
         ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
         : null,

@@ -14,8 +14,20 @@ import {
 import type { Condition } from '../model/condition.ts';
 import { fieldAt } from '../model/field.ts';
 import { textOf } from '../model/scalar.ts';
+import { z } from 'zod';
+import { text as textField } from './field.ts';
 
 const environment = new Environment().registerVariable('record', 'map<string, string>');
+
+/** A field of the configuration that holds a condition. */
+export const condition = (nullable: boolean, what: string) =>
+  textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
+    const found = compile(value, { nullable });
+    if ('judge' in found) return found;
+    const { message, at } = found;
+    context.addIssue({ code: 'custom', message, params: { at } });
+    return z.NEVER;
+  });
 
 /** Why a text is no condition: "what is wrong → how to mend it", and the character it is about. */
 export interface Flaw {

@@ -102,6 +102,8 @@ interface ContactsConfig {
   readonly unsubscribed?: string | { readonly when: Condition } | undefined;
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
+  /** People who are only ever opted out on the CRM's word: addresses, and conditions. */
+  readonly protect?: readonly (string | { readonly when: Condition })[] | undefined;
   /** At least one, each id once. */
   readonly channels: readonly ChannelConfig[];
   readonly webhook?: WebhookConfig | undefined;
@@ -199,6 +201,7 @@ function settleContacts(
     unsubscribed,
     consentAt,
     include,
+    protect: contacts.protect,
     channels: channels.map((channel) => ({
       id: channel.id,
       name: channel.name,

@@ -15,7 +15,8 @@ import { salesforceOptions } from '../source/salesforce/options.ts';
 import { sqlOptions } from '../source/sql/options.ts';
 import { trytonOptions } from '../source/tryton/options.ts';
 import { address } from './address.ts';
-import { compile } from './condition.ts';
+import { protect } from './protect.ts';
+import { condition } from './condition.ts';
 import { number, onMapping, secret, text, whole } from './field.ts';
 import { notices } from './notices.ts';
 import { returns, returnsFaults } from './returns.ts';
@@ -35,15 +36,6 @@ const duration = (what: string) =>
           : 'is not a duration → write a number and s, m, h or d: 90d',
     })
     .describe(what);
-const condition = (nullable: boolean, what: string) =>
-  text(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
-    const found = compile(value, { nullable });
-    if ('judge' in found) return found;
-    const { message, at } = found;
-    context.addIssue({ code: 'custom', message, params: { at } });
-    return z.NEVER;
-  });
-
 const flagged = (what: string) =>
   z
     .union([
@@ -161,6 +153,7 @@ const contacts = z
     unsubscribed: flagged('this person wants no mail at all').optional(),
     consentAt: field('when this person last stated their will (ISO 8601)').optional(),
     include: condition(false, 'false takes it out of scope').optional(),
+    protect: protect.optional(),
     channels,
     webhook: webhook.optional(),
     returns: returns.optional(),
@@ -201,6 +194,10 @@ const policy = z
       .enum(['off', 'created', 'owned'])
       .default('off')
       .describe('Whether people who left the CRM are deleted on the platform'),
+    optIns: z
+      .enum(['on', 'off'])
+      .default('on')
+      .describe('off: nobody is created or opted in; opt-outs, deletes and templates go on'),
     resubscribe: z
       .enum(['never', 'newer'])
       .default('never')

@@ -205,10 +205,15 @@ export interface Decision {
   /** What the ledger learns of it. */
   news?: News;
   adopts: boolean;
+  /** The settings that keep the record from a change that is called for, each once. */
+  stoppedBy?: readonly Stop[];
   /** Recorded rows to drop. */
   forgets: Key[];
   problems: Problem[];
 }
+
+/** A setting that keeps a record from being changed: contacts.protect, or policy.optIns: off. */
+export type Stop = 'protect' | 'optIns';
 
 /** How a change may leave. */
 export interface Passage {

@@ -88,6 +88,7 @@ function decideOne(
   }
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
+  for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const { changes } = decision;
   const due = withoutParked(run, tally, { kind, states, changes });
   const planned = run.quarantined ? due.filter(isStatedOptOut) : due;

@@ -1,5 +1,6 @@
 /** Why a run that did not end as it should did not. */
 import { Interrupted } from '../model/errors.ts';
+import type { Stop } from '../kind/kind.ts';
 import type { Course } from './course.ts';
 import type { Tally } from '../snapshot/journal.ts';
 import { openIn } from './recover.ts';
@@ -21,4 +22,22 @@ export function reasonsOf(course: Course, tally: readonly Tally[]): string[] {
     reasons.push(`${unsent} changes were not sent → the next run plans them again`);
   }
   return reasons;
+}
+
+/** A line for each setting that keeps people from a change, with how many people that are. */
+export function sayStopped({ protect, optIns }: Record<Stop, number>): string[] {
+  const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
+  const lines: string[] = [];
+  if (optIns > 0) {
+    lines.push(
+      `policy.optIns is off: ${people(optIns)} would be created or opted in → set it to on to do so`,
+    );
+  }
+  if (protect > 0) {
+    lines.push(
+      `contacts.protect: ${people(protect)} would be changed and stay as they are → ` +
+        '`crm-mirror explain <email>` says what for one person',
+    );
+  }
+  return lines;
 }

@@ -34,6 +34,7 @@ import { each } from './each.ts';
 import { spoilThrown } from './cursor.ts';
 import { lossOf, lostParts } from './lost.ts';
 import { listAll } from './list.ts';
+import { sayStopped } from './reasons.ts';
 import { recover } from './recover.ts';
 import { abandonLeft, begin } from './begin.ts';
 import { conclude } from './record.ts';
@@ -175,6 +176,7 @@ async function plan(course: Course): Promise<void> {
     await noticeUnread(course, kind);
   }
   if (course.plan) return;
+  course.notes.push(...sayStopped(tally.counts().stopped));
   const waiting = await inTurns(run, leaveToDelete(course));
   if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = await readPlan(run);

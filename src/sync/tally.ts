@@ -2,7 +2,7 @@
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
-import type { Kind, Outcome } from '../kind/kind.ts';
+import type { Kind, Outcome, Stop } from '../kind/kind.ts';
 import type { ListedProblem } from '../plan/summary.ts';
 import type { Unread } from '../snapshot/parking.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -23,6 +23,8 @@ export interface Tally {
   returned(problem: Problem, isNew: boolean): void;
   settled(kind: Kind, change: Change, outcome: Outcome): void;
   settledCount(kind: KindName): number;
+  /** A setting keeps a record from a change that is called for. */
+  stopped(by: Stop): void;
   counts(): TallyCounts;
   /** At most 100, the gravest first: what is held, opt-outs that could not be applied. */
   problems(): ListedProblem[];
@@ -35,6 +37,8 @@ export interface TallyCounts {
   /** Rejected or invalid before, and still. */
   known: number;
   optOutsFailed: number;
+  /** People whom a setting keeps from a change, by setting. */
+  stopped: Record<Stop, number>;
 }
 
 const most = 100;
@@ -48,10 +52,10 @@ export function createTally(snapshot: Snapshot): Tally {
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
   // What is held, opt-outs that could not be applied, what is new, what was known.
   const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
+  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
-
   return {
     adopted: (kind) => void (adopted[kind] += 1),
     notice(problem) {
@@ -98,7 +102,8 @@ export function createTally(snapshot: Snapshot): Tally {
       list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
-    counts: () => ({ adopted, ...sums }),
+    stopped: (by) => void (stopped[by] += 1),
+    counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.flat().slice(0, most),
   };
 }

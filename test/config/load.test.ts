@@ -25,6 +25,7 @@ describe('a valid file', () => {
       policy: {
         absent: 'keep',
         deletes: 'off',
+        optIns: 'on',
         resubscribe: 'never',
         missing: 'respect',
         templates: 'keep',

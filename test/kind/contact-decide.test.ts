@@ -107,6 +107,7 @@ const policies: ConsentPolicy[] = (['keep', 'opt_out'] as const).flatMap((absent
   (['respect', 'recreate'] as const).map((missing) => ({
     absent,
     missing,
+    optIns: 'on',
     resubscribe: 'never',
   })),
 );
@@ -171,7 +172,12 @@ describe('the truth table', () => {
   });
 });
 
-const silent = { absent: 'keep', missing: 'respect', resubscribe: 'never' } as const;
+const silent = {
+  absent: 'keep',
+  missing: 'respect',
+  optIns: 'on',
+  resubscribe: 'never',
+} as const;
 const there: Person = {
   present: true,
   owned: true,

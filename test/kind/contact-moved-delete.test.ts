@@ -135,7 +135,7 @@ test('deletes are marked and counted by the guard, as the opt-outs are', () => {
 
 test('explained: by the rule beyond the table that decided', () => {
   const { policy, absence: rules } = {
-    policy: { absent: 'opt_out', missing: 'respect', resubscribe: 'never' } as const,
+    policy: { absent: 'opt_out', missing: 'respect', resubscribe: 'never', optIns: 'on' } as const,
     absence: { deletes: 'created', absentReadings: 2, absentForMs: 1 } as const,
   };
   const told = (successors: States['successors'], known: Partial<States> = {}) =>

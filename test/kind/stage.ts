@@ -4,6 +4,7 @@ import { seeded } from '../../src/emulator/random.ts';
 import { createGate } from '../../src/http/gate.ts';
 import { contactKind } from '../../src/kind/contact/contact.ts';
 import type { AbsenceRules } from '../../src/kind/contact/absence.ts';
+import type { ContactFields } from '../../src/kind/contact/desire.ts';
 import type { ConsentPolicy } from '../../src/kind/contact/decide.ts';
 import { templateKind } from '../../src/kind/template/template.ts';
 import type { TemplatePolicy } from '../../src/kind/template/decide.ts';
@@ -36,6 +37,7 @@ export interface Rules {
   templates?: Partial<TemplatePolicy>;
   /** Of a channel, the one it took over from. */
   replaces?: Record<string, string>;
+  protect?: ContactFields['protect'];
 }
 
 export interface Fault {
@@ -50,7 +52,7 @@ export interface Fault {
 }
 
 /** An emulator with two channels, both kinds connected to it, and a wire that can be cut. */
-export function open({ contacts, absence, templates, replaces = {} }: Rules = {}) {
+export function open({ contacts, absence, templates, replaces = {}, protect }: Rules = {}) {
   const clock = virtualClock(NOON);
   const random = seeded(1);
   const emulator = createEmulator({
@@ -87,12 +89,19 @@ export function open({ contacts, absence, templates, replaces = {} }: Rules = {}
     contacts: contactKind({
       fields: {
         ...fields,
+        protect,
         channels: fields.channels.map((channel) => ({
           ...channel,
           replaces: replaces[channel.id],
         })),
       },
-      policy: { absent: 'keep', missing: 'respect', resubscribe: 'never', ...contacts },
+      policy: {
+        absent: 'keep',
+        missing: 'respect',
+        optIns: 'on',
+        resubscribe: 'never',
+        ...contacts,
+      },
       absence: { deletes: 'off', absentReadings: 2, absentForMs: 20 * 3_600_000, ...absence },
       platform: platform.contacts,
     }),

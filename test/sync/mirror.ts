@@ -68,7 +68,7 @@ export function mirrorOf(parts: Parts): Mirror {
   const { templates = 'keep', absentTemplates = 'keep' } = policy;
   const contact = contactKind({
     fields,
-    policy: { absent, missing, resubscribe },
+    policy: { absent, missing, resubscribe, optIns: 'on' },
     absence: { ...patience, deletes, ...parts.absence },
     platform: platform.contacts,
   });

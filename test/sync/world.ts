@@ -84,9 +84,12 @@ export interface WorldOptions {
     absent?: 'keep' | 'opt_out';
     deletes?: 'off' | 'created' | 'owned';
     missing?: 'respect' | 'recreate';
+    optIns?: 'on' | 'off';
     templates?: 'keep' | 'overwrite';
     absentTemplates?: 'keep' | 'archive';
   };
+  /** Addresses that are protected. */
+  protect?: string[];
   guards?: Partial<Guards>;
   timeoutMs?: number;
   /** Who else is on the platform. */
@@ -182,18 +185,20 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const fields = {
       id: 'id',
       email: 'email',
+      protect: options.protect,
       channels: channels.map((id) => ({ id, subscription: columns[id] })),
     };
     const {
       absent = 'keep',
       deletes = 'off',
       missing = 'respect',
+      optIns = 'on',
       templates = 'keep',
       absentTemplates = 'keep',
     } = options.policy ?? {};
     const contact = contactKind({
       fields,
-      policy: { absent, resubscribe: 'never', missing },
+      policy: { absent, resubscribe: 'never', missing, optIns },
       absence: { ...patience, deletes },
       platform: platform.contacts,
     });

@@ -40,6 +40,7 @@ export function acknowledge(
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
     outgrown: recorded.outgrown,
+    protected: recorded.protected,
   };
   return {
     kind: 'contact',

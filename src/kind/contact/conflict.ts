@@ -6,7 +6,8 @@ import type { Fault } from '../../model/record.ts';
  * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
  * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  * remembered: she left, as the ledger knows. erased: she was forgotten on demand. vanishedBefore:
- * she was ours and vanished, as the ledger knows.
+ * she was ours and vanished, as the ledger knows. protected: contacts.protect names the person.
+ * optInsOff: policy.optIns is off.
  */
 export const beyond = {
   formerAddress: 19,
@@ -16,6 +17,8 @@ export const beyond = {
   remembered: 23,
   erased: 24,
   vanishedBefore: 25,
+  protected: 26,
+  optInsOff: 27,
 } as const;
 
 export function severalContacts(count: number, channel: string): Fault {

@@ -18,7 +18,7 @@ import { leavingOf } from './leaving.ts';
 import { outsOf } from './left.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
-import { observe, timeOf } from './observe.ts';
+import { contactKey, observe, timeOf } from './observe.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
@@ -76,14 +76,21 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
 
 /** By what people are decided upon, as the configuration has it. */
 export function rulesOf(
-  { channels }: Pick<ContactFields, 'channels'>,
+  { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
   policy: PersonRules['policy'],
   absence: AbsenceRules,
 ): PersonRules {
   const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
     replaces === undefined ? [] : [[id, replaces]],
   );
-  return { channels: channels.map(({ id }) => id), replaces: new Map(replaced), policy, absence };
+  const protects = protect.flatMap((one) => (typeof one === 'string' ? [contactKey(one)] : []));
+  return {
+    channels: channels.map(({ id }) => id),
+    replaces: new Map(replaced),
+    protects: new Set(protects),
+    policy,
+    absence,
+  };
 }
 
 async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {

@@ -61,6 +61,7 @@ export interface ConsentPolicy {
   absent: 'keep' | 'opt_out';
   resubscribe: 'never' | 'newer';
   missing: 'respect' | 'recreate';
+  optIns: 'on' | 'off';
 }
 
 export interface Verdict {

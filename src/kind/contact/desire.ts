@@ -21,6 +21,8 @@ export interface ContactFields {
   consentAt?: string | undefined;
   /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
   include?: Condition | undefined;
+  /** Addresses, and conditions that are true of a person who is protected. */
+  protect?: readonly (string | { readonly when: Condition })[] | undefined;
   channels: readonly {
     id: string;
     subscription: string | Wanted;
@@ -46,7 +48,9 @@ export function fieldNames(fields: ContactFields): string[] {
   const { deleted, unsubscribed, consentAt } = fields;
   const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
   const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
-  const scope = fields.include?.fields ?? [];
+  const scope = [fields.include, ...protectingConditions(fields)].flatMap(
+    (condition) => condition?.fields ?? [],
+  );
   return [...new Set([fields.id, fields.email, ...optional, ...scope, ...channels])];
 }
 
@@ -76,6 +80,7 @@ export function contactDesire(fields: ContactFields): Kind['desire'] {
     const presence = isOut ? 'outside' : presenceIn(fields, value, faults);
     const channels = wishes(fields, value, faults);
     const consentAt = isOut ? null : statedAt(fields, value, faults);
+    const isKept = isProtected(fields, value, faults);
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
       kind: 'contact',
@@ -83,7 +88,7 @@ export function contactDesire(fields: ContactFields): Kind['desire'] {
       key,
       alias: address,
       place,
-      ...formOf({ presence, channels, consentAt }),
+      ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
       presence,
       invalid: faults[0],
     };
@@ -101,7 +106,7 @@ function forms(): (wanted: DesiredContact) => Form {
   return (wanted) => {
     const { presence, channels, consentAt } = wanted;
     // The channels are always the same ones.
-    const name = [presence, consentAt, ...Object.values(channels)].join(' ');
+    const name = [presence, wanted.protected, consentAt, ...Object.values(channels)].join(' ');
     const found = known.get(name);
     if (found) return found;
     const body = canonicalJson(wanted);
@@ -111,6 +116,26 @@ function forms(): (wanted: DesiredContact) => Form {
     known.set(name, form);
     return form;
   };
+}
+
+function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>): Condition[] {
+  return protect.flatMap((one) => (typeof one === 'string' ? [] : [one.when]));
+}
+
+/**
+ * Whether a condition of contacts.protect holds for this record; addresses are compared where the
+ * person is decided. A condition that gives no answer makes the record invalid, and then what was
+ * recorded last counts.
+ */
+function isProtected(
+  fields: Pick<ContactFields, 'protect'>,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): boolean {
+  const option = 'contacts.protect.when';
+  return protectingConditions(fields)
+    .map((when) => says({ when }, { option, value, faults }))
+    .includes(true);
 }
 
 /** Invisible characters and a scheme ("mailto:") would make a second person of somebody known. */

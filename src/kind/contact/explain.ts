@@ -1,6 +1,6 @@
 /** Why a person is decided upon as they are, channel by channel. */
 import type { Subscription } from '../../platform/request.ts';
-import type { States } from '../kind.ts';
+import type { States, Stop } from '../kind.ts';
 import { rules as table, type Person, type Rule, type Verdict } from './decide.ts';
 import { factsOf, type PersonRules } from './facts.ts';
 import { judge } from './person.ts';
@@ -21,6 +21,8 @@ export interface ExplainedChannel {
   tried: TriedRule[];
   /** Of another row than the last tried where something beyond the table outweighs that. */
   verdict: Verdict;
+  /** The setting that keeps the channel from being changed; undefined: none does. */
+  stop: Stop | undefined;
 }
 
 export interface TriedRule extends Pick<Rule, 'row' | 'asks'> {
@@ -35,10 +37,10 @@ export function explainPerson(states: States, rules: PersonRules): Explained {
   return {
     person,
     channels: channels.map((channel) => {
-      const { asked, verdict } = judge(facts, channel);
+      const { asked, verdict, stop } = judge(facts, channel);
       const { desired, recorded, observed } = asked;
       const tried = triedBy({ states: asked, person, policy });
-      return { channel, desired, recorded, observed, tried, verdict };
+      return { channel, desired, recorded, observed, tried, verdict, stop };
     }),
   };
 }

@@ -1,4 +1,5 @@
 /** What is known of one person when they are decided upon, decoded. */
+import type { Key } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
 import { isNewer, type ConsentPolicy, type Person, type Sight } from './decide.ts';
@@ -11,10 +12,13 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
+import { isProtected } from './protect.ts';
 import { contactsOf, saidOf } from './shown.ts';
 import { statedAt, strictest, type Wish } from './strictest.ts';
 
 export interface PersonRules extends Channels {
+  /** The addresses that contacts.protect names. */
+  protects: ReadonlySet<Key>;
   policy: ConsentPolicy;
   absence: AbsenceRules;
 }
@@ -24,6 +28,10 @@ export interface Facts {
   states: States;
   rules: PersonRules;
   person: Person;
+  /** Whether contacts.protect names the person. */
+  isProtected: boolean;
+  /** Whether policy would delete the person now, or the contact of a former address. */
+  mayDelete: boolean;
   /** Another contact stands for this one by now, which policy has deleted. */
   replaced: boolean;
   desired: Map<string, Wish>;
@@ -52,10 +60,15 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
   const due = isDue(states, rules.absence);
   const deletes = mayDelete(states, rules.absence);
-  const replaced = deletes && isReplaced(states, rules.channels);
+  const isKept = isProtected({ ...states, recorded, protects: rules.protects });
+  const hasReplacement = deletes && isReplaced(states, rules.channels);
+  const isOver = deletes && due && !hasReplacement && !isAwaited(states, rules.channels);
+  const replaced = hasReplacement && !isKept;
   return {
     states,
     rules,
+    isProtected: isKept,
+    mayDelete: isOver || hasReplacement,
     replaced,
     recorded,
     seen,
@@ -77,7 +90,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
       owned: Boolean(ours) || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
-      deletable: deletes && due && !replaced && !isAwaited(states, rules.channels),
+      deletable: isOver && !isKept,
     },
   };
 }

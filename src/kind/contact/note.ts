@@ -3,6 +3,7 @@ import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import { hasLeft } from './absence.ts';
 import type { Facts } from './facts.ts';
 import { leftSince } from './left.ts';
+import { isProtectedByRecord } from './protect.ts';
 import type { RecordedContact } from './record.ts';
 import { defaultsIn } from './shown.ts';
 
@@ -14,6 +15,7 @@ export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
     left: leftSince(states, recorded, shown),
     outgrown: now.outgrown,
+    protected: isProtectedByRecord(states.desired, recorded),
   };
   const [row, twin] = states.desired;
   return {

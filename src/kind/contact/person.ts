@@ -3,7 +3,7 @@
  */
 import type { Change } from '../../model/change.ts';
 import { canonicalJson } from '../../model/record.ts';
-import type { Decision, States } from '../kind.ts';
+import type { Decision, States, Stop } from '../kind.ts';
 import { oursOf } from './absence.ts';
 import { act, conflictProblem, remove } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
@@ -12,6 +12,7 @@ import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
 import { hasMoved, isForbidden } from './moved.ts';
 import { noteOf } from './note.ts';
 import { guarded, recordedIn } from './past.ts';
+import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
 import { settles } from './settles.ts';
@@ -29,7 +30,8 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   };
   // What an erasure that was cut short has done is nobody's will, and nothing more is kept of her.
   const isForgotten = isErased(states.entries);
-  for (const channel of rules.channels) decideOne(decision, channel, facts);
+  const stops = rules.channels.map((channel) => decideOne(decision, channel, facts));
+  decision.stoppedBy = stopsOf(facts, stops);
   if (facts.person.deletable || facts.replaced) {
     const ours = oursOf(facts.shown, states.recorded);
     const leaving = { key: states.key, contacts: ours, isMoved: facts.replaced };
@@ -38,7 +40,8 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   markEnrolments(decision, facts);
   const allowed = ({ op }: Change): boolean => states.certified || op === 'opt_out';
   const isDone = decision.changes.length + decision.problems.length === 0;
-  const isSettled = states.certified && isDone && states.lost.size === 0;
+  const isAllowed = decision.stoppedBy.length === 0;
+  const isSettled = states.certified && isDone && isAllowed && states.lost.size === 0;
   decision.changes = decision.changes.filter(allowed);
   const isKept = facts.recorded || (facts.person.present && facts.person.owned);
   if (isKept && !isForgotten) {
@@ -49,13 +52,22 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   return decision;
 }
 
-function decideOne(decision: Decision, channel: string, facts: Facts): void {
+/** The settings that keep the person from a change, each once. */
+function stopsOf({ isProtected, mayDelete }: Facts, stops: (Stop | undefined)[]): Stop[] {
+  const found = stops.filter((stop) => stop !== undefined);
+  return [...new Set(isProtected && mayDelete ? [...found, 'protect' as const] : found)];
+}
+
+/** Answers which setting stopped it. */
+function decideOne(decision: Decision, channel: string, facts: Facts): Stop | undefined {
   const { states } = facts;
-  const { verdict } = judge(facts, channel);
+  const { verdict, stop } = judge(facts, channel);
   act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict) });
-  if (!contradict(states.desired, channel)) return;
-  const fault = contradiction(states.desired.length, channel);
-  decision.problems.push(conflictProblem(states.key, channel, fault));
+  if (contradict(states.desired, channel)) {
+    const fault = contradiction(states.desired.length, channel);
+    decision.problems.push(conflictProblem(states.key, channel, fault));
+  }
+  return stop;
 }
 
 /** Whom of her contacts the verdict is about: who is deleted for it is not opted out first. */
@@ -67,8 +79,15 @@ function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): Ob
   return isDeleted ? contacts.filter((contact) => !ours.includes(contact)) : contacts;
 }
 
+interface Judgement {
+  asked: ChannelStates;
+  /** The setting that keeps the channel from being changed; undefined: none does. */
+  stop: Stop | undefined;
+  verdict: Verdict;
+}
+
 /** What the table is asked of one channel, and what comes of it. */
-export function judge(facts: Facts, channel: string): { asked: ChannelStates; verdict: Verdict } {
+export function judge(facts: Facts, channel: string): Judgement {
   const { states, rules, person, desired, recorded, contacts } = facts;
   const asked = {
     desired: desired.get(channel) ?? null,
@@ -77,20 +96,23 @@ export function judge(facts: Facts, channel: string): { asked: ChannelStates; ve
     newer: newerWill(facts, channel) !== undefined,
   };
   const decided = decideChannel(asked, person, rules.policy);
-  const verdict = states.lost.has(channel)
-    ? withoutConclusion(decided)
-    : remembered(guarded(decided, channel, { ...facts, replaces: rules.replaces }), channel, facts);
-  return { asked, verdict: movedAway(verdict, channel, facts) ?? verdict };
+  const careful = states.lost.has(channel) ? withoutConclusion(decided) : decided;
+  const stop = stopOf(careful, { isProtected: facts.isProtected, optIns: rules.policy.optIns });
+  const allowed = stop ? stopped(stop) : careful;
+  const past = guarded(allowed, channel, { ...facts, replaces: rules.replaces });
+  const verdict = remembered(past, channel, facts);
+  return { asked, stop, verdict: movedAway(verdict, channel, facts) ?? verdict };
 }
 
 /** What comes of it that the CRM has another address of hers by now, if anything does. */
 function movedAway(
   { row, do: verdict }: Verdict,
   channel: string,
-  { states, person, replaced }: Facts,
+  { states, person, replaced, isProtected }: Facts,
 ): Verdict | undefined {
   const isOpen = verdict === 'nothing' || (replaced && row === 3);
   if (!isOpen || !person.owned || !hasMoved(states, channel)) return undefined;
+  if (isProtected && !isForbidden(states.successors, channel)) return undefined;
   const isDeleted = replaced && !isForbidden(states.successors, channel);
   return { row: beyond.movedAway, do: isDeleted ? 'delete' : 'opt_out' };
 }

@@ -15,6 +15,8 @@ export const desiredBody = z.object({
   channels: z.record(z.string(), subscription.nullable()),
   /** When the person last stated their will in the CRM; milliseconds since the epoch. */
   consentAt: z.number().nullable().default(null),
+  /** Whether a condition of contacts.protect holds for it. */
+  protected: z.literal(true).optional(),
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
 
@@ -62,6 +64,8 @@ export const recordedBody = z.object({
   left: bracket.optional(),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
+  /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
+  protected: z.literal(true).optional(),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
