@@ -5,19 +5,25 @@
  * becomes a text here: true is "true", 42 is "42", null is "".
  */
 import {
-  Environment,
   EvaluationError,
   ParseError,
   TypeError as TypeMistake,
   type ASTNode,
 } from '@marcbachmann/cel-js';
+import { z } from 'zod';
 import type { Condition } from '../model/condition.ts';
 import { fieldAt } from '../model/field.ts';
 import { textOf } from '../model/scalar.ts';
-import { z } from 'zod';
+import {
+  bounded,
+  environment,
+  evaluateOnce,
+  inner,
+  longestText,
+  tooMuch,
+  type Flaw,
+} from './condition-bounds.ts';
 import { text as textField } from './field.ts';
-
-const environment = new Environment().registerVariable('record', 'map<string, string>');
 
 /** A field of the configuration that holds a condition. */
 export const condition = (nullable: boolean, what: string) =>
@@ -29,15 +35,11 @@ export const condition = (nullable: boolean, what: string) =>
     return z.NEVER;
   });
 
-/** Why a text is no condition: "what is wrong → how to mend it", and the character it is about. */
-export interface Flaw {
-  message: string;
-  at: number;
-}
-
 /** `nullable`: whether the condition may be of no opinion. */
-export function compile(text: string, { nullable }: { nullable: boolean }): Condition | Flaw {
+export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {
   try {
+    const text = bounded(written);
+    if (typeof text !== 'string') return text;
     const branches = nullable ? nullBranches(environment.parse(text).ast) : [];
     const nulls = branches.filter((at) => text.startsWith('null', at));
     // To CEL the branches of ?: are of one type. So null is checked as if it were true, which is as
@@ -46,13 +48,13 @@ export function compile(text: string, { nullable }: { nullable: boolean }): Cond
     const uses = usesOf(checked.ast);
     const { valid, type, error } = checked.check();
     const flaw = wholeRecord(uses) ?? (valid ? undefined : told(error));
-    const found = flaw ?? wrongResult(type, nullable) ?? wrongPattern(checked.ast);
+    const found = flaw ?? wrongResult(type, nullable) ?? tooMuch(checked.ast);
     if (found) return found;
     const evaluate = environment.parse(replaced(text, nulls, 'dyn(null)'));
     const { error: late } = evaluate.check();
     if (late) return { ...told(late), at: 0 };
     const fields = [...new Set(uses.flatMap(({ field }) => field ?? []))];
-    return { text, fields, judge: judging(evaluate, fields) };
+    return { text: written, fields, judge: judging(evaluate, fields) };
   } catch (error) {
     return told(error);
   }
@@ -66,10 +68,13 @@ function judging(
     const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
     const known = values.filter(([, value]) => value !== undefined);
     const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
-    const failsOn = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+    const failsOn = known.flatMap(([field]) => {
+      const text = seen[field];
+      return text === undefined || text.length > longestText ? [field] : [];
+    });
     if (failsOn.length > 0) return { failsOn };
     try {
-      return { gives: evaluate({ record: seen }) };
+      return { gives: evaluateOnce(() => evaluate({ record: seen })) };
     } catch (error) {
       const node = error instanceof EvaluationError ? error.node : undefined;
       return { failsOn: node ? usesOf(node).flatMap(({ field }) => field ?? []) : [] };
@@ -110,14 +115,6 @@ function replaced(text: string, nulls: readonly number[], by: string): string {
   return starts.map((start, index) => text.slice(start, nulls[index])).join(by);
 }
 
-function inner({ args }: ASTNode): ASTNode[] {
-  return [args].flat(3).filter(isNode);
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value;
-}
-
 function wholeRecord(uses: readonly Use[]): Flaw | undefined {
   const use = uses.find(({ field }) => field === undefined);
   return use && { at: use.at, message: `uses the record without the name of a field → ${naming}` };
@@ -129,21 +126,8 @@ function wrongResult(type: string | undefined, nullable: boolean): Flaw | undefi
   return { at: 0, message };
 }
 
-function wrongPattern(node: ASTNode): Flaw | undefined {
-  const [name, , [pattern] = []] = node.op === 'rcall' ? node.args : [];
-  if (name === 'matches' && pattern?.op === 'value' && typeof pattern.args === 'string') {
-    try {
-      void new RegExp(pattern.args);
-    } catch {
-      return { at: pattern.start, message: 'is no regular expression → correct the pattern' };
-    }
-  }
-  return inner(node)
-    .map(wrongPattern)
-    .find((flaw) => flaw !== undefined);
-}
-
 const naming = 'write record.NAME or record["NAME"]';
+
 const functions = new Set(environment.getDefinitions().functions.map(({ name }) => name));
 
 /** The library's findings in our words, as its own may quote values. */

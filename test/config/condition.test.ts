@@ -52,7 +52,11 @@ describe('a mistake', () => {
     [`size(record) > 1`, 18, nameless],
     [`record[record.a] == "x"`, 13, nameless],
     [`["x"].exists(record, record == "x")`, 26, nameless],
-    [`record.a.matches("(")`, 30, 'is no regular expression  → correct the pattern'],
+    [
+      `record.a.matches("(")`,
+      30,
+      'is no regular expression that can be used  → correct the pattern (RE2: without lookaround and backreferences, repeats up to 1000)',
+    ],
     [`record.a`, 13, noType('string')],
     [`1`, 13, noType('int')],
     [`null`, 13, noType('null')],

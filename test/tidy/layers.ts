@@ -39,7 +39,8 @@ const owners: Record<string, readonly string[]> = {
   '@bull-board/': ['server/'],
   'prom-client': ['server/'],
   standardwebhooks: ['server/'],
-  '@marcbachmann/cel-js': ['config/condition.ts'],
+  '@marcbachmann/cel-js': ['config/condition.ts', 'config/condition-bounds.ts'],
+  re2js: ['config/condition-bounds.ts'],
 };
 
 interface Import extends Finding {

@@ -1,0 +1,182 @@
+/**
+ * What keeps the evaluation of a condition short, whatever a record holds. All bounds are counts:
+ *
+ *   text of a field              at most 16,384 characters
+ *   elements of a list           at most 500, in the condition and from `split`
+ *   all, exists, filter, map …   at most 2 within one another
+ *   `matches`                    a pattern of RE2 (linear in the text), written in the condition
+ *   text that `matches` reads    at most 200,000 characters in one evaluation
+ *   result of `join`             at most 65,536 characters
+ *
+ * A condition that cannot keep them is refused when it is loaded; a record that exceeds one is
+ * invalid. The library's own `matches`, `split` and `join` cannot be replaced, so that conditions
+ * are rewritten to call others, whose names are as long: positions in messages stay right.
+ */
+import { Environment, type ASTNode } from '@marcbachmann/cel-js';
+import { RE2JS, RE2JSSyntaxException } from 're2js';
+
+/** Why a text is no condition: "what is wrong → how to mend it", and the character it is about. */
+export interface Flaw {
+  message: string;
+  at: number;
+}
+
+export const longestText = 16_384;
+const longestPattern = 1_000;
+const longestJoined = 65_536;
+const mostElements = 500;
+const mostNested = 2;
+const mostMatched = 200_000;
+
+const instead: Readonly<Record<string, string>> = {
+  matches: 're2like',
+  split: 'parts',
+  join: 'glue',
+};
+const ours = new Set(Object.values(instead));
+const loops = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
+
+/** The patterns of all conditions that were loaded, by their text. */
+const patterns = new Map<string, RE2JS>();
+/** What `matches` has read since the evaluation began. */
+const read = { characters: 0 };
+
+export const environment = new Environment({
+  limits: { maxAstNodes: 2_000, maxListElements: mostElements },
+})
+  .registerVariable('record', 'map<string, string>')
+  .registerFunction('string.re2like(string): bool', (text: string, pattern: string) => {
+    read.characters += text.length;
+    if (read.characters > mostMatched) throw new RangeError('matches reads too much text');
+    return patterns.get(pattern)?.matcher(text).find() ?? false;
+  })
+  .registerFunction('string.parts(string): list<string>', (text: string, by: string) =>
+    few(text.split(by, mostElements + 1)),
+  )
+  .registerFunction(
+    'string.parts(string, int): list<string>',
+    (text: string, by: string, most: bigint) => few(splitInto(text, by, Number(most))),
+  )
+  .registerFunction('list<string>.glue(): string', (list: string[]) => joined(list, ''))
+  .registerFunction('list<string>.glue(string): string', joined);
+
+/** Evaluates a condition for one record; throws RangeError past a bound. */
+export function evaluateOnce<T>(evaluate: () => T): T {
+  read.characters = 0;
+  return evaluate();
+}
+
+/** The condition with our functions in place of the library's; every position is as it was. */
+export function bounded(text: string): string | Flaw {
+  const calls = callsIn(environment.parse(text).ast);
+  const own = calls.find(({ name }) => ours.has(name));
+  if (own) return { at: own.at, message: `calls ${own.name}, which is not known → ${known}` };
+  let found = text;
+  for (const { name, after } of calls) {
+    const by = instead[name];
+    const at = by === undefined ? -1 : text.indexOf(name, after);
+    if (by !== undefined) found = found.slice(0, at) + by + found.slice(at + name.length);
+  }
+  // A comment between the dot and the name would be rewritten in its place.
+  const left = callsIn(environment.parse(found).ast).find(({ name }) =>
+    Object.hasOwn(instead, name),
+  );
+  return left ? { at: left.at, message: 'has a comment within a call → remove it' } : found;
+}
+
+/** The bounds that a condition exceeds by itself. */
+export function tooMuch(node: ASTNode): Flaw | undefined {
+  const deep = tooDeep(node, 0);
+  if (deep)
+    return {
+      at: deep.start,
+      message: `nests more than ${mostNested} of exists, all, filter, map → split the list in the CRM, or write two conditions`,
+    };
+  return wrongPattern(node);
+}
+
+function tooDeep(node: ASTNode, depth: number): ASTNode | undefined {
+  const call = node.op === 'rcall' ? node.args : undefined;
+  if (!call || !loops.has(call[0])) return first(inner(node), (one) => tooDeep(one, depth));
+  if (depth === mostNested) return node;
+  return tooDeep(call[1], depth) ?? first(call[2], (one) => tooDeep(one, depth + 1));
+}
+
+function wrongPattern(node: ASTNode): Flaw | undefined {
+  if (node.op === 'rcall' && node.args[0] === instead['matches']) {
+    const [pattern] = node.args[2];
+    const flaw = pattern && flawOf(pattern);
+    if (flaw) return { at: pattern.start, message: flaw };
+  }
+  return first(inner(node), wrongPattern);
+}
+
+function flawOf({ op, args }: ASTNode): string | undefined {
+  if (op !== 'value' || typeof args !== 'string')
+    return 'takes a pattern that is not written here → write it in quotes: matches("^A")';
+  if (args.length > longestPattern)
+    return `is a pattern of more than ${longestPattern} characters → shorten it`;
+  try {
+    patterns.set(args, RE2JS.compile(args));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RE2JSSyntaxException)) throw error;
+    return 'is no regular expression that can be used → correct the pattern (RE2: without lookaround and backreferences, repeats up to 1000)';
+  }
+}
+
+interface Call {
+  name: string;
+  at: number;
+  /** Where what it is called on ends. */
+  after: number;
+}
+
+function callsIn(node: ASTNode): Call[] {
+  const within = inner(node).flatMap(callsIn);
+  if (node.op === 'call')
+    return [{ name: node.args[0], at: node.start, after: node.start }, ...within];
+  if (node.op !== 'rcall') return within;
+  const [name, receiver] = node.args;
+  return [{ name, at: node.start, after: receiver.range.end }, ...within];
+}
+
+/** The nodes right below a node. */
+export function inner({ args }: ASTNode): ASTNode[] {
+  return [args].flat(3).filter(isNode);
+}
+
+function isNode(value: unknown): value is ASTNode {
+  return typeof value === 'object' && value !== null && 'op' in value;
+}
+
+function first<T, F>(all: readonly T[], find: (one: T) => F | undefined): F | undefined {
+  for (const one of all) {
+    const found = find(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function few(list: string[]): string[] {
+  if (list.length > mostElements) throw new RangeError('split gives too many elements');
+  return list;
+}
+
+function splitInto(text: string, by: string, most: number): string[] {
+  if (most < 0 || most > mostElements) return few(text.split(by, mostElements + 1));
+  const parts = text.split(by, most);
+  if (parts.length < most || most === 0) return parts;
+  const before = parts.slice(0, -1);
+  const length = before.reduce((sum, one) => sum + one.length + by.length, 0);
+  return [...before, text.slice(length)];
+}
+
+function joined(list: readonly string[], by: string): string {
+  if (list.some((one) => typeof one !== 'string')) throw new TypeError('join of what is no text');
+  const length = list.reduce((sum, one) => sum + one.length + by.length, 0);
+  if (length > longestJoined) throw new RangeError('join gives too long a text');
+  return list.join(by);
+}
+
+const known = 'use one of CEL: size, startsWith, matches, int …';
