@@ -14,3 +14,17 @@ function exact(_: string, value: unknown, context?: { source?: string }): unknow
   const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
   return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
 }
+
+/** Whether lists and objects stand in one another more than `most` levels deep. */
+export function isDeeper(value: unknown, most: number): boolean {
+  let level: object[] = isNested(value) ? [value] : [];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === most) return true;
+    level = level.flatMap((one) => Object.values(one).filter(isNested));
+  }
+  return false;
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

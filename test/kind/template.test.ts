@@ -229,3 +229,22 @@ describe('a template of ours', () => {
     expect(bodyOf(next.note).replaced?.fields).toMatchObject({ subject: 'Edited' });
   });
 });
+
+describe('a content that is nested too deeply', () => {
+  const nested = (levels: number): unknown[] =>
+    Array.from({ length: levels }).reduce<unknown[]>((inner) => [inner], []);
+
+  test('on the platform: that template is rejected, and nothing is sent', () => {
+    const observed = [shown({ content: nested(8_000) })];
+    const decision = decide({ recorded: settled, desired: [hello], observed });
+    expect(decision.changes).toEqual([]);
+    expect(decision.problems).toMatchObject([{ class: 'rejected' }]);
+    expect(decision.problems[0]?.reason).toContain('nested more than 500 levels');
+  });
+
+  test('in the source: the file is invalid', () => {
+    const row = file({ content: nested(8_000) });
+    expect(row.invalid?.reason).toBe('is nested more than 500 levels deep');
+    expect(file({ content: nested(498) }).invalid).toBeUndefined();
+  });
+});

@@ -37,6 +37,7 @@ import type { Decision, States } from '../kind.ts';
 import {
   type changeBody,
   difference,
+  mostLevels,
   observedBody,
   recordedBody,
   templateFields,
@@ -61,6 +62,8 @@ export function decideTemplate(states: States, policy: TemplatePolicy): Decision
   const [row] = states.desired;
   if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
   if (states.desired.length > 1 || row.invalid) return none;
+  const deep = shown.find((template) => template.tooDeep);
+  if (deep) return { ...none, problems: [incomparable(states.key, deep)] };
   const desired = templateFields.parse(JSON.parse(row.body));
   const facts = { states, row, desired, policy };
   const ours = shown.find((template) => template.id === known?.id);
@@ -228,6 +231,13 @@ function doubled(key: string, shown: ObservedTemplate[]): Problem {
   return problem(key, 'rejected', {
     reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
     fix: 'rename or remove all but one of them on the platform',
+  });
+}
+
+function incomparable(key: string, { id }: ObservedTemplate): Problem {
+  return problem(key, 'rejected', {
+    reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
+    fix: 'nest it less deeply on the platform, or remove it there',
   });
 }
 

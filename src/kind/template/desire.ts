@@ -1,9 +1,10 @@
 /**
  * From a template file to what it wants, with a lint before anything is sent (README, templates).
  */
+import { isDeeper } from '../../model/json.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { templateUpdateBody } from '../../platform/request.ts';
-import type { TemplateFields } from './record.ts';
+import { mostLevels, type TemplateFields } from './record.ts';
 
 const known = templateUpdateBody.strict().required({ name: true });
 
@@ -11,7 +12,8 @@ const known = templateUpdateBody.strict().required({ name: true });
 export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
   const { key: stated, ...rest } = value;
   const key = typeof stated === 'string' ? stated : '';
-  const parsed = known.safeParse({ name: key, ...rest });
+  const isDeep = isDeeper(rest, mostLevels);
+  const parsed = known.safeParse({ name: key, ...(isDeep ? {} : rest) });
   const fault = parsed.success ? undeclared(parsed.data) : schemaFault(parsed.error.issues[0]);
   const body = canonicalJson(parsed.success ? parsed.data : { name: key });
   return {
@@ -24,12 +26,16 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     fingerprint: fingerprint(body),
     wants: true,
     presence: 'present',
-    invalid:
-      key === ''
-        ? { reason: 'has no key', fix: 'give the file a name, or the record a key' }
-        : fault,
+    invalid: key === '' ? noKey : isDeep ? tooDeep : fault,
   };
 }
+
+const noKey: Fault = { reason: 'has no key', fix: 'give the file a name, or the record a key' };
+
+const tooDeep: Fault = {
+  reason: `is nested more than ${mostLevels} levels deep`,
+  fix: 'nest the content less deeply in the file',
+};
 
 interface Issue {
   path: PropertyKey[];

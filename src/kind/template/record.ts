@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request.ts';
 import type { Template } from '../../platform/answer.ts';
+import { isDeeper } from '../../model/json.ts';
 import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
 
 /** The fields a source may state, and the only ones that are ever compared or sent. */
@@ -31,6 +32,8 @@ export const observedBody = z.object({
     variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
   }),
   updatedAt: z.string().nullable(),
+  /** Its content is nested too deeply to be compared, and is left out. */
+  tooDeep: z.literal(true).optional(),
 });
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
@@ -53,11 +56,16 @@ export const changeBody = z.object({
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
+/** How deep the lists and objects of a content may be nested: far more than a template needs. */
+export const mostLevels = 500;
+
 /** Canonical form of a platform template. */
 export function observeTemplate(template: Template): ObservedRow {
+  const tooDeep = isDeeper(template.content, mostLevels);
   const shown: ObservedTemplate = {
     id: template.id,
-    fields: shownFields(template),
+    fields: shownFields(tooDeep ? { ...template, content: undefined } : template),
+    tooDeep: tooDeep || undefined,
     updatedAt: template.updatedAt ?? null,
   };
   const { updatedAt: _, ...compared } = shown;
