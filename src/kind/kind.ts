@@ -56,6 +56,8 @@ export interface Kind {
   readonly leaving?: Leaving;
   /** Undefined where nobody leaves by themselves: the source is told nothing. */
   readonly outs?: Outs;
+  /** The body of a source record that cannot be read: it says nothing. */
+  readonly unreadBody: string;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: PageQuery, signal: AbortSignal): Promise<Page>;
   find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;

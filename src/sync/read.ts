@@ -122,7 +122,7 @@ export function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
     key: undefined,
     alias: '',
     place: record.where,
-    body: '{}',
+    body: kind.unreadBody,
     fingerprint: '',
     wants: false,
     presence: 'present',

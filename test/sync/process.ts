@@ -66,6 +66,8 @@ export interface StageOptions {
   returns?: Returns;
   /** So many changes it tells once more, as one of them may have been seen late. */
   overlap?: number;
+  /** Records that cannot be read one by one, by id. */
+  unreadable?: ReadonlySet<string>;
   /** It knows nobody by their id. */
   hasNoOne?: boolean;
   /** What the CRM has said of one record is heard once this is over. */
@@ -167,7 +169,7 @@ type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'ask
 function sourceOf(
   stage: Crm,
   which: 'people' | 'templates',
-  { heard, tellsChanges, hasNoOne, overlap }: StageOptions,
+  { heard, tellsChanges, hasNoOne, overlap, unreadable }: StageOptions,
 ): Source & Required<Pick<Source, 'one'>> {
   return {
     async *read() {
@@ -182,6 +184,8 @@ function sourceOf(
       const found = hasNoOne ? undefined : stage[which].find((record) => record['id'] === id);
       const value = found && { ...found };
       await heard?.(id);
+      const where = `record ${id}`;
+      if (unreadable?.has(id)) return { where, broken: 'cannot be read', fix: 'correct it' };
       return value && { where: `record ${id}`, value };
     },
   };

@@ -21,7 +21,7 @@ import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { contactKey, observe, timeOf } from './observe.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
-import { enrolmentBody, enrolment, observedBody } from './record.ts';
+import { enrolmentBody, enrolment, observedBody, silentBody } from './record.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -46,6 +46,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     parts: partsOf(channels),
     leaving: leavingOf(access),
     outs: outsOf(channels, policy),
+    unreadBody: silentBody,
     desire: contactDesire(fields),
     list: async (query, signal) => {
       const page = await platform.list({ ...query, brief: true }, { signal });

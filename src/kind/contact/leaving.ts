@@ -1,14 +1,11 @@
 /** Who left all mail by themselves, as the platform counts and lists them. */
-import { canonicalJson, fingerprint, type Key } from '../../model/record.ts';
+import { fingerprint, type Key } from '../../model/record.ts';
 import type { Leaving } from '../leaving.ts';
 import { observe } from './observe.ts';
 import type { Access } from './reading.ts';
-import { observedBody, type DesiredContact } from './record.ts';
+import { observedBody, silentBody } from './record.ts';
 
 const statuses = ['unsubscribed', 'blocked'] as const;
-
-/** Of somebody of whom the CRM says nothing but that she is there. */
-const silent: DesiredContact = { presence: 'present', channels: {}, consentAt: null };
 
 /**
  * By the counters that every page has ("Endpoints", Contacts): nobody counts who is blocked, but
@@ -37,15 +34,14 @@ export function leavingOf({ platform, channels }: Access): Leaving {
 }
 
 function named(key: Key): ReturnType<Leaving['named']> {
-  const body = canonicalJson(silent);
   return {
     kind: 'contact',
     id: '',
     key,
     alias: key,
     place: '',
-    body,
-    fingerprint: fingerprint(body),
+    body: silentBody,
+    fingerprint: fingerprint(silentBody),
     wants: false,
     presence: 'present',
     invalid: undefined,

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { Subscription } from '../../platform/request.ts';
 import type { Change } from '../../model/change.ts';
+import { canonicalJson } from '../../model/record.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
@@ -19,6 +20,13 @@ export const desiredBody = z.object({
   protected: z.literal(true).optional(),
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
+
+/** Of somebody of whom the CRM says nothing but that they are there. */
+export const silentBody = canonicalJson({
+  presence: 'present',
+  channels: {},
+  consentAt: null,
+} satisfies DesiredContact);
 
 /** What the platform shows, of the configured channels and those they replace only. */
 export const observedBody = z.object({

@@ -33,6 +33,7 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     decidesAbsent: { full: true, fast: true },
     countsAbsence: false,
     keyedById: true,
+    unreadBody: '{}',
     desire: desireTemplate,
     list: async (query, signal) => {
       const { templates, total } = await platform.list(query, { signal });
