@@ -11,6 +11,8 @@ export function explain(error: unknown): Fault {
     const text = error instanceof Rejected ? refusalOf(error) : error.message;
     return { text, code: codeOf(error) };
   }
+  const path = pathFault(error);
+  if (path !== undefined) return { text: path, code: 2 };
   const storage = storageFault(error);
   if (storage !== undefined) return { text: storage, code: isLocked(error) ? 75 : 1 };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -37,6 +39,20 @@ export function codeOfStop(reason: unknown): number {
 
 function isLocked(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
+}
+
+const pathFaults: Readonly<Record<string, string>> = {
+  EFBIG: 'it holds more than 1 MiB',
+  ELOOP: 'the symbolic links lead in a circle',
+  ENAMETOOLONG: 'the path is too long',
+  ENOTDIR: 'a part of the path is no folder',
+};
+
+/** What only a person can correct: a path that leads to nothing that can be used. */
+function pathFault(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
+  const what = pathFaults[String(error.code)];
+  return what && `${String(error.path)}: ${what} → correct the path in the configuration`;
 }
 
 /** What the disk or the file system says about itself; nothing of it is a bug of ours. */

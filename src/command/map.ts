@@ -3,9 +3,9 @@
  * what its hash was made of.
  */
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Invalid } from '../model/errors.ts';
+import { readSmallFile } from '../model/small-file.ts';
 import type { MapRecord } from '../model/map.ts';
 import type { Mapping } from '../source/mapped.ts';
 
@@ -42,7 +42,7 @@ const example = 'write export default function map(record) { return { ...record 
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readSmallFile(path).toString('utf8');
   } catch (error) {
     const code = codeOf(error) ?? 'unknown';
     throw new Invalid(`${path}: contacts.map cannot be read (${code}) → correct the path`);

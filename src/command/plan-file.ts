@@ -1,8 +1,9 @@
 /** A plan as a file: what `plan --out` writes and `apply` reads. There are no addresses in it. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../model/errors.ts';
+import { readSmallFile } from '../model/small-file.ts';
 import type { Summary } from '../plan/summary.ts';
 
 /** The counts that stand beside these are for people, who read what they agree to. */
@@ -64,7 +65,7 @@ export function readPlan(file: string): PlanFile {
 
 function jsonIn(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readSmallFile(file).toString('utf8'));
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
     throw new Invalid(`${file}: ${why} → name a file that \`crm-mirror plan --out\` has written`);

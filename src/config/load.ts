@@ -1,8 +1,8 @@
 /** Reads a configuration file and finds every mistake in it, before anything else happens. */
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../model/errors.ts';
+import { readSmallFile } from '../model/small-file.ts';
 import { complain, valueAt } from './complaint.ts';
 import { settle, type Config } from './config.ts';
 import { readTree, spotOf, type Tree } from './document.ts';
@@ -29,7 +29,7 @@ export function loadConfig(path: string, env: Record<string, string | undefined>
 
 function bytesOf(path: string): Uint8Array {
   try {
-    return readFileSync(path);
+    return readSmallFile(path);
   } catch (error) {
     const wrong = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
     const mend = 'name the configuration with -c FILE, or copy config/mirror.yaml';
@@ -56,11 +56,13 @@ function readKey(
     mistakes: [{ path, place, wrong, mend }],
   });
   try {
-    const text = readFileSync(absolute(file), 'utf8').trim();
+    const text = readSmallFile(absolute(file)).toString('utf8').trim();
     if (text === '') return bad('names an empty file', 'write the key into it');
     if (isHeaderText(text)) return { text, mistakes: [] };
     return bad('names a file that holds more than a key', 'write the key alone into it');
   } catch (error) {
+    if (code(error) === 'EFBIG')
+      return bad('names a file that holds more than a key', 'write the key alone into it');
     return bad(
       `names a file that cannot be read (${code(error)})`,
       'make it readable, or mend the path',

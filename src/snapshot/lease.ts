@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy } from '../model/errors.ts';
 import { onDisk } from './disk.ts';
+import { makeFolderOf } from './folder.ts';
 
 /** The right to write a mirror: one process at a time. */
 export interface Lease {
@@ -20,7 +20,7 @@ const glanceMs = 200;
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
   const file = fileOf(path);
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolderOf(path);
   const db = onDisk(file, () => new Database(file, { timeout: waitMs }));
   try {
     chmodSync(file, 0o600);

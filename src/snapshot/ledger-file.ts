@@ -19,7 +19,7 @@ import { check, isDamage } from './damage.ts';
 import { onDisk } from './disk.ts';
 import { counting, ledgerIn, ledgerTables, type Ledger } from './ledger.ts';
 import { hasher, readKey, writeKey } from './ledger-key.ts';
-import { openToLook, refuseFolder } from './looking.ts';
+import { openToLook, refuseNoFile } from './looking.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { statementsOf } from './statements.ts';
 
@@ -107,8 +107,8 @@ interface Found {
 }
 
 function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
-  refuseFolder(path, 'the ledger');
-  refuseFolder(keyFile, 'the key of the ledger');
+  refuseNoFile(path, 'the ledger');
+  refuseNoFile(keyFile, 'the key of the ledger');
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;

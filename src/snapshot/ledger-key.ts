@@ -1,20 +1,12 @@
 /** The key that the ledger's hashes are made with: 32 random bytes, hexadecimal, in a file. */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { createHmac, createSecretKey } from 'node:crypto';
+import { readSmallFile } from '../model/small-file.ts';
 
 /** The key in `file`; undefined when there is no file, or no key in it. */
 export function readKey(file: string): string | undefined {
   if (!existsSync(file)) return undefined;
-  const text = readFileSync(file, 'utf8').trim().toLowerCase();
+  const text = readSmallFile(file).toString('utf8').trim().toLowerCase();
   return /^[0-9a-f]{64}$/.test(text) ? text : undefined;
 }
 

@@ -13,7 +13,7 @@ const mostBytes = 1 << 30;
  * them is read into memory then. `what`: what the file is. Throws Invalid.
  */
 export function openToLook(path: string, what: string): Database.Database {
-  refuseFolder(path, `the ${what}`);
+  refuseNoFile(path, `the ${what}`);
   const db = onDisk(path, () => new Database(path, { readonly: true, timeout: patienceMs }));
   try {
     db.prepare('select 1 from sqlite_master').get();
@@ -26,9 +26,13 @@ export function openToLook(path: string, what: string): Database.Database {
 }
 
 /** A folder in the place of a file is refused; `what` the file is. */
-export function refuseFolder(path: string, what: string): void {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
+export function refuseNoFile(path: string, what: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats || stats.isFile()) return;
+  if (stats.isDirectory()) {
+    throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
+  }
+  throw new Invalid(`${path}: this is no regular file, as ${what} is → correct the path`);
 }
 
 /** What SQLite says when it can make no file beside this one. */

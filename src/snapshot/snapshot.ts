@@ -5,20 +5,20 @@
  * One statement per function. A function here never opens a transaction; whoever has several things
  * that belong together calls `transaction`.
  */
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../model/errors.ts';
 import { absencesIn, type Absences } from './absence.ts';
 import { copyOf, type Part } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
+import { makeFolderOf } from './folder.ts';
 import { onDisk } from './disk.ts';
 import { fenceIn, type Token } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
 import { guardingIn, type Guarding } from './guarding.ts';
 import { heldIn, type HeldPlans } from './held.ts';
 import { isLeased } from './lease.ts';
-import { openToLook, refuseFolder } from './looking.ts';
+import { openToLook, refuseNoFile } from './looking.ts';
 import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
 import { migrations, stagingTables } from './migrations.ts';
@@ -267,9 +267,9 @@ function standBeside(path: string, token: Token): Snapshot {
 }
 
 function openFile(path: string): Database.Database {
-  refuseFolder(path, 'the snapshot');
+  refuseNoFile(path, 'the snapshot');
   if (!existsSync(path)) {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolderOf(path);
     const made = onDisk(path, () => new Database(path, { timeout: patienceMs }));
     chmodSync(path, 0o600);
     return made;

@@ -1,6 +1,7 @@
 /** The bytes of a file, and what makes it unreadable. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { Invalid, Unavailable } from '../model/errors.ts';
+import { readSmallFile } from '../model/small-file.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
 
@@ -9,6 +10,15 @@ export async function opened(path: string): Promise<FileHandle> {
   return open(path, 'r').catch((error: unknown) => {
     throw unreadable(path, error);
   });
+}
+
+/** The text of a file that holds one small thing. Throws what `unreadable` makes of an error. */
+export function smallText(path: string): string {
+  try {
+    return readSmallFile(path).toString('utf8');
+  } catch (error) {
+    throw unreadable(path, error);
+  }
 }
 
 /** The bytes in chunks that are full up to the last one; a chunk is never written to again. */
@@ -41,6 +51,7 @@ const REASONS = new Map([
   ['EACCES', 'reading it is not permitted; let the user who runs this read it'],
   ['EPERM', 'reading it is not permitted; let the user who runs this read it'],
   ['ELOOP', 'the symbolic links lead in a circle; mend the link'],
+  ['EFBIG', 'it holds more than 1 MiB; name the right file in the configuration'],
   ['ENAMETOOLONG', 'the path is too long; correct it in the configuration'],
 ]);
 

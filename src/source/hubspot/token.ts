@@ -1,7 +1,6 @@
 /** The token of a HubSpot account, as the configuration gives it or a file has it. */
-import { readFile } from 'node:fs/promises';
 import { Invalid } from '../../model/errors.ts';
-import { unreadable } from '../file.ts';
+import { smallText } from '../file.ts';
 import { isToken, type HubspotOptions } from './options.ts';
 
 /** Read anew each time, so that a token may be changed at any time. */
@@ -10,9 +9,7 @@ export async function tokenOf({
   tokenFile,
 }: Pick<HubspotOptions, 'token' | 'tokenFile'>): Promise<string> {
   if (tokenFile === undefined) return token;
-  const text = await readFile(tokenFile, 'utf8').catch((error: unknown) => {
-    throw unreadable(tokenFile, error);
-  });
+  const text = smallText(tokenFile);
   if (isToken(text.trim())) return text.trim();
   throw new Invalid(`${tokenFile}: the file of the token holds no token → write it alone into it`);
 }

@@ -1,7 +1,7 @@
 /** The signed claim of the JWT bearer flow (RFC 7523): who asks, as whom, of whom, until when. */
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { Invalid } from '../../model/errors.ts';
+import { readSmallFile } from '../../model/small-file.ts';
 import type { SalesforceOptions } from './options.ts';
 
 /** Salesforce takes none that is good for longer than three minutes. */
@@ -36,11 +36,13 @@ function base64(bytes: Buffer): string {
 async function pemOf({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Promise<string> {
   // Where a variable cannot hold lines, they are often written with \n.
   if (privateKey !== undefined) return privateKey.replaceAll('\\n', '\n');
-  return readFile(privateKeyFile ?? '', 'utf8').catch((error: unknown) => {
+  try {
+    return readSmallFile(privateKeyFile ?? '').toString('utf8');
+  } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     const what = `${privateKeyFile}: the private key cannot be read${code}`;
     throw new Invalid(`${what} → make it readable, or correct auth.privateKeyFile of the source`);
-  });
+  }
 }
 
 /** The cause is left out: it may quote the key. */

@@ -1,7 +1,6 @@
 /** From the options to a session with the database they name. */
-import { readFile } from 'node:fs/promises';
 import { Invalid } from '../../model/errors.ts';
-import { unreadable } from '../file.ts';
+import { smallText } from '../file.ts';
 import { placeOf } from './address.ts';
 import type { Access } from './line.ts';
 import { openMysql, writeMysql } from './mysql.ts';
@@ -44,16 +43,10 @@ async function accessOf(
   if (place.system === 'sqlite') return place;
   const { allowPlain, ca: file } = reach;
   const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);
-  const ca = file === undefined ? {} : { ca: await authorityIn(file) };
+  const ca = file === undefined ? {} : { ca: smallText(file) };
   return {
     ...place,
     password: reach.password ?? place.password,
     tls: isPlain ? undefined : ca,
   };
-}
-
-async function authorityIn(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: unknown) => {
-    throw unreadable(file, error);
-  });
 }

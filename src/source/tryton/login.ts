@@ -2,11 +2,10 @@
  * How to get in: a session, by the name and password of a user. It is kept for as long as it is
  * accepted, since each login costs the server the work of its password hash.
  */
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../model/errors.ts';
 import type { Asking, Said } from '../asking.ts';
-import { unreadable } from '../file.ts';
+import { smallText } from '../file.ts';
 import { quoted } from '../names.ts';
 import type { TrytonOptions } from './options.ts';
 import { questionOf } from './question.ts';
@@ -83,9 +82,7 @@ function refusal({ status }: Said, host: string, { database }: TrytonOptions): E
 /** Read anew each time, so that a password may be changed at any time. */
 async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promise<string> {
   if (passwordFile === undefined) return password;
-  const text = await readFile(passwordFile, 'utf8').catch((error: unknown) => {
-    throw unreadable(passwordFile, error);
-  });
+  const text = smallText(passwordFile);
   const line = text.replace(/\r?\n$/, '');
   if (line !== '' && !line.includes('\n')) return line;
   throw new Invalid(
