@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
+import { visibleLine, visibleLines } from './command/visible.ts';
 import { explain, type Fault } from './command/fault.ts';
 import type { CommandGroup, CommandModule, Shell } from './command/shell.ts';
 import { Interrupted } from './model/errors.ts';
@@ -159,7 +160,9 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     .version(version(), '-V, --version', 'print the version')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => shell.print(text.trimEnd()),
+      writeOut: (text) => {
+        for (const line of text.trimEnd().split('\n')) shell.print(line);
+      },
       writeErr: (text) => shell.note(text.trimEnd()),
     })
     .showHelpAfterError('(crm-mirror --help lists the commands)');
@@ -181,15 +184,25 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
   }
 }
 
-/** With --json a failure that nothing was printed of is a document as well. */
+/** Their results are read by programs, as all JSON is. */
+const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
+
+/**
+ * With --json a failure that nothing was printed of is a document as well. What people read shows
+ * control characters as their codes; results for programs are left as they are, but on a terminal.
+ */
 function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
+  const isData = argv.includes('--json') || dataCommands.has(argv[0] ?? '');
+  const shown = real.terminal ? visibleLines : (text: string) => text;
   const print: Shell['print'] = (line) => {
     isPrinted = true;
-    real.print(line);
+    real.print(isData ? shown(line) : visibleLine(line));
   };
+  const note: Shell['note'] = (text) => real.note(visibleLines(text));
+  const progress: Shell['progress'] = (line) => real.progress(visibleLine(line));
   return {
-    shell: { ...real, print, argv },
+    shell: { ...real, print, note, progress, argv },
     fail({ text, code }: Fault): number {
       const error = text.replace(/^error: /, '');
       if (argv.includes('--json') && !isPrinted) {

@@ -12,11 +12,13 @@ import type { Shell } from './shell.ts';
 
 interface Flags extends LookFlags {
   since?: string;
+  spreadsheet?: boolean;
 }
 
 export function options(command: Command): void {
   lookOptions(command)
     .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
     .addHelpText(
       'after',
       '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
@@ -41,7 +43,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(told);
     const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
-    return { document: { ...document, optOuts }, lines: csvOf(optOuts) };
+    return {
+      document: { ...document, optOuts },
+      lines: csvOf(optOuts, flags.spreadsheet ?? false),
+    };
   });
 }
 
@@ -109,13 +114,19 @@ function told({ email, crmIds, channel, cause, after, by }: Leaver) {
   };
 }
 
-function csvOf(optOuts: readonly ReturnType<typeof told>[]): string[] {
+function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean): string[] {
   const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
     const ids = crmIds.length === 0 ? [''] : crmIds;
     return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
   });
   const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
-  return [head, ...rows].map((row) => row.map(quoted).join(','));
+  const plain = (text: string): string => (spreadsheet ? harmless(text) : text);
+  return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
+}
+
+/** A text that begins like a formula gets an apostrophe before it, which spreadsheets hide. */
+function harmless(text: string): string {
+  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
 /** As RFC 4180 has it; spaces at an end would not outlive every reader. */

@@ -27,7 +27,7 @@ export interface Webhook extends Signing, Naming {
 export interface WebhookOptions {
   /** By the names of their mirrors. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** How the CRM calls this server; undefined: as the request says. Without a trailing slash. */
+  /** How the CRM calls this server; undefined: by the `Host` of the request. Without a trailing slash. */
   publicUrl: string | undefined;
   metrics: Pick<Metrics, 'accepted' | 'refused'>;
   clock: Clock;
@@ -101,13 +101,12 @@ async function take(
   return { code: 202, body: { status: 'accepted', records: ids.length } };
 }
 
-/** Of several proxies the first one, which the CRM called. */
+/**
+ * The address that the CRM called. Without `publicUrl` its host is that of the request: anybody can
+ * write X-Forwarded-Host, and with it have a signature for another address count here.
+ */
 function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
   if (publicUrl !== undefined) return publicUrl + originalUrl;
-  const first = (name: string) =>
-    String(headers[name] ?? '')
-      .split(',', 1)[0]
-      ?.trim();
-  const scheme = first('x-forwarded-proto') || 'http';
-  return `${scheme}://${first('x-forwarded-host') || (headers.host ?? '')}${originalUrl}`;
+  const isEncrypted = String(headers['x-forwarded-proto'] ?? '').startsWith('https');
+  return `${isEncrypted ? 'https' : 'http'}://${headers.host ?? ''}${originalUrl}`;
 }

@@ -305,10 +305,12 @@ describe('HubSpot', () => {
   });
 
   test('behind a proxy the address is what was called', async () => {
-    const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'crm.example.com, inner' };
-    const url = 'https://crm.example.com/webhooks/globex?a=b:c&d=e';
     const path = '/webhooks/globex?a=b%3Ac&d=e';
-    const given = { url, path, headers };
+    const host = new URL(started.url).host;
+    const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'crm.example.com, inner' };
+    const forwarded = { url: 'https://crm.example.com/webhooks/globex?a=b:c&d=e', path, headers };
+    expect((await hubspot([{ objectId: 1 }], forwarded)).status).toBe(401);
+    const given = { url: `https://${host}/webhooks/globex?a=b:c&d=e`, path, headers };
     expect((await hubspot([{ objectId: 1 }], given)).status).toBe(202);
     await started.close();
     started = await serve('https://hooks.example.com/crm');
