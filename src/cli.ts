@@ -184,7 +184,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
   }
 }
 
-/** Their results are read by programs, as all JSON is. */
+/** Their results are for programs, as all JSON is. */
 const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
 
 /**
@@ -200,9 +200,8 @@ function documented(argv: readonly string[], real: Shell) {
     real.print(isData ? shown(line) : visibleLine(line));
   };
   const note: Shell['note'] = (text) => real.note(visibleLines(text));
-  const progress: Shell['progress'] = (line) => real.progress(visibleLine(line));
   return {
-    shell: { ...real, print, note, progress, argv },
+    shell: { ...real, print, note, argv },
     fail({ text, code }: Fault): number {
       const error = text.replace(/^error: /, '');
       if (argv.includes('--json') && !isPrinted) {

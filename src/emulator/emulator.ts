@@ -4,7 +4,7 @@ import type { Answer } from '../model/exchange.ts';
 import { refuse, timestamp, toAnswer } from './answer.ts';
 import { arrange } from './arrange.ts';
 import { ask, read, routeOf, type AnyRequest } from './ask.ts';
-import { CONSOLE, createConsole } from './console/console.ts';
+import { CONSOLE, createConsole, foreign, isForeign } from './console/console.ts';
 import { createFaults } from './fault/faults.ts';
 import type { Delivery } from './fault/kinds.ts';
 import { createReceive } from './fault/receive.ts';
@@ -101,7 +101,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     const page = answerPage(asked);
     if (page) return { ...page, headers: { date, ...page.headers } };
     if (asked.path.startsWith(CONSOLE)) {
-      const outcome = playWith(asked);
+      const outcome = isForeign(request.headers) ? foreign : playWith(asked);
       return writing(storage.save) ?? toAnswer(outcome, { date });
     }
     const reply = quirks.turns(ask(asked, { accounts, meters, quirks, clock }));

@@ -15,11 +15,14 @@ function exact(_: string, value: unknown, context?: { source?: string }): unknow
   return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
 }
 
-/** Whether lists and objects stand in one another more than `most` levels deep. */
-export function isDeeper(value: unknown, most: number): boolean {
+/** How deep lists and objects may stand in one another: far deeper than anything that is kept. */
+export const mostLevels = 500;
+
+/** Whether they stand deeper: what goes through such a value by recursion would overflow. */
+export function isTooDeep(value: unknown): boolean {
   let level: object[] = isNested(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth === most) return true;
+    if (depth === mostLevels) return true;
     level = level.flatMap((one) => Object.values(one).filter(isNested));
   }
   return false;

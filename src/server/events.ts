@@ -68,5 +68,5 @@ function isErasure(event: unknown): boolean {
 function idOf(value: unknown): string[] {
   if (typeof value === 'boolean') return [];
   const text = textOf(value) ?? '';
-  return text === '' || text.length > longestId ? [] : [text];
+  return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
 }

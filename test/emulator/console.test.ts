@@ -36,6 +36,26 @@ describe('GET /_emulator/', () => {
   }
 });
 
+describe('a page of another site', () => {
+  const asking = (origin?: string) =>
+    twoOrganizations().handle({
+      method: 'GET',
+      path: '/_emulator/state',
+      headers: { host: '127.0.0.1:4010', ...(origin !== undefined && { origin }) },
+    }).status;
+
+  test.each(['https://evil.example', 'http://127.0.0.1:5000', 'null', 'http://localhost:4010'])(
+    'is refused: %s',
+    (origin) => {
+      expect(asking(origin)).toBe(403);
+    },
+  );
+
+  test('is not the emulator itself, nor a program', () => {
+    expect([asking('http://127.0.0.1:4010'), asking()]).toEqual([200, 200]);
+  });
+});
+
 describe('acts of colleagues', () => {
   test.each([
     [

@@ -39,6 +39,7 @@ test.each<[string, unknown, string[], string[]]>([
     ['1', '2'],
     ['1'],
   ],
+  ['half a character', of('contact.creation', 'a\ud800'), [], []],
   ['no id', of('contact.privacyDeletion', true), [], []],
   ['no others', of('contact.privacyDeletion', 1, { mergedObjectIds: [2] }), ['1', '2'], ['1']],
 ])('HubSpot: %s', (_, body, ids, erased) => {

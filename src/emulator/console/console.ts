@@ -31,6 +31,18 @@ const views: Record<string, { shows: string; look: Look }> = {
   },
 };
 
+/** Whether a page of another site asks, in the browser of somebody who runs an emulator. */
+export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
+  if (origin === undefined) return false;
+  return URL.parse(origin)?.host !== host;
+}
+
+/** The answer to such a page: it would else read and change what the emulator holds. */
+export const foreign: Outcome = refuse(403, 'Forbidden', {
+  why: 'The request comes from a page of another site (Origin).',
+  fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
+});
+
 type Look = (asked: { world: Emulator['world']; count: number }) => object;
 
 const readQuery = query(

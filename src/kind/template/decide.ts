@@ -24,6 +24,7 @@
  */
 import type { z } from 'zod';
 import type { Change } from '../../model/change.ts';
+import { mostLevels } from '../../model/json.ts';
 import type { Problem } from '../../model/problem.ts';
 import {
   canonicalJson,
@@ -37,7 +38,6 @@ import type { Decision, States } from '../kind.ts';
 import {
   type changeBody,
   difference,
-  mostLevels,
   observedBody,
   recordedBody,
   templateFields,

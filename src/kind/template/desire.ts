@@ -1,10 +1,10 @@
 /**
  * From a template file to what it wants, with a lint before anything is sent (README, templates).
  */
-import { isDeeper } from '../../model/json.ts';
+import { isTooDeep, mostLevels } from '../../model/json.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
 import { templateUpdateBody } from '../../platform/request.ts';
-import { mostLevels, type TemplateFields } from './record.ts';
+import type { TemplateFields } from './record.ts';
 
 const known = templateUpdateBody.strict().required({ name: true });
 
@@ -12,9 +12,10 @@ const known = templateUpdateBody.strict().required({ name: true });
 export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
   const { key: stated, ...rest } = value;
   const key = typeof stated === 'string' ? stated : '';
-  const isDeep = isDeeper(rest, mostLevels);
+  const isDeep = isTooDeep(rest);
   const parsed = known.safeParse({ name: key, ...(isDeep ? {} : rest) });
-  const fault = parsed.success ? undeclared(parsed.data) : schemaFault(parsed.error.issues[0]);
+  const found = parsed.success ? undeclared(parsed.data) : schemaFault(parsed.error.issues[0]);
+  const fault = isDeep ? tooDeep : found;
   const body = canonicalJson(parsed.success ? parsed.data : { name: key });
   return {
     kind: 'template',
@@ -26,7 +27,7 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     fingerprint: fingerprint(body),
     wants: true,
     presence: 'present',
-    invalid: key === '' ? noKey : isDeep ? tooDeep : fault,
+    invalid: key === '' ? noKey : fault,
   };
 }
 

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request.ts';
 import type { Template } from '../../platform/answer.ts';
-import { isDeeper } from '../../model/json.ts';
+import { isTooDeep } from '../../model/json.ts';
 import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
 
 /** The fields a source may state, and the only ones that are ever compared or sent. */
@@ -56,12 +56,9 @@ export const changeBody = z.object({
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
-/** How deep the lists and objects of a content may be nested: far more than a template needs. */
-export const mostLevels = 500;
-
 /** Canonical form of a platform template. */
 export function observeTemplate(template: Template): ObservedRow {
-  const tooDeep = isDeeper(template.content, mostLevels);
+  const tooDeep = isTooDeep(template.content);
   const shown: ObservedTemplate = {
     id: template.id,
     fields: shownFields(tooDeep ? { ...template, content: undefined } : template),
