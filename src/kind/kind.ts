@@ -77,6 +77,8 @@ export interface Kind {
     change: Change,
     ack: Acknowledged,
   ): RecordedRow | undefined;
+  /** Lets the source take back what we took from a record on its word; undefined: nothing was. */
+  release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
   readonly ledger?: Remembering;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
   erase?(what: Erasing, leave: Leave): Promise<void>;
@@ -164,6 +166,8 @@ export interface States {
   successors: readonly Successor[];
   /** Whether something that once had this key is nowhere in the source by now. */
   strays: boolean;
+  /** Every id of the source that was known under this key before. */
+  origins: readonly string[];
   /** Parts of the record, '' for the whole, of which the platform refused a change. */
   parked: readonly string[];
   /** What the ledger remembers of the record, under this name or the ids of its source. */

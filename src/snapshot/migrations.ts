@@ -127,6 +127,11 @@ export const migrations: readonly string[] = [
   // Each change moves from state to state: what it is found by need not be written each time.
   `drop index change_by_run;
    create index change_by_run on change (run, phase, kind, key);`,
+  // Whom we have opted out is decided upon again once: from then on it is known who stated it.
+  `update recorded set desired = null
+   where kind = 'contact' and desired is not null and exists (
+     select 1 from json_each(recorded.body, '$.channels') c
+     where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
 ];
 
 /**

@@ -103,6 +103,7 @@ function statesOf(
     former: [],
     successors: [],
     strays: false,
+    origins: snapshot.recorded.originsOf(kind.name, key),
     parked: [],
     entries: ledger.concerning(whoOf(mirror, kind, key)),
     observed,

@@ -81,6 +81,7 @@ export function statesOf(
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
     strays: successors.length > 0 && recorded.hasStrays(kind.name, key),
+    origins: row ? recorded.originsOf(kind.name, key) : [],
     parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries,
     observed,

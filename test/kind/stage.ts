@@ -143,6 +143,7 @@ export function states(known: Partial<States>): States {
     former: [],
     successors: [],
     strays: false,
+    origins: ['1'],
     parked: [],
     entries: [],
     restored: false,

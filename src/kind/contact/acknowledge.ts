@@ -3,6 +3,7 @@ import type { Change } from '../../model/change.ts';
 import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import type { Acknowledged } from '../kind.ts';
 import { fingerprintOf } from './observe.ts';
+import { isOurs } from './own-opt-out.ts';
 import { showsOnly } from './settles.ts';
 import {
   enrolment,
@@ -93,7 +94,11 @@ function membership(
   const before = recorded.channels[change.part];
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
-  return found ? theirs : { by: 'us', is };
+  if (found) return theirs;
+  const { cause, stated } = enrolmentBody.parse(JSON.parse(change.body));
+  // What the CRM has stated stays stated, whatever another contact is opted out for.
+  if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
+  return { acked: at, by: 'us', cause, is, stated };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */

@@ -1,4 +1,5 @@
 /** From what was decided of a person and a channel to the changes that carry it out. */
+import type { z } from 'zod';
 import type { Change, GuardClass } from '../../model/change.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../model/record.ts';
@@ -6,19 +7,29 @@ import type { Decision } from '../kind.ts';
 import { beyond, conflictOf, severalContacts } from './conflict.ts';
 import type { Verdict } from './decide.ts';
 import { fingerprintOf } from './observe.ts';
-import type { ObservedContact } from './record.ts';
+import type { enrolmentBody, ObservedContact } from './record.ts';
 
 /** Phases of a person's changes: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
+/** What an opt-out is for, and which CRM records state it where they do. */
+export type Why = Pick<z.infer<typeof enrolmentBody>, 'cause' | 'stated'>;
+
+interface About {
+  key: Key;
+  channel: string;
+  contacts: ObservedContact[];
+  why: Why;
+}
+
 export function act(
   decision: Decision,
   verdict: Verdict,
-  { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
+  { key, channel, contacts, why }: About,
 ): void {
   const isMoved = verdict.row === beyond.movedAway;
-  const body = bodyOf({ isMoved });
   const change = (op: Change['op'], at: number, target?: string): Change => {
+    const body = bodyOf({ isMoved, ...(op === 'opt_out' && why) });
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
@@ -57,8 +68,8 @@ export function remove(decision: Decision, { key, contacts, isMoved, isKept }: L
 }
 
 /** Nobody stated what befalls an old address: the journal tells. */
-function bodyOf({ isMoved, shown }: { isMoved: boolean; shown?: string | undefined }): string {
-  return canonicalJson({ moved: isMoved || undefined, shown });
+function bodyOf({ isMoved, ...rest }: Why & { isMoved: boolean; shown?: string | undefined }) {
+  return canonicalJson({ ...rest, moved: isMoved || undefined });
 }
 
 function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {

@@ -7,7 +7,10 @@ import type { Fault } from '../../model/record.ts';
  * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  * remembered: she left, as the ledger knows. erased: she was forgotten on demand. vanishedBefore:
  * she was ours and vanished, as the ledger knows. protected: contacts.protect names the person.
- * optInsOff: policy.optIns is off.
+ * optInsOff: policy.optIns is off. formerOptOut: under a former address of the same CRM record we
+ * opted the person out, and the CRM does not take that back. stated: the CRM states an opt-out under
+ * the address that it has of the person by now. renamed: the contact has another address on the
+ * platform by now.
  */
 export const beyond = {
   formerAddress: 19,
@@ -19,6 +22,9 @@ export const beyond = {
   vanishedBefore: 25,
   protected: 26,
   optInsOff: 27,
+  formerOptOut: 28,
+  stated: 29,
+  renamed: 30,
 } as const;
 
 export function severalContacts(count: number, channel: string): Fault {
@@ -47,6 +53,16 @@ export function conflictOf(row: number, channel: string): Fault {
       return {
         reason: `${channel}: the person left under a former address`,
         fix: asTheyWish,
+      };
+    case 16:
+      return {
+        reason: `${channel}: the CRM stated an opt-out, and no record that stated it says in now`,
+        fix: 'record the opt-out in the CRM, or a later `consentAt`; if the person wants in: `allow <email> --reason …`',
+      };
+    case beyond.formerOptOut:
+      return {
+        reason: `${channel}: the CRM stated an opt-out under a former address, and no record that stated it says in now`,
+        fix: 'record the opt-out in the CRM, or a later `consentAt`; if the person wants in: `allow <former email> --reason …`',
       };
     case beyond.leftBefore:
       return {

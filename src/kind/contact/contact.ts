@@ -19,6 +19,7 @@ import { outsOf } from './left.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
 import { contactKey, observe, timeOf } from './observe.ts';
+import { release } from './own-opt-out.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
@@ -61,6 +62,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     send: (change, passage) => settled(() => send(access, change, passage)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
+    release,
     erase: async (what, leave) => erase(platform, what, leave),
     ledger: {
       memories: memoriesOf,

@@ -8,6 +8,8 @@
  *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes
  *   *newer* = `resubscribe: newer`, and the will that the CRM states is later than the latest
  *   possible time of the opt-out, and not in the future
+ *   *taken back* = our opt-out was not stated by the CRM, or the CRM may take it back by what it
+ *   says now (own-opt-out.ts)
  *
  * The first matching row wins.
  *
@@ -27,10 +29,11 @@
  *  11   in    any               —         absent, was owned        missing: recreate → create
  *                                                                  missing: respect → conflict
  *  12   in    any               —         absent                   create
- *  13   in    —, out by us      —         present                  opt_in
+ *  13   in    —                 —         present                  opt_in
  *  14   in    in                —         present                  conflict: membership taken away
  *  15   in    in                out       present                  conflict: left on the platform
- *  16   in    out by us         out       present                  opt_in: it takes its own back
+ *  16   in    out by us         out, —    present                  taken back → opt_in
+ *                                                                  else → conflict
  *  17   in    out by platform,— out       present                  conflict; newer → opt_in
  *  18   in    out by platform   —         present                  conflict
  */
@@ -43,6 +46,8 @@ export interface ChannelStates {
   observed: Subscription | undefined;
   /** Whether what the CRM states is newer than the recorded opt-out. */
   newer: boolean;
+  /** Whether the CRM takes our opt-out back by what it says now. */
+  takenBack: boolean;
 }
 
 export interface Person {
@@ -89,8 +94,8 @@ const isUnseen = ({ states }: Known): boolean => states.observed === undefined;
 const wantsIn = ({ states }: Known): boolean => states.desired === 'opt_in';
 const wantsOut = ({ states }: Known): boolean => states.desired === 'opt_out';
 const wasIn = ({ states }: Known): boolean => states.recorded?.is === 'opt_in';
-const wasOutBy = (by: Membership['by'], { states: { recorded } }: Known): boolean =>
-  recorded?.is === 'opt_out' && recorded.by === by;
+const wasOutByUs = ({ states: { recorded } }: Known): boolean =>
+  recorded?.is === 'opt_out' && recorded.by === 'us';
 
 /** From the top: what a row asks, the rows above it have left open. */
 export const rules: readonly Rule[] = [
@@ -181,9 +186,8 @@ export const rules: readonly Rule[] = [
   },
   {
     row: 13,
-    asks: 'wanted in; no subscription, and nobody ever said no but we',
-    matches: (known) =>
-      isOpen(known) && isUnseen(known) && !wasIn(known) && !wasOutBy('platform', known),
+    asks: 'wanted in; no subscription, and nobody ever said no',
+    matches: (known) => isOpen(known) && isUnseen(known) && !known.states.recorded,
     do: 'opt_in',
   },
   {
@@ -200,9 +204,15 @@ export const rules: readonly Rule[] = [
   },
   {
     row: 16,
-    asks: 'wanted in; the CRM takes its own opt-out back',
-    matches: (known) => isOpen(known) && isOut(known) && wasOutBy('us', known),
+    asks: 'wanted in; opted out by us, and the CRM takes that back',
+    matches: (known) => isOpen(known) && wasOutByUs(known) && known.states.takenBack,
     do: 'opt_in',
+  },
+  {
+    row: 16,
+    asks: 'wanted in; opted out by us, and no record that stated it says in',
+    matches: (known) => isOpen(known) && wasOutByUs(known),
+    do: 'conflict',
   },
   {
     row: 17,

@@ -5,6 +5,7 @@ import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.
 import { isNewer, type ConsentPolicy, type Person, type Sight } from './decide.ts';
 import { isAwaited, isReplaced } from './moved.ts';
 import { isChanged } from './observe.ts';
+import { attributed } from './own-opt-out.ts';
 import { distrusted, memberships, outgrown, pastOf, type Channels } from './past.ts';
 import {
   observedBody,
@@ -76,11 +77,14 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     contacts,
     former: states.former.map((past) => pastOf(past, states.restored, rules)),
     now: {
-      channels: memberships(recorded, contacts, {
-        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
-        replaces: rules.replaces,
-        sight: sightOf(states, { recorded, shown }),
-      }),
+      channels: attributedAll(
+        memberships(recorded, contacts, {
+          channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+          replaces: rules.replaces,
+          sight: sightOf(states, { recorded, shown }),
+        }),
+        states,
+      ),
       outgrown: outgrown(recorded, contacts, rules.replaces),
     },
     desired,
@@ -93,6 +97,15 @@ export function factsOf(states: States, rules: PersonRules): Facts {
       deletable: isOver && !isKept,
     },
   };
+}
+
+function attributedAll(
+  channels: RecordedContact['channels'],
+  states: States,
+): RecordedContact['channels'] {
+  return Object.fromEntries(
+    Object.entries(channels).map(([channel, is]) => [channel, attributed(is, channel, states)]),
+  );
 }
 
 /** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */

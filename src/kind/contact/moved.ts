@@ -4,7 +4,8 @@
  *
  *   the CRM wants    recorded                  →
  *   out              any                       opt_out: what she says now holds for the old one too
- *   in               in, or out by platform    opt_out
+ *   in               in, or out for good       opt_out: the platform has it so, or an opt-out of
+ *                                              ours that the CRM does not take back
  *   in               anything else             nothing yet: it is to be opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
@@ -18,14 +19,15 @@
  */
 import type { States, Successor } from '../kind.ts';
 import { isGone } from './absence.ts';
+import { isOurs, isTakenBack } from './own-opt-out.ts';
 import { recordedBody } from './record.ts';
 import { strictest, type Wish } from './strictest.ts';
 
 /** Whether the contact of this address is to be opted out of the channel for that. */
-export function hasMoved({ successors }: States, channel: string): boolean {
+export function hasMoved({ successors, by }: States, channel: string): boolean {
   if (successors.length === 0) return false;
   if (isForbidden(successors, channel)) return true;
-  return successors.every((next) => stands(next, channel, wishOf(next, channel)));
+  return successors.every((next) => stands(next, channel, by));
 }
 
 /** Whether that is what the CRM forbids under a new address. */
@@ -34,31 +36,33 @@ export function isForbidden(successors: States['successors'], channel: string): 
 }
 
 /** Whether nothing needs the old contact any more. */
-export function isReplaced({ successors, strays }: States, channels: readonly string[]): boolean {
-  return successors.length > 0 && !strays && successors.every((one) => standsWhole(one, channels));
+export function isReplaced({ successors, strays, by }: States, channels: readonly string[]) {
+  const isWhole = successors.every((one) => standsWhole(one, channels, by));
+  return successors.length > 0 && !strays && isWhole;
 }
 
 /** Whether somebody the CRM speaks of has no other contact yet that stands. */
-export function isAwaited({ successors }: States, channels: readonly string[]): boolean {
-  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels));
+export function isAwaited({ successors, by }: States, channels: readonly string[]): boolean {
+  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
 }
 
-function standsWhole(next: Successor, channels: readonly string[]): boolean {
+function standsWhole(next: Successor, channels: readonly string[], by: number): boolean {
   const { desired } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
   if (!isSound || !isThere(next)) return false;
   return channels.every((channel) => {
-    const wish = wishOf(next, channel);
-    return wish === 'opt_out' || stands(next, channel, wish);
+    return wishOf(next, channel) === 'opt_out' || stands(next, channel, by);
   });
 }
 
-function stands(next: Successor, channel: string, wish: Wish): boolean {
+function stands(next: Successor, channel: string, by: number): boolean {
   const { desired, recorded } = next;
+  const wish = wishOf(next, channel);
   if (wish === 'gone' || !recorded || !isThere(next)) return false;
   if (wish === null) return !desired.some(({ invalid }) => invalid);
   const is = recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
-  return is?.is === 'opt_in' || is?.by === 'platform';
+  if (isOurs(is)) return !isTakenBack(is, channel, { desired, by });
+  return is !== undefined;
 }
 
 function isThere({ recorded, vanished }: Successor): boolean {

@@ -11,6 +11,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 import { saidOf } from './shown.ts';
+import { isOurs, isTakenBack } from './own-opt-out.ts';
 import { strictestOf } from './strictest.ts';
 
 /** Of a channel, the one it took over from. */
@@ -24,6 +25,7 @@ export interface Channels {
 
 /** What is known of one person, besides the states of the channel in question. */
 interface Remembered {
+  states: Pick<States, 'desired' | 'by'>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: readonly RecordedContact[];
@@ -35,12 +37,13 @@ interface Remembered {
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
  * who left under a former address stays out under the new one, unless mail to the former one merely
- * bounced; and who left a channel stays out of the one that took over from it.
+ * bounced; and who left a channel stays out of the one that took over from it. An opt-out of ours
+ * that the CRM does not take back stands for a creation, and under a new address, too.
  */
 export function guarded(
   verdict: Verdict,
   channel: string,
-  { recorded, former, now, replaces }: Remembered,
+  { states, recorded, former, now, replaces }: Remembered,
 ): Verdict {
   if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
   const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
@@ -49,8 +52,12 @@ export function guarded(
     contacts.some((contact) => contact.left && !isBounce(contact));
   const isOut = (past: RecordedContact): boolean =>
     isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
+  const stands = ({ channels }: Remembered['now']): boolean =>
+    isOurs(channels[channel]) && !isTakenBack(channels[channel], channel, states);
   if (former.some(isOut)) return refuse(beyond.formerAddress);
+  if (former.some(stands)) return refuse(beyond.formerOptOut);
   if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
+  if (stands(now)) return refuse(16);
   const vanished = verdict.do === 'create' && recorded;
   const left = vanished && (isTheirs(recorded.channels[channel]) || leftAll(recorded));
   return left ? refuse(beyond.leftBefore) : verdict;

@@ -5,12 +5,13 @@ import type { Change } from '../../model/change.ts';
 import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
 import { oursOf } from './absence.ts';
-import { act, conflictProblem, remove } from './act.ts';
+import { act, conflictProblem, remove, type Why } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
 import { hasMoved, isForbidden } from './moved.ts';
 import { noteOf } from './note.ts';
+import { isTakenBack, statingOut } from './own-opt-out.ts';
 import { guarded, recordedIn } from './past.ts';
 import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
@@ -62,12 +63,24 @@ function stopsOf({ isProtected, mayDelete }: Facts, stops: (Stop | undefined)[])
 function decideOne(decision: Decision, channel: string, facts: Facts): Stop | undefined {
   const { states } = facts;
   const { verdict, stop } = judge(facts, channel);
-  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict) });
+  const why = whyOf(facts, verdict, channel);
+  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict), why });
   if (contradict(states.desired, channel)) {
     const fault = contradiction(states.desired.length, channel);
     decision.problems.push(conflictProblem(states.key, channel, fault));
   }
   return stop;
+}
+
+/** What an opt-out is for, if it comes to one. */
+function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
+  if (row === beyond.movedAway) return { cause: 'address' };
+  if (row === 3) {
+    const isFlagged = states.desired.some(({ presence }) => presence === 'flagged');
+    return { cause: isFlagged ? 'flag' : 'absence' };
+  }
+  const stating = row === beyond.stated ? states.successors.flatMap(({ desired }) => desired) : [];
+  return { cause: 'stated', stated: statingOut([...states.desired, ...stating], channel) };
 }
 
 /** Whom of her contacts the verdict is about: who is deleted for it is not opted out first. */
@@ -94,6 +107,7 @@ export function judge(facts: Facts, channel: string): Judgement {
     recorded: recordedIn(recorded, contacts, channel),
     observed: strictestOf(contacts, channel),
     newer: newerWill(facts, channel) !== undefined,
+    takenBack: isTakenBack(facts.now.channels[channel], channel, states),
   };
   const decided = decideChannel(asked, person, rules.policy);
   const careful = states.lost.has(channel) ? withoutConclusion(decided) : decided;
