@@ -2,14 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import {
   decideChannel,
-  isNewer,
-  seen,
   type ChannelStates,
   type ConsentPolicy,
   type Person,
   type Verdict,
 } from '../../src/kind/contact/decide.ts';
 import type { Membership } from '../../src/kind/contact/record.ts';
+import { isNewer, seen } from '../../src/kind/contact/recorded-state.ts';
 
 type Did = Verdict['do'];
 type D = 'gone' | '—' | 'out' | 'in';

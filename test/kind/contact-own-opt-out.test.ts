@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { recordedBody, type Membership } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';
-import type { DesiredRow, RecordedRow } from '../../src/model/record.ts';
-import { canonicalJson } from '../../src/model/record.ts';
+import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/model/record.ts';
 import { ANN, conflicts, remembered, shown, steps, wish } from './person.ts';
 import { carryOut, LATER, NEWS, NOON, open, states } from './stage.ts';
 

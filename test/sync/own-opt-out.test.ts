@@ -25,9 +25,9 @@ describe('a duplicate that stated an opt-out', () => {
     async (mode) => {
       const stage = await optedOut();
       stage.people.length = 1;
-      for (const times of [1, 2]) {
+      for (let times = 0; times < 2; times += 1) {
         const summary = await stage.sync({ mode });
-        expect(summary.contacts.conflicts, String(times)).toBe(1);
+        expect(summary.contacts.conflicts).toBe(1);
       }
       expect(sent(stage)).toEqual([]);
     },

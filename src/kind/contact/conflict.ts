@@ -6,11 +6,18 @@ import type { Fault } from '../../model/record.ts';
  * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
  * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  * remembered: she left, as the ledger knows. erased: she was forgotten on demand. vanishedBefore:
+<<<<<<< HEAD
  * she was ours and vanished, as the ledger knows. protected: contacts.protect names the person.
  * optInsOff: policy.optIns is off. formerOptOut: under a former address of the same CRM record we
  * opted the person out, and the CRM does not take that back. stated: the CRM states an opt-out under
  * the address that it has of the person by now. renamed: the contact has another address on the
  * platform by now.
+=======
+ * she was ours and vanished, as the ledger knows. formerOptOut: under a former address of the same
+ * CRM record we opted the person out, and the CRM does not take that back. stated: the CRM states
+ * an opt-out under the address that it has of the person by now. renamed: the contact has another
+ * address on the platform by now.
+>>>>>>> 3a07bce (docs, snapshot: say who takes an opt-out of ours back)
  */
 export const beyond = {
   formerAddress: 19,
@@ -55,15 +62,9 @@ export function conflictOf(row: number, channel: string): Fault {
         fix: asTheyWish,
       };
     case 16:
-      return {
-        reason: `${channel}: the CRM stated an opt-out, and no record that stated it says in now`,
-        fix: 'record the opt-out in the CRM, or a later `consentAt`; if the person wants in: `allow <email> --reason …`',
-      };
+      return stillStated(channel, '');
     case beyond.formerOptOut:
-      return {
-        reason: `${channel}: the CRM stated an opt-out under a former address, and no record that stated it says in now`,
-        fix: 'record the opt-out in the CRM, or a later `consentAt`; if the person wants in: `allow <former email> --reason …`',
-      };
+      return stillStated(channel, 'former ');
     case beyond.leftBefore:
       return {
         reason: `${channel}: the person left, and then the contact vanished on the platform`,
@@ -96,6 +97,15 @@ export function conflictOf(row: number, channel: string): Fault {
         fix: asTheyWish,
       };
   }
+}
+
+/** Row 16, of the address itself or of a former one. */
+function stillStated(channel: string, former: string): Fault {
+  const where = former && ' under a former address';
+  return {
+    reason: `${channel}: the CRM stated an opt-out${where}, and no record that stated it says in now`,
+    fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: \`allow <${former}email> --reason …\``,
+  };
 }
 
 export function contradiction(count: number, channel: string): Fault {

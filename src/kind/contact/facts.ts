@@ -2,7 +2,7 @@
 import type { Key } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
-import { isNewer, type ConsentPolicy, type Person, type Sight } from './decide.ts';
+import type { ConsentPolicy, Person } from './decide.ts';
 import { isAwaited, isReplaced } from './moved.ts';
 import { isChanged } from './observe.ts';
 import { attributed } from './own-opt-out.ts';
@@ -14,6 +14,7 @@ import {
   type RecordedContact,
 } from './record.ts';
 import { isProtected } from './protect.ts';
+import { isNewer, type Sight } from './recorded-state.ts';
 import { contactsOf, saidOf } from './shown.ts';
 import { statedAt, strictest, type Wish } from './strictest.ts';
 

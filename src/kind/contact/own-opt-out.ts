@@ -70,8 +70,8 @@ export function release(row: RecordedRow): { row: RecordedRow; parts: string[] }
     ([, is]) => isOurs(is) && !is.released && !stays(is),
   );
   if (own.length === 0) return undefined;
-  const released = own.map(([channel, is]) => [channel, { ...is, released: true }]);
-  const channels = { ...recorded.channels, ...Object.fromEntries(released) };
+  const channels = { ...recorded.channels };
+  for (const [channel, is] of own) channels[channel] = { ...is, released: true };
   const body = canonicalJson({ ...recorded, channels });
   return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }

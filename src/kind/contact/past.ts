@@ -1,7 +1,7 @@
 /** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
 import type { States } from '../kind.ts';
 import { beyond } from './conflict.ts';
-import { seen, type Sight, type Verdict } from './decide.ts';
+import type { Verdict } from './decide.ts';
 import { isChanged } from './observe.ts';
 import {
   observedBody,
@@ -10,6 +10,7 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
+import { seen, type Sight } from './recorded-state.ts';
 import { saidOf } from './shown.ts';
 import { isOurs, isTakenBack } from './own-opt-out.ts';
 import { strictestOf } from './strictest.ts';
