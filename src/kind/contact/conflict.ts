@@ -6,18 +6,11 @@ import type { Fault } from '../../model/record.ts';
  * same CRM record. leftBefore: she left, and then her contact vanished. replacedChannel: she left
  * the channel that this one took over from. movedAway: the CRM has another address of hers by now.
  * remembered: she left, as the ledger knows. erased: she was forgotten on demand. vanishedBefore:
-<<<<<<< HEAD
  * she was ours and vanished, as the ledger knows. protected: contacts.protect names the person.
  * optInsOff: policy.optIns is off. formerOptOut: under a former address of the same CRM record we
- * opted the person out, and the CRM does not take that back. stated: the CRM states an opt-out under
- * the address that it has of the person by now. renamed: the contact has another address on the
+ * opted the person out, and the CRM does not take that back. stated: the CRM states an opt-out
+ * under the address that it has of the person by now. renamed: the contact has another address on the
  * platform by now.
-=======
- * she was ours and vanished, as the ledger knows. formerOptOut: under a former address of the same
- * CRM record we opted the person out, and the CRM does not take that back. stated: the CRM states
- * an opt-out under the address that it has of the person by now. renamed: the contact has another
- * address on the platform by now.
->>>>>>> 3a07bce (docs, snapshot: say who takes an opt-out of ours back)
  */
 export const beyond = {
   formerAddress: 19,
