@@ -9,8 +9,8 @@ import type { Fault } from '../../model/record.ts';
  * she was ours and vanished, as the ledger knows. protected: contacts.protect names the person.
  * optInsOff: policy.optIns is off. formerOptOut: under a former address of the same CRM record we
  * opted the person out, and the CRM does not take that back. stated: the CRM states an opt-out
- * under the address that it has of the person by now. renamed: the contact has another address on the
- * platform by now.
+ * under the address that it has of the person by now. renamed: the contact has another address on
+ * the platform by now.
  */
 export const beyond = {
   formerAddress: 19,
