@@ -219,7 +219,9 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
 
 /** When somebody who left the CRM is due, and for what. */
 export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
-  return { ...guards, deletes: policy.deletes };
+  const { absentReadings, absentForMs } = guards;
+  const { deletes, deleteAfterMs } = policy;
+  return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
 /** Whatever of the configuration bears on what is read of a record. */

@@ -29,7 +29,7 @@ export interface Config {
   /** At least one of contacts and templates is there. */
   readonly contacts?: ContactsConfig | undefined;
   readonly templates?: TemplatesConfig | undefined;
-  readonly policy: Readonly<File['policy']>;
+  readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
@@ -71,6 +71,14 @@ interface PlatformConfig {
   readonly timeoutMs: number;
   /** Share of each route's budget that is left to other programs, 0 to 0.9. */
   readonly reserve: number;
+}
+
+/** What to do where both sides disagree. */
+interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
+  /** How long after their opt-out people who left the CRM are deleted. */
+  readonly deleteAfterMs: number;
+  /** Whether the file itself says what `absent` is. */
+  readonly statesAbsent: boolean;
 }
 
 /** Shares are in percent, 0 to 100. */
@@ -132,6 +140,8 @@ interface TemplatesConfig {
 
 interface Surroundings {
   file: string;
+  /** Whether the file itself says what `policy.absent` is. */
+  statesAbsent: boolean;
   /** The key as it was found, in the file or in the one that apiKeyFile names. */
   apiKey: string;
   /** Makes a path of the file absolute. */
@@ -139,9 +149,13 @@ interface Surroundings {
 }
 
 /** The configuration that a valid file stands for. */
-export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
+export function settle(
+  valid: File,
+  { file, statesAbsent, apiKey, absolute }: Surroundings,
+): Config {
   const { mirror, platform, contacts, templates, policy, guards, ledgerKeyFile } = valid;
   const { url, apiKeyFile, timeoutMs, reserve } = platform;
+  const { deleteAfter, ...policies } = policy;
   const snapshot = absolute(valid.snapshot);
   return freeze({
     file,
@@ -160,7 +174,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     },
     contacts: contacts && settleContacts(contacts, absolute),
     templates: templates && { source: placed(templates.source, absolute) },
-    policy,
+    policy: { ...policies, deleteAfterMs: milliseconds(deleteAfter), statesAbsent },
     guards: {
       deletes: guards.deletes,
       optIns: guards.optIns,

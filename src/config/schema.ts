@@ -3,7 +3,7 @@
  * configuration). Own messages read "what is wrong → how to mend it".
  */
 import { z } from 'zod';
-import { durationForm } from '../model/duration.ts';
+import { delayForm, durationForm } from '../model/duration.ts';
 import { isLoopback } from '../model/loopback.ts';
 import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
@@ -32,9 +32,15 @@ const duration = (what: string) =>
     .regex(durationForm, {
       error: ({ input }) =>
         /^0+[smhd]$/.test(String(input))
-          ? 'is no time at all, and has to be longer than that → write 1s or more'
+          ? 'must be greater than 0 → write 1s or more'
           : 'is not a duration → write a number and s, m, h or d: 90d',
     })
+    .describe(what);
+/** A duration that may be 0s. */
+const delay = (what: string) =>
+  z
+    .string()
+    .regex(delayForm, 'is not a duration → write a number and s, m, h or d: 90d, or 0s')
     .describe(what);
 const flagged = (what: string) =>
   z
@@ -188,12 +194,16 @@ const policy = z
   .strictObject({
     absent: z
       .enum(['keep', 'opt_out'])
-      .default('keep')
-      .describe('People we own who left the CRM: keep writing to them, or opt them out'),
+      .default('opt_out')
+      .describe('People we own who left the CRM: opt them out, or leave them subscribed'),
     deletes: z
       .enum(['off', 'created', 'owned'])
       .default('off')
       .describe('Whether people who left the CRM are deleted on the platform'),
+    deleteAfter: delay(
+      'Time from the opt-out of people who left the CRM to their deletion; 0s: at once, as people' +
+        ' are whom the CRM flags as deleted',
+    ).default('30d'),
     optIns: z
       .enum(['on', 'off'])
       .default('on')
@@ -233,7 +243,7 @@ const guards = z
     deletes: limit('Deletes and opt-outs for absence', { percent: 10, floor: 10 }),
     optIns: limit('Opt-ins and creations', { percent: 20, floor: 100 }),
     absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
-    absentFor: duration('Least time between the first and the last of them').default('20h'),
+    absentFor: delay('Least time between the first and the last of them; 0s: none').default('20h'),
   })
   .describe('What is held until a person approves it');
 

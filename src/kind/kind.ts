@@ -48,8 +48,8 @@ export interface Kind {
    * In which runs recorded records that the source no longer names are decided upon one by one.
    */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
-  /** Whether it matters for how long a record has not been named. */
-  readonly countsAbsence: boolean;
+  /** When a record that has not been named is due; undefined where that does not matter. */
+  readonly absence?: AbsenceDue;
   /** Undefined where records are in no parts. */
   readonly parts?: Parts;
   /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
@@ -122,6 +122,14 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
+/** From when on it counts that the source has not named a record. */
+export interface AbsenceDue {
+  /** Readings of the source that have to have missed it … */
+  absentReadings: number;
+  /** … and the least time between the first and the last of them. */
+  absentForMs: number;
+}
+
 export interface PageQuery {
   page: number;
   limit: number;
@@ -164,7 +172,10 @@ export interface States {
    * any more, and only of what the platform showed in this run.
    */
   successors: readonly Successor[];
-  /** Whether something that once had this key is nowhere in the source by now. */
+  /**
+   * Whether something that once had this key is nowhere in the source by now: told where there are
+   * successors, and where a whole reading says that all records of this key are gone.
+   */
   strays: boolean;
   /** Every id of the source that was known under this key before. */
   origins: readonly string[];
@@ -185,7 +196,10 @@ export interface States {
   restored: boolean;
   /** For how long the source has not named it; undefined where that counts for nothing. */
   absence: Absence | undefined;
-  /** Whether this run may delete: it has listed the platform wholly, and is no first load. */
+  /**
+   * Whether this run may delete: it is no first load, a full one has listed the platform wholly, and
+   * what is recorded was not put back from a backup.
+   */
   mayDelete: boolean;
   /** When the platform began to show this, by our clock; what is true now may be younger. */
   at: number;

@@ -47,9 +47,15 @@ export interface DesiredRow {
 /** In how many readings of the source, all of them whole, a record of ours was not named. */
 export interface Absence {
   readings: number;
-  /** When the first and the last of them were made; milliseconds since the epoch. */
+  /** When the first and the last of them were made, by our clock; milliseconds since the epoch. */
   firstAt: number;
   lastAt: number;
+  /** Time between them, added up from reading to reading by the slower of two clocks. */
+  ageMs: number;
+  /**
+   * The same since the absence was due, or since our last opt-out after that; null: it is not due.
+   */
+  waitedMs: number | null;
 }
 
 /** Why something is not right and how to mend it; one line each, free of personal data. */

@@ -50,12 +50,6 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
   }
 }
 
-/** What a run leaves alone that may not delete. */
-export function sayWaiting(people: number): string {
-  const whom = people === 1 ? '1 person waits' : `${people} people wait`;
-  return `${whom} for the next full run, as approved: it deletes, this one does not`;
-}
-
 /** Said to who approves it all the same. */
 export function nothingLeft(plan: string): string {
   return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;

@@ -12,11 +12,6 @@ export interface Guarding {
    * was not released since.
    */
   approve(approval: { plan: string; at: number }, guarded: Guarded): void;
-  /**
-   * Takes opt-outs for absence out of what is staged, of people whose deletion was so approved and
-   * is still to come: how many people that are.
-   */
-  leaveToDelete(approval: { plan: string; at: number }, guarded: Guarded): number;
   /** Marks all of it: no guard is for it. */
   exempt(guarded: Guarded): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
@@ -102,7 +97,7 @@ export function guardingIn(db: Statements): Guarding {
   };
 }
 
-type Approved = Pick<Guarding, 'approve' | 'leaveToDelete' | 'exempt' | 'follow'>;
+type Approved = Pick<Guarding, 'approve' | 'exempt' | 'follow'>;
 
 function approvedIn(db: Statements): Approved {
   const approve = db.prepare<Guarded & { plan: string; at: number }>(
@@ -115,17 +110,6 @@ function approvedIn(db: Statements): Approved {
            and h.target in ('', coalesce(planned.target, '')))
        and not ${passedBy('planned.op', 'planned.part')}`,
   );
-  const awaits = `${isGuarded} and op = 'opt_out' and approved is null
-    and exists (
-      select 1 from held_plan s join held h on h.batch = s.batch
-      where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
-        and h.guard = 'delete' and h.op = 'delete'
-        and h.target in ('', coalesce(planned.target, '')))
-    and not ${passedBy("'delete'", "''")}`;
-  const awaiting = db.prepare<Guarded & { plan: string; at: number }, { n: number }>(
-    `select count(distinct key) n from temp.planned where ${awaits}`,
-  );
-  const leave = db.prepare(`delete from temp.planned where ${awaits}`);
   const exempt = db.prepare<Guarded>(
     `update temp.planned set approved = '${exempted}' where ${isGuarded} and approved is null`,
   );
@@ -138,11 +122,6 @@ function approvedIn(db: Statements): Approved {
   );
   return {
     approve: (approval, guarded) => void approve.run({ ...approval, ...guarded }),
-    leaveToDelete(approval, guarded) {
-      const { n = 0 } = awaiting.get({ ...approval, ...guarded }) ?? {};
-      if (n > 0) leave.run({ ...approval, ...guarded });
-      return n;
-    },
     exempt: (guarded) => void exempt.run(guarded),
     follow: (guarded) => void follow.run(guarded),
   };

@@ -197,14 +197,13 @@ type Approvals = Pick<
 >;
 
 function approvalsIn(db: Statements): Approvals {
-  // Whoever may be deleted need not be opted out first.
   const open = db.prepare<{ plan: string; after: number }, { n: number }>(
     `select count(*) n from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and not exists (
        select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
        where a.ended_at is null and a.at > @after
          and b.kind = h.kind and b.key = h.key and b.guard = h.guard
-         and (b.op = 'delete' or b.op = h.op and b.part = h.part)
+         and b.op = h.op and b.part = h.part
          and not exists (
            select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
              and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at

@@ -132,6 +132,19 @@ export const migrations: readonly string[] = [
    where kind = 'contact' and desired is not null and exists (
      select 1 from json_each(recorded.body, '$.channels') c
      where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
+  // How long somebody is absent is added up by the slower of two clocks: what earlier versions have
+  // counted by one clock, under other defaults, is counted anew.
+  `drop table absence;
+   create table absence (
+     kind text not null, key text not null,
+     first_at integer not null, last_at integer not null,
+     readings integer not null, reading text not null,
+     marked_at integer not null, marked_platform_at integer,
+     age_ms integer not null, waited_ms integer,
+     primary key (kind, key)
+   ) without rowid;
+   insert into meta
+     select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
 ];
 
 /**

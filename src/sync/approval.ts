@@ -8,17 +8,10 @@ import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
 import type { Approval } from '../snapshot/held.ts';
 import { atOnce, inTurns } from './commit.ts';
 import type { Course } from './course.ts';
+import { endFirstLoad } from './first-load.ts';
 import { batchOf, standWithheld, type Batch } from './holding.ts';
 import { modeName, type Run } from './mirror.ts';
-import { eachOf } from './throughout.ts';
 import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
-
-/** Set by the first full run that came to its end: until then everything is a first load. */
-const loaded = 'loaded';
-
-export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
-  return firstLoad === true || snapshot.meta.get(loaded) === undefined;
-}
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
 export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
@@ -100,29 +93,12 @@ export function settleGuards(course: Course): boolean {
   if (mode !== 'full' || !people || failure || stop.aborted) return false;
   if (brake.endsEarly(people.kind)) return false;
   const at = run.clock.now();
-  if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
+  endFirstLoad(snapshot, run.id);
   // Of an export that was written anew meanwhile no delete has left any more.
   if (!couldAll(course) || !people.knowledge.still()) return false;
   for (const { plan } of approvals) snapshot.held.end(plan, at);
   if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
   return true;
-}
-
-/**
- * Takes out of the plan what would befall people whose deletion is approved before a run that may
- * delete them; answers how many people.
- */
-export function* leaveToDelete(course: Course): Generator<undefined, number> {
-  const { run, approvals } = course;
-  if (run.mode === 'full' && couldAll(course)) return 0;
-  const { stage, guarding } = run.snapshot;
-  let people = 0;
-  for (const approval of approvals) {
-    yield* eachOf(guarding.spans('delete'), (span) => {
-      stage(() => (people += guarding.leaveToDelete(approval, { ...span, guard: 'delete' })));
-    });
-  }
-  return people;
 }
 
 /** Whether all that the CRM calls for was planned: a first load, for one, deletes nobody. */

@@ -6,9 +6,10 @@
 import type { GuardClass } from '../model/change.ts';
 import { hasShape, isFew, judge, judgeShape, weekMs, type Held, type Rush } from '../plan/guard.ts';
 import { explainHeld } from '../plan/guard-words.ts';
-import { approveOwn, isFirstLoad, leaveToDelete } from './approval.ts';
+import { approveOwn } from './approval.ts';
 import { atOnce, inTurns } from './commit.ts';
 import type { Course } from './course.ts';
+import { isFirstLoad } from './first-load.ts';
 import { ownedOf, shapeOf } from './shape.ts';
 import { knowledgeNamed } from './states.ts';
 import { eachOf } from './throughout.ts';
@@ -29,7 +30,6 @@ export function guardNow(course: Course): void {
 }
 
 function* steps(course: Course): Generator<undefined, void> {
-  yield* leaveToDelete(course);
   for (const of of guardClasses) {
     yield* guardOne(course, of);
     yield* eachSpan(course, of, course.run.snapshot.guarding.pass);

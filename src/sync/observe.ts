@@ -27,6 +27,8 @@ export interface Listing {
   by: number;
   /** How far the ledger had got when it began. */
   knew: number;
+  /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
+  date: number | undefined;
   /** Of whom the platform says that these records are; undefined when it does not. */
   organization: string | undefined;
 }
@@ -36,6 +38,7 @@ interface Claim {
   total: number;
   /** By the platform's clock; milliseconds since the epoch. */
   began: number;
+  date: number | undefined;
   organization: string | undefined;
 }
 
@@ -52,7 +55,8 @@ export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
   const knew = run.ledger.newest();
   const [limit] = run.pageSizes;
   const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
-  return { at, knew, by: run.clock.now(), organization: claim.organization, claim };
+  const { date, organization } = claim;
+  return { at, knew, by: run.clock.now(), date, organization, claim };
 }
 
 /** Whether that shows all there is, or what is read besides does: the first claim counts. */
@@ -110,8 +114,8 @@ async function turnPages(
     await page(number);
   }
   stageRows();
-  const { total, organization } = first;
-  return { total, began: beginning(first), organization };
+  const { total, date, organization } = first;
+  return { total, began: beginning(first), date, organization };
 }
 
 function beginning(first: Page): number {

@@ -9,6 +9,7 @@ import type { DesiredRow, Key } from '../model/record.ts';
 import { everything } from '../snapshot/spans.ts';
 import type { SourceRecord } from '../source/source.ts';
 import type { People, Taken } from './beside.ts';
+import { isFresh } from './applying.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
@@ -148,5 +149,7 @@ async function stage(
   if (key === undefined) course.parts = [];
   else run.mode = { single: key };
   const sizes = fewSizes(run, kind.name, rows);
-  known.set(kind, { ...unknown, certified: complete, sizes });
+  const readAt = run.clock.now();
+  const still = (): boolean => isFresh(run, readAt);
+  known.set(kind, { ...unknown, certified: complete, sizes, still });
 }

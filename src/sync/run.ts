@@ -15,7 +15,7 @@ import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import { readPart } from './changes.ts';
 import { knowledgeOf, leaveOut, type Course } from './course.ts';
-import { commit, inTurns } from './commit.ts';
+import { commit } from './commit.ts';
 import { decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import {
@@ -26,7 +26,7 @@ import {
   type Run,
   type RunOptions,
 } from './mirror.ts';
-import { keepHeld, leaveToDelete } from './approval.ts';
+import { keepHeld } from './approval.ts';
 import { foresee } from './foresee.ts';
 import { guard, guardNow } from './guard.ts';
 import { noticeInvalid, noticeUnread } from './notice.ts';
@@ -42,7 +42,6 @@ import { keepTwins, takeOne } from './one.ts';
 import { keysOf } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
 import { throughout } from './throughout.ts';
-import { sayWaiting } from '../plan/guard-words.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
@@ -177,8 +176,6 @@ async function plan(course: Course): Promise<void> {
   }
   if (course.plan) return;
   course.notes.push(...sayStopped(tally.counts().stopped));
-  const waiting = await inTurns(run, leaveToDelete(course));
-  if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = await readPlan(run);
   course.forecast = foresee(course);
   run.foresees?.(course.forecast);

@@ -2,6 +2,7 @@
 import type { JournaledChange } from '../model/change.ts';
 import type { Key, ObservedRow } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
+import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './learn.ts';
@@ -45,7 +46,7 @@ function acknowledge(
   outcome: Extract<Outcome, { is: 'acked' }>,
 ): boolean {
   const { run, kind } = applying;
-  const { journal, recorded, problems } = run.snapshot;
+  const { journal, recorded, problems, absences } = run.snapshot;
   const at = run.clock.now();
   const before = recorded.get(kind.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
@@ -57,8 +58,16 @@ function acknowledge(
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
+  if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
+}
+
+/** Within a run time goes on evenly: the platform's too, since it was listed. */
+function timesNow({ run, known: { listing } }: Applying): Times {
+  const at = run.clock.now();
+  const platformAt = listing?.date === undefined ? undefined : listing.date + at - listing.at;
+  return { at, platformAt };
 }
 
 function wantedOf({ run, kind }: Applying, key: Key): string | undefined {

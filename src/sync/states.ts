@@ -3,6 +3,7 @@ import type { Entry } from '../model/ledger.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Source } from '../source/source.ts';
+import { isFirstLoad } from './first-load.ts';
 import type { Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
 import type { Read, Sizes } from './read.ts';
@@ -74,13 +75,15 @@ export function statesOf(
   const isShown = observed.length > 0 || looked !== undefined;
   const isNamed = desired.length > 0;
   const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
+  const isGone = isNamed && desired.every(({ presence }) => presence !== 'present');
+  const mayHaveStrays = successors.length > 0 || (known.whole && isGone);
   return {
     key,
     desired,
     recorded: row,
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
-    strays: successors.length > 0 && recorded.hasStrays(kind.name, key),
+    strays: mayHaveStrays && recorded.hasStrays(kind.name, key),
     origins: row ? recorded.originsOf(kind.name, key) : [],
     parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries,
@@ -89,11 +92,17 @@ export function statesOf(
     certified: known.certified,
     restored: run.restored === true,
     absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
-    mayDelete: known.listing?.complete === true && !run.firstLoad,
+    mayDelete: mayDelete(run, known),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,
   };
+}
+
+/** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
+function mayDelete(run: Run, { listing }: Knowledge): boolean {
+  if (isFirstLoad(run)) return false;
+  return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
 
 /**

@@ -94,10 +94,7 @@ describe('one mistake', () => {
       '6:20  policy.missing  is not known here  → use respect or recreate',
     ],
     ['policy: { missing: }', undefined],
-    [
-      'keep: 0d',
-      '6:7  keep  is no time at all, and has to be longer than that  → write 1s or more',
-    ],
+    ['keep: 0d', '6:7  keep  must be greater than 0  → write 1s or more'],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
     ['schedule: { full: "0 3 * * *", fast: "*/5 * * * * *", templates: ~ }', undefined],
     ['schedule: { sentinel: ~ }', undefined],

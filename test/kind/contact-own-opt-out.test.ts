@@ -31,7 +31,8 @@ describe('what is recorded of an opt-out of ours', () => {
   const out = (known: Partial<States>) =>
     newsOf(carryOut(kind, states({ observed: [shown({ news: 'opt_in' })], ...known })));
   const recorded = remembered({ news: 'in' });
-  const absence = { readings: 2, firstAt: 0, lastAt: 86_400_000 };
+  const ageMs = 86_400_000;
+  const absence = { readings: 2, firstAt: 0, lastAt: ageMs, ageMs, waitedMs: 0 };
 
   test.each<[string, Partial<States>, Membership]>([
     ['one record states it', { desired: [says('1', 'no')] }, statedBy('1')],

@@ -15,7 +15,7 @@ const protect = [{ when: isVip }];
 const policy = { contacts: { absent: 'opt_out' }, absence: { deletes: 'owned' } } as const;
 const byAddress = open({ ...policy, protect: [' ANN@example.com'] }).contacts;
 const byRecord = open({ ...policy, protect }).contacts;
-const long = { readings: 9, firstAt: 0, lastAt: LATER };
+const long = { readings: 9, firstAt: 0, lastAt: LATER, ageMs: LATER, waitedMs: LATER };
 const here = {
   recorded: remembered({ news: 'in' }),
   observed: [shown({ news: 'opt_in' })],

@@ -102,7 +102,13 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
         resubscribe: 'never',
         ...contacts,
       },
-      absence: { deletes: 'off', absentReadings: 2, absentForMs: 20 * 3_600_000, ...absence },
+      absence: {
+        deletes: 'off',
+        deleteAfterMs: 0,
+        absentReadings: 2,
+        absentForMs: 20 * 3_600_000,
+        ...absence,
+      },
       platform: platform.contacts,
     }),
     templates: templateKind({

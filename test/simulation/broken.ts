@@ -78,7 +78,9 @@ export const broken: readonly Broken[] = [
     rule: 'one reading makes nobody absent',
     foundBy: 1,
     breaks: (mirror) =>
-      withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
+      withAbsences(mirror, {
+        get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15, ageMs: 1e15, waitedMs: 1e15 }),
+      }),
   },
   {
     rule: 'who left and stands in the ledger stays out',

@@ -21,7 +21,7 @@ export const limits: Guards = {
   delete: { percent: 10, floor: 10 },
   opt_in: { percent: 20, floor: 100 },
 };
-export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000 };
+export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
 
 export interface Policy {
   absent?: 'keep' | 'opt_out';

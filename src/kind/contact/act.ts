@@ -44,7 +44,8 @@ export function act(
     const first = !decision.changes.some(({ op }) => op === 'create');
     decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
   }
-  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out' || isMoved) {
+  const isOut = isForLeaving(verdict) ? verdict.do !== 'nothing' : verdict.do === 'opt_out';
+  if (verdict.row === 6 || verdict.row === 7 || isOut || isMoved) {
     const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
     decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
   }
@@ -58,7 +59,7 @@ interface Leaving {
   isKept: boolean;
 }
 
-/** Row 2 concerns the person; opt-outs that the CRM states go first, for a delete may be held. */
+/** Row 2 concerns the person; opt-outs go first, for a delete may be held or refused. */
 export function remove(decision: Decision, { key, contacts, isMoved, isKept }: Leaving): void {
   for (const contact of contacts) {
     const change = changeOf(key, 'delete', 'delete');
@@ -67,7 +68,12 @@ export function remove(decision: Decision, { key, contacts, isMoved, isKept }: L
   }
 }
 
-/** Nobody stated what befalls an old address: the journal tells. */
+/** Whether the rows about somebody who left the CRM have decided. */
+function isForLeaving({ row }: Verdict): boolean {
+  return row === 2 || row === 3;
+}
+
+/** Nobody stated what happens to an old address, or to somebody who left: the journal tells. */
 function bodyOf({ isMoved, ...rest }: Why & { isMoved: boolean; shown?: string | undefined }) {
   return canonicalJson({ ...rest, moved: isMoved || undefined });
 }
@@ -77,9 +83,9 @@ function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Ch
 }
 
 /** What the CRM states itself is never held. */
-function guardOf({ row, do: verdict }: Verdict): GuardClass | undefined {
-  if (verdict === 'create' || verdict === 'opt_in') return 'opt_in';
-  return row === 3 || row === beyond.movedAway ? 'delete' : undefined;
+function guardOf(verdict: Verdict): GuardClass | undefined {
+  if (verdict.do === 'create' || verdict.do === 'opt_in') return 'opt_in';
+  return isForLeaving(verdict) || verdict.row === beyond.movedAway ? 'delete' : undefined;
 }
 
 export function conflictProblem(key: Key, part: string, fault: Fault): Problem {

@@ -42,7 +42,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
     decidesAbsent: { full: actsOnAbsence, fast: false },
-    countsAbsence: true,
+    absence,
     keyedById: false,
     parts: partsOf(channels),
     leaving: leavingOf(access),

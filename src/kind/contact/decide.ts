@@ -5,7 +5,8 @@
  *   R = recorded: last acknowledged or seen; for an opt-out, by whom (us, platform)
  *   O = observed effective subscription
  *   *present* = on the platform, whatever the status; *owned* = created or adopted by us
- *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes
+ *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes:
+ *   at once, or `deleteAfter` after the opt-out
  *   *newer* = `resubscribe: newer`, and the will that the CRM states is later than the latest
  *   possible time of the opt-out, and not in the future
  *   *taken back* = our opt-out was not stated by the CRM, or the CRM may take it back by what it
@@ -15,11 +16,12 @@
  *
  *   #   D     R                 O         contact                  →
  *   1   gone  any               any       absent, or foreign       nothing, silent
- *   2   gone  any               any       present, owned,          delete
- *                                         deletable
+ *   2   gone  any               any       present, owned,          delete; where subscribed,
+ *                                         deletable                opted out first
  *   3   gone  any               in        present, owned           absent: opt_out, due → opt_out
  *                                                                  else → nothing
  *   4   gone  any               out, —    present, owned           nothing, silent
+ *       (of somebody who is gone O is what our contact shows, whatever others of the address do)
  *   5   —     any               any       any                      nothing
  *   6   out   any               in        present                  opt_out
  *   7   out   any               out, —    present                  nothing

@@ -1,7 +1,7 @@
 /** What is known of one person when they are decided upon, decoded. */
 import type { Key } from '../../model/record.ts';
 import type { States } from '../kind.ts';
-import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
+import { hasLeft, hasWaited, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
 import type { ConsentPolicy, Person } from './decide.ts';
 import { isAwaited, isReplaced } from './moved.ts';
 import { isChanged } from './observe.ts';
@@ -59,12 +59,15 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const desired = wishesOf(states, rules.channels);
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
-  const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
+  const ours = oursOf(contacts, states.recorded);
+  const isOurs = hasLeft(states) ? ours.length > 0 : isOwned(states.recorded);
   const due = isDue(states, rules.absence);
+  const isIn = rules.policy.absent === 'opt_out' && rules.channels.some(isInOf(ours));
+  const waited = due && hasWaited(states, isIn, rules.absence);
   const deletes = mayDelete(states, rules.absence);
   const isKept = isProtected({ ...states, recorded, protects: rules.protects });
   const hasReplacement = deletes && isReplaced(states, rules.channels);
-  const isOver = deletes && due && !hasReplacement && !isAwaited(states, rules.channels);
+  const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
   const replaced = hasReplacement && !isKept;
   return {
     states,
@@ -92,7 +95,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     person: {
       present: contacts.length > 0,
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
-      owned: Boolean(ours) || (contacts.length > 0 && named),
+      owned: isOurs || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
       deletable: isOver && !isKept,
@@ -107,6 +110,15 @@ function attributedAll(
   return Object.fromEntries(
     Object.entries(channels).map(([channel, is]) => [channel, attributed(is, channel, states)]),
   );
+}
+
+/** What is merely noted of somebody does not make them ours. */
+function isOwned(row: States['recorded']): boolean {
+  return row !== undefined && row.ownership !== 'noted';
+}
+
+function isInOf(contacts: readonly ObservedContact[]): (channel: string) => boolean {
+  return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
 }
 
 /** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */

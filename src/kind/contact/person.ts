@@ -4,7 +4,7 @@
 import type { Change } from '../../model/change.ts';
 import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
-import { oursOf } from './absence.ts';
+import { isFlagged, oursOf } from './absence.ts';
 import { act, conflictProblem, remove, type Why } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
@@ -75,18 +75,15 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
 /** What an opt-out is for, if it comes to one. */
 function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
   if (row === beyond.movedAway) return { cause: 'address' };
-  if (row === 3) {
-    const isFlagged = states.desired.some(({ presence }) => presence === 'flagged');
-    return { cause: isFlagged ? 'flag' : 'absence' };
-  }
+  if (row === 2 || row === 3) return { cause: isFlagged(states) ? 'flag' : 'absence' };
   const stating = row === beyond.stated ? states.successors.flatMap(({ desired }) => desired) : [];
   return { cause: 'stated', stated: statingOut([...states.desired, ...stating], channel) };
 }
 
-/** Whom of her contacts the verdict is about: who is deleted for it is not opted out first. */
+/** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
 function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
   const ours = oursOf(contacts, states.recorded);
-  if (row === 3) return ours;
+  if (row === 2 || row === 3) return ours;
   const isRefused = states.parked.includes('');
   const isDeleted = row === beyond.movedAway && verdict === 'delete' && !isRefused;
   return isDeleted ? contacts.filter((contact) => !ours.includes(contact)) : contacts;
@@ -102,10 +99,12 @@ interface Judgement {
 /** What the table is asked of one channel, and what comes of it. */
 export function judge(facts: Facts, channel: string): Judgement {
   const { states, rules, person, desired, recorded, contacts } = facts;
+  const wish = desired.get(channel) ?? null;
+  const about = wish === 'gone' ? oursOf(contacts, states.recorded) : contacts;
   const asked = {
-    desired: desired.get(channel) ?? null,
+    desired: wish,
     recorded: recordedIn(recorded, contacts, channel),
-    observed: strictestOf(contacts, channel),
+    observed: strictestOf(about, channel),
     newer: newerWill(facts, channel) !== undefined,
     takenBack: isTakenBack(facts.now.channels[channel], channel, states),
   };

@@ -36,7 +36,7 @@ export function memoriesOf(row: RecordedRow): Memory[] {
   const left = recorded.contacts.flatMap((contact) =>
     causesOf(contact).map((cause) => ({ part: all, cause, contact: contact.id, after: null, by })),
   );
-  if (row.id !== undefined) return [...outs, ...left];
+  if (row.id !== undefined || row.ownership === 'noted') return [...outs, ...left];
   const contact = recorded.contacts[0]?.id ?? null;
   return [...outs, ...left, { part: all, cause: 'vanished', contact, after: null, by }];
 }
