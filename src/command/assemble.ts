@@ -116,6 +116,7 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
     pageSizes,
     keepMs: config.keepMs,
     guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
+    unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     reserve: config.platform.reserve,
     requests: platform.requests,
     limits: platform.limits,

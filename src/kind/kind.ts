@@ -24,6 +24,7 @@ import type { Leaving } from './leaving.ts';
 import type { Outs } from './outs.ts';
 import type {
   Absence,
+  AbsenceDue,
   DesiredRow,
   Key,
   KindName,
@@ -122,14 +123,6 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
-/** From when on it counts that the source has not named a record. */
-export interface AbsenceDue {
-  /** Readings of the source that have to have missed it … */
-  absentReadings: number;
-  /** … and the least time between the first and the last of them. */
-  absentForMs: number;
-}
-
 export interface PageQuery {
   page: number;
   limit: number;
@@ -196,6 +189,8 @@ export interface States {
   restored: boolean;
   /** For how long the source has not named it; undefined where that counts for nothing. */
   absence: Absence | undefined;
+  /** Whether nothing is concluded from absence yet: a new default is only announced. */
+  announces: boolean;
   /**
    * Whether this run may delete: it is no first load, a full one has listed the platform wholly, and
    * what is recorded was not put back from a backup.

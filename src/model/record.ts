@@ -58,6 +58,14 @@ export interface Absence {
   waitedMs: number | null;
 }
 
+/** From when on it counts that the source has not named a record. */
+export interface AbsenceDue {
+  /** Readings of the source that have to have missed it … */
+  absentReadings: number;
+  /** … and the least time between the first and the last of them. */
+  absentForMs: number;
+}
+
 /** Why something is not right and how to mend it; one line each, free of personal data. */
 export interface Fault {
   reason: string;

@@ -19,6 +19,8 @@ export interface Absences {
    * same.
    */
   count(kind: KindName, span: Span, reading: Counted): void;
+  /** Of those of ours who are subscribed: how many are missing, and how many all flagged as gone. */
+  countSubscribed(kind: KindName, span: Span): { missing: number; flagged: number };
   /** Has whoever is due wait for their deletion from now on. */
   waitAnew(kind: KindName, key: Key, now: Times): void;
   /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
@@ -84,6 +86,17 @@ export function absencesIn(db: Statements): Absences {
        marked_platform_at = coalesce(@platformAt, marked_platform_at)
      where kind = @kind and key = @key and waited_ms is not null`,
   );
+  const subscribed = db.prepare<Span & { kind: string }, { missing: number; flagged: number }>(
+    `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
+     from (
+       select exists (
+         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
+           and d.presence = 'flagged') isFlagged
+       from recorded r
+       where ${inSpan('r')} and not ${isNamed('r')} and r.id is not null
+         and r.ownership <> 'noted' and exists (
+           select 1 from json_each(r.body, '$.channels') c where c.value ->> 'is' = 'opt_in'))`,
+  );
   const over = `delete from absence where kind = @kind and (${isNamed('absence')}
     or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
   const drop = db.prepare(over);
@@ -101,6 +114,8 @@ export function absencesIn(db: Statements): Absences {
         absentReadings,
         absentForMs,
       }),
+    countSubscribed: (kind, span) =>
+      subscribed.get({ kind, ...span }) ?? { missing: 0, flagged: 0 },
     waitAnew: (kind, key, { at, platformAt = null }) =>
       void wait.run({ kind, key, at, platformAt }),
     dropNamed: (kind) => void drop.run({ kind }),

@@ -111,6 +111,7 @@ function statesOf(
     certified: false,
     restored,
     absence: undefined,
+    announces: false,
     mayDelete: false,
     at,
     by,

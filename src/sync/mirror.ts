@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { RouteLimit } from '../model/limit.ts';
-import type { Key } from '../model/record.ts';
+import type { AbsenceDue, Key } from '../model/record.ts';
 import type { Forecast } from '../plan/forecast.ts';
 import type { Guards } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -38,11 +38,19 @@ export interface Mirror {
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   guards: Guards;
+  /** What happens to people who left the CRM, where the configuration does not say it itself. */
+  unstated?: Unstated | undefined;
   /** Share of each route's limit that is left to other programs, 0 to 1. */
   reserve: number;
   requests(): RequestCounts;
   /** By route, as the platform's answers tell. */
   limits(): Record<string, RouteLimit>;
+}
+
+/** By which defaults people who left the CRM are opted out, and deleted. */
+interface Unstated extends AbsenceDue {
+  deletes: 'off' | 'created' | 'owned';
+  deleteAfterMs: number;
 }
 
 /** Whose records on the platform it keeps equal; its snapshot belongs to one of these. */

@@ -3,6 +3,7 @@ import type { GuardClass } from '../model/change.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { weekMs } from '../plan/guard.ts';
+import { settleAnnounced } from './announce.ts';
 import { settleGuards } from './approval.ts';
 import type { Course } from './course.ts';
 import { inTurns, leaveOvertaken } from './commit.ts';
@@ -72,6 +73,7 @@ function keep(course: Course, summary: Summary): boolean {
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   leaveCursors(course, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
+  settleAnnounced(course);
   return settleGuards(course);
 }
 

@@ -10,6 +10,7 @@ import { Busy, Invalid, isExpected } from '../model/errors.ts';
 import { planning, type Plan } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { countAbsences } from './absence.ts';
+import { announce } from './announce.ts';
 import { apply } from './apply.ts';
 import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
@@ -72,6 +73,7 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
     await listAll(course);
     if (options.writes) claim(course);
     await countAbsences(course);
+    await announce(course);
     for (const { kind } of course.parts) await narrow(course, kind);
     if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course, 'read');
     for (let round = 1; ; round += 1) {

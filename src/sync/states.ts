@@ -3,6 +3,7 @@ import type { Entry } from '../model/ledger.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Source } from '../source/source.ts';
+import { announces } from './announce.ts';
 import { isFirstLoad } from './first-load.ts';
 import type { Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
@@ -75,8 +76,8 @@ export function statesOf(
   const isShown = observed.length > 0 || looked !== undefined;
   const isNamed = desired.length > 0;
   const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
-  const isGone = isNamed && desired.every(({ presence }) => presence !== 'present');
-  const mayHaveStrays = successors.length > 0 || (known.whole && isGone);
+  const isGone = desired.every(({ presence }) => presence !== 'present');
+  const mayHaveStrays = successors.length > 0 || (known.whole && isGone && isNamed);
   return {
     key,
     desired,
@@ -92,7 +93,8 @@ export function statesOf(
     certified: known.certified,
     restored: run.restored === true,
     absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
-    mayDelete: mayDelete(run, known),
+    announces: isGone && announces(run),
+    mayDelete: isGone && mayDelete(run, known),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,

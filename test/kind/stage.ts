@@ -157,6 +157,7 @@ export function states(known: Partial<States>): States {
     sight: 'listed',
     certified: true,
     absence: undefined,
+    announces: false,
     mayDelete: true,
     at: LATER,
     by: LATER,

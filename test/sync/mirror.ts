@@ -44,6 +44,7 @@ export interface Parts {
   policy: Policy;
   guards?: Partial<Guards>;
   absence?: Partial<AbsenceRules>;
+  unstated?: Mirror['unstated'];
   contacts: Source;
   templates: Source;
   pageSizes?: Mirror['pageSizes'];
@@ -94,6 +95,7 @@ export function mirrorOf(parts: Parts): Mirror {
     pageSizes,
     keepMs: 90 * 86_400_000,
     guards: { ...limits, ...parts.guards },
+    unstated: parts.unstated,
     reserve: 0,
     requests: gate.counts,
     limits: gate.limits,

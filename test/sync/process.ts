@@ -58,6 +58,8 @@ export interface StageOptions {
   policy?: Policy;
   guards?: Partial<Guards>;
   absence?: Partial<AbsenceRules>;
+  /** What happens to people who left, where the configuration does not say it. */
+  unstated?: Mirror['unstated'];
   /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
   ahead?: () => number;
   /** The file of the snapshot; without it, in memory. */
@@ -113,6 +115,7 @@ export function createStage(options: StageOptions = {}): Stage {
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
       ...(options.absence && { absence: options.absence }),
+      unstated: options.unstated,
       contacts: {
         ...sourceOf(stage, 'people', options),
         ...(options.tellsChanges && changesOf(stage, options)),

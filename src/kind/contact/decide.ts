@@ -3,7 +3,7 @@
  *
  *   D = what the CRM wants (in, out, — no opinion, gone: left the CRM)
  *   R = recorded: last acknowledged or seen; for an opt-out, by whom (us, platform)
- *   O = observed effective subscription
+ *   O = observed effective subscription; of somebody who is gone, of our contact alone
  *   *present* = on the platform, whatever the status; *owned* = created or adopted by us
  *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes:
  *   at once, or `deleteAfter` after the opt-out
@@ -21,7 +21,6 @@
  *   3   gone  any               in        present, owned           absent: opt_out, due → opt_out
  *                                                                  else → nothing
  *   4   gone  any               out, —    present, owned           nothing, silent
- *       (of somebody who is gone O is what our contact shows, whatever others of the address do)
  *   5   —     any               any       any                      nothing
  *   6   out   any               in        present                  opt_out
  *   7   out   any               out, —    present                  nothing

@@ -1,8 +1,9 @@
 /** What is known of one person when they are decided upon, decoded. */
 import type { Key } from '../../model/record.ts';
 import type { States } from '../kind.ts';
-import { hasLeft, hasWaited, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
+import { hasLeft, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
 import type { ConsentPolicy, Person } from './decide.ts';
+import { hasWaited, isDue } from './due.ts';
 import { isAwaited, isReplaced } from './moved.ts';
 import { isChanged } from './observe.ts';
 import { attributed } from './own-opt-out.ts';

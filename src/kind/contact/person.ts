@@ -4,10 +4,11 @@
 import type { Change } from '../../model/change.ts';
 import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
-import { isFlagged, oursOf } from './absence.ts';
+import { oursOf } from './absence.ts';
 import { act, conflictProblem, remove, type Why } from './act.ts';
 import { beyond, contradiction } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
+import { isFlagged } from './due.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
 import { hasMoved, isForbidden } from './moved.ts';
 import { noteOf } from './note.ts';
