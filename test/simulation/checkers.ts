@@ -255,10 +255,13 @@ function checkOptOut(
   );
   const moved =
     outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel, since }, known);
-  const absent = !wanted && !moved && known.story.absent === 'opt_out';
+  const { absent: policy, deletes } = known.story;
+  const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('an opt-out is wanted by the CRM', unwanted);
   if (absent) checkAbsence(what, keys, { outing, known });
+  // Who is not opted out for absence is opted out before the delete alone.
+  if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
   const change = {
     guard: 'delete',
     op: 'opt_out',
@@ -280,12 +283,26 @@ function checkAbsence(
   { outing, known }: { outing: Outing; known: Known },
 ): void {
   const { absences, judge } = known;
-  const isDue = keys.some((key) => absences.isDue(key, outing));
+  const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
   judge('who is taken out for absence has left the CRM for long enough', early);
   const wasNamed = keys.some(absences.wasNamed);
   const foreign = !wasNamed && `${what}, and the CRM never named them`;
   judge('who is taken out for absence was in the CRM once', foreign);
+}
+
+/** Who is not flagged waits, from when they were due, or opted out by us. */
+function checkWait(
+  what: string,
+  person: Person | undefined,
+  { keys, outing, known }: { keys: readonly string[]; outing: Outing; known: Known },
+): void {
+  const { absences, story, judge } = known;
+  if (!person || keys.some((key) => absences.isFlagged(key, outing))) return;
+  const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
+  const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
+  const early = !isOver && `${what}, and has not waited for that`;
+  judge('who is missing is deleted only so long after the opt-out', early);
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {
@@ -295,12 +312,17 @@ function checkDelete(arrival: Arrival, known: Known): void {
   if (!person) return;
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
-  judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
   const key = keyThen(person, arrival);
+  const isFlagged = known.absences.isFlagged(key, outing);
+  const fast = !isFlagged && outing.mode !== 'full' && `${what} in a fast run, and is not flagged`;
+  judge('only who is flagged is deleted in a fast run', fast);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
   const early = replaced === false && `${what}, and her new address is not on the platform`;
   judge('who moved is not deleted before the new address is there', early);
-  if (!replaced) checkAbsence(what, [key], { outing, known });
+  if (!replaced) {
+    checkAbsence(what, [key], { outing, known });
+    checkWait(what, person, { keys: [key], outing, known });
+  }
   const keys = [key, ...keysOf(person)];
   const change = { guard: 'delete', op: 'delete', keys, part: '', target: person.id } as const;
   checkGuard(what, change, { arrival, known });

@@ -84,10 +84,13 @@ export function createWire(options: WireOptions): Wire {
     const settle = unanswered.leave(request, enrols, judge);
     const exchanged = exchange(world, arrive(request, trip), { trip, signal });
     exchanged.catch(() => traffic.ends(request, undefined));
-    const answer = await life.wait(exchanged).catch((error: unknown) => {
-      noteLost(options, request, sentAt);
-      throw error;
-    });
+    const answer = await life
+      .wait(exchanged)
+      .then((heard) => dated(heard, request, options))
+      .catch((error: unknown) => {
+        noteLost(options, request, sentAt);
+        throw error;
+      });
     if (answer.status >= 500 || !isReadable(answer)) noteLost(options, request, sentAt);
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
@@ -103,6 +106,22 @@ export function createWire(options: WireOptions): Wire {
     return answer;
   };
   return { send, counts: () => traffic };
+}
+
+const day = 86_400_000;
+
+/** What it tells of the time, where it lists: a proxy may be in the way. */
+function dated(
+  answer: Answer,
+  { method }: Request,
+  { world: { story }, step }: Pick<WireOptions, 'world' | 'step'>,
+): Answer {
+  if (method !== 'GET' || story.dates === 'right') return answer;
+  const { date, ...headers } = answer.headers;
+  if (story.dates === 'none' || date === undefined) return { ...answer, headers };
+  const off = [0, 40, -40][step.latency % 3] ?? 0;
+  const told = new Date(Date.parse(date) + off * day).toUTCString();
+  return { ...answer, headers: { ...headers, date: told } };
 }
 
 /** An opt-out of ours that nobody heard of, of somebody whom this run was shown. */

@@ -225,9 +225,13 @@ function begin(ground: Ground, { mode, plans, only, reading, key, latency }: Run
   if (latency === 0) befall(ground, 'without latency');
 }
 
-/** Which of two wills is newer can be told by clocks that are right, and by no others. */
+/**
+ * Which of two wills is newer can be told by clocks that are right, and by no others; and for how
+ * long somebody is absent, while one of the two is.
+ */
 export function jump(ground: Ground, seconds: number, when: string): void {
-  if (ground.world.story.resubscribe !== 'never') return;
+  const { resubscribe, dates } = ground.world.story;
+  if (resubscribe !== 'never' || dates !== 'right') return;
   befall(ground, when);
   ground.aheadMs += seconds * 1000;
 }

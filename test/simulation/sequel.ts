@@ -64,7 +64,13 @@ function farewellOf(story: Story): Step[] {
     { is: 'pause', minutes: 1560 },
     act(stays, 'states a new will'),
     { ...parting.run, mode: 'full', reading: 'whole' },
+    ...(story.deleteAfter > 0 ? [...laterOf(stays), ...laterOf(stays)] : []),
   ];
+}
+
+/** Another day, and another reading. */
+function laterOf(stays: number): Step[] {
+  return [{ is: 'pause', minutes: 1560 }, act(stays, 'states a new will'), calm];
 }
 
 /** Only where a guard is tight enough to hold what is to be approved. */

@@ -56,6 +56,10 @@ const settings = {
   optIns: [100, 100, 100, 100, 0, 1],
   /** Whether the CRM tells what changed. */
   tells: [false, true],
+  /** Hours from the opt-out of people who are missing to their deletion. */
+  deleteAfter: [0, 0, 30],
+  /** Which time the platform tells where it lists; in runs in which nothing goes wrong it is right. */
+  dates: ['right', 'right', 'wrong', 'none'],
 } as const;
 const settingNames = [
   'algorithm',
@@ -70,6 +74,8 @@ const settingNames = [
   'floor',
   'optIns',
   'tells',
+  'deleteAfter',
+  'dates',
 ] as const;
 
 /** All that a story may choose from, as what it comes to is counted. */
@@ -230,6 +236,8 @@ export const story = fc.record({
   optIns: pick(settings.optIns),
   release: fc.option(release, { freq: 9, nil: undefined }),
   tells: pick(settings.tells),
+  deleteAfter: pick(settings.deleteAfter),
+  dates: pick(settings.dates),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
 

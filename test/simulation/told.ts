@@ -43,6 +43,8 @@ export function told(people: Person[], steps: Step[], more: Partial<Story> = {})
     optIns: 100,
     release: undefined,
     tells: false,
+    deleteAfter: 0,
+    dates: 'right',
     letters: [],
     people,
     steps,
