@@ -7,8 +7,7 @@
  * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
  *   by one has none. It throws what reading throws.
  * - `decide` is pure: what to do with one record, from the three things known about it. Called
- *   twice
- *   on an unchanged world the second decision holds no changes.
+ *   twice on an unchanged world the second decision holds no changes.
  * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
  * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
@@ -40,10 +39,7 @@ export interface Kind {
   readonly phases: readonly number[];
   /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
   readonly needsCertificate: boolean;
-  /**
-   * Whether a platform record that is renamed there stays the same record: it has no key of its
-   * own.
-   */
+  /** Whether a platform record that is renamed there stays the same: it has no key of its own. */
   readonly keyedById: boolean;
   /**
    * In which runs recorded records that the source no longer names are decided upon one by one.
@@ -191,10 +187,7 @@ export interface States {
   absence: Absence | undefined;
   /** Whether nothing is concluded from absence yet: a new default is only announced. */
   announces: boolean;
-  /**
-   * Whether this run may delete: it is no first load, a full one has listed the platform wholly, and
-   * what is recorded was not put back from a backup.
-   */
+  /** Whether this run may delete: it is no first load, and a full one listed the whole platform. */
   mayDelete: boolean;
   /** When the platform began to show this, by our clock; what is true now may be younger. */
   at: number;

@@ -15,11 +15,11 @@ export interface Absences {
   get(kind: KindName, key: Key): Absence | undefined;
   /**
    * Counts what was staged as one more whole reading for everybody in this span it does not name,
-   * but for those of whom there is a newer one. A reading of the same name as the one before is the
-   * same.
+   * but for those of whom there is a newer one. A reading of the same name as the one before is
+   * the same.
    */
   count(kind: KindName, span: Span, reading: Counted): void;
-  /** Of those of ours who are subscribed: how many are missing, and how many all flagged as gone. */
+  /** Of our people who are subscribed: how many are missing, and how many flagged as gone. */
   countSubscribed(kind: KindName, span: Span): { missing: number; flagged: number };
   /** Has whoever is due wait for their deletion from now on. */
   waitAnew(kind: KindName, key: Key, now: Times): void;
@@ -50,7 +50,7 @@ const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;
 
-/** What the platform cuts off its seconds is given back: no more than ours shows is added anyway. */
+/** What the platform cuts off its seconds is given back: ours shows no less than is added. */
 const added = `max(0, min(@at - marked_at, case
   when marked_platform_at is null then @at - marked_at
   when @platformAt > marked_platform_at then @platformAt - marked_platform_at + 999

@@ -66,7 +66,7 @@ export function statesOf(
   kind: Kind,
   { key, known }: { key: Key; known: Knowledge },
 ): States {
-  const { staging, recorded, absences, problems } = run.snapshot;
+  const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(kind.name, key);
   const entries = kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [];
   const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
@@ -77,14 +77,12 @@ export function statesOf(
   const isNamed = desired.length > 0;
   const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
   const isGone = desired.every(({ presence }) => presence !== 'present');
-  const mayHaveStrays = successors.length > 0 || (known.whole && isGone && isNamed);
   return {
     key,
     desired,
     recorded: row,
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
-    strays: mayHaveStrays && recorded.hasStrays(kind.name, key),
     origins: row ? recorded.originsOf(kind.name, key) : [],
     parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries,
@@ -92,12 +90,32 @@ export function statesOf(
     sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
     certified: known.certified,
     restored: run.restored === true,
-    absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
-    announces: isGone && announces(run),
-    mayDelete: isGone && mayDelete(run, known),
+    ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,
+  };
+}
+
+const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
+
+interface Gone extends Pick<States, 'key' | 'successors'> {
+  known: Knowledge;
+  isNamed: boolean;
+}
+
+/** What is known besides of a record that the source does not name as one that is there. */
+function goneStates(
+  run: Run,
+  { name }: Kind,
+  { key, known, isNamed, successors }: Gone,
+): Pick<States, keyof typeof stays> {
+  const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
+  return {
+    strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
+    absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
+    announces: announces(run),
+    mayDelete: mayDelete(run, known),
   };
 }
 

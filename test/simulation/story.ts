@@ -58,7 +58,7 @@ const settings = {
   tells: [false, true],
   /** Hours from the opt-out of people who are missing to their deletion. */
   deleteAfter: [0, 0, 30],
-  /** Which time the platform tells where it lists; in runs in which nothing goes wrong it is right. */
+  /** Which time the platform tells where it is read; right in runs in which nothing goes wrong. */
   dates: ['right', 'right', 'wrong', 'none'],
 } as const;
 const settingNames = [

@@ -21,7 +21,7 @@ export function isFlagged({ desired, strays }: States): boolean {
   return desired.length > 0 && isSaid && !strays;
 }
 
-export function isLongEnough(
+function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
 ): boolean {
@@ -31,8 +31,8 @@ export function isLongEnough(
 }
 
 /**
- * Whether somebody who is due has waited for their deletion as long as policy wants it. Who is to be
- * opted out first begins to wait when that is acknowledged.
+ * Whether somebody who is due has waited for their deletion as long as policy wants it. Who is to
+ * be opted out first begins to wait when that is acknowledged.
  */
 export function hasWaited(states: States, isIn: boolean, rules: AbsenceRules): boolean {
   const { deleteAfterMs } = rules;
