@@ -1,5 +1,6 @@
 /** What is known of one person, in lines for people. */
 import type { ExplainedPerson } from './explained.ts';
+import { absenceWords } from './missing.ts';
 import { cell } from './reach.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
@@ -80,9 +81,7 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
-    ...(absence
-      ? [`not in the CRM in ${absence.readings} readings, ${absence.first} to ${absence.last}`]
-      : []),
+    ...(absence ? [absenceWords(absence)] : []),
     ...(former.length > 0 ? [`known before as ${former.join(', ')}`] : []),
     ...(moved ? [movedWords(moved)] : []),
   ];

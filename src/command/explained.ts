@@ -10,10 +10,10 @@ import {
   type ObservedContact,
 } from '../kind/contact/record.ts';
 import type { Change } from '../model/change.ts';
-import type { Absence } from '../model/record.ts';
 import type { Contact } from '../platform/answer.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Examined } from '../sync/examine.ts';
+import { absenceOf } from './missing.ts';
 import type { Names } from './names.ts';
 import { instant } from './words.ts';
 
@@ -83,7 +83,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
 
 /** null: nothing is recorded of this person, who is not ours. */
 function snapshotOf(explaining: Explaining) {
-  const { found, snapshot, names } = explaining;
+  const { found, rules, snapshot, names } = explaining;
   const { recorded, former, key } = found.states;
   if (!recorded) return null;
   const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
@@ -95,7 +95,7 @@ function snapshotOf(explaining: Explaining) {
     crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
     /** For how long full runs have not found the person in the CRM; null: the last one has. */
-    absence: absenceOf(snapshot.absences.get(kind, key)),
+    absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
     /** When the person left all mail, where that is known. */
     left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
@@ -118,12 +118,6 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
   const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
   if (to.length === 0) return null;
   return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
-}
-
-function absenceOf(absence: Absence | undefined) {
-  if (!absence) return null;
-  const { readings, firstAt, lastAt } = absence;
-  return { readings, first: instant(firstAt), last: instant(lastAt) };
 }
 
 /** What the ledger remembers; '*' is every channel. */

@@ -61,7 +61,7 @@ export interface Pass {
   firstLoad?: boolean;
   approve?: string | undefined;
   /** What more to say when the run has ended, before the snapshot is closed. */
-  ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
+  ended?(pass: { config: Config; mirror: Mirror; summary: Summary; names: Names }): void;
 }
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
@@ -125,7 +125,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
     const lines = [...unsaid, ...heldLines(summary)];
     if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
-    wanted.ended?.({ mirror, summary, names });
+    wanted.ended?.({ config, mirror, summary, names });
     return exitCode(summary, flags, shell);
   } catch (error) {
     failure = error;

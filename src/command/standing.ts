@@ -17,6 +17,8 @@ import type { Names } from './names.ts';
 import { pausedOf } from './paused.ts';
 import { provenBy, type ToldProof } from './proven.ts';
 import { copiedAt } from './restored.ts';
+import { absenceRulesOf } from './assemble.ts';
+import { missingOf, type Missing } from './missing.ts';
 import { returnsOf, type ToldReturns } from './returned.ts';
 import { instant } from './words.ts';
 
@@ -37,6 +39,8 @@ export interface Standing {
   erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
   /** What is ours. */
   recorded: PerKind;
+  /** Ours, and missing from the CRM by what full runs have counted; null: nobody is. */
+  missing: Missing | null;
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
@@ -98,7 +102,6 @@ const peopleShown = 20;
 
 export function standingOf(seen: Seen): Standing {
   const { config, snapshot, leased, names, now } = seen;
-  const nothing = { contacts: 0, templates: 0, since: null };
   const base: Standing = {
     mirror: config.mirror,
     at: instant(now),
@@ -108,10 +111,11 @@ export function standingOf(seen: Seen): Standing {
     returns: null,
     erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
     recorded: null,
+    missing: null,
     conflicts: null,
     rejected: null,
     invalid: null,
-    parked: nothing,
+    parked: { contacts: 0, templates: 0, since: null },
     open: { unknown: 0, sent: 0, since: null },
     paused: null,
     quarantine: null,
@@ -137,6 +141,7 @@ export function standingOf(seen: Seen): Standing {
     returns: seen.config.contacts?.returns ? returnsOf(snapshot, names) : null,
     erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
+    missing: missingOf(snapshot, absenceRulesOf(config)),
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
     quarantine: quarantine

@@ -8,6 +8,7 @@ import { dueIn, type Tick } from '../queue/schedule.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
 import { look, namingOptions, see, type LookFlags, type Seen } from './look.ts';
+import { missingWords } from './missing.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
 import { counted, instant, lasting, size, span } from './words.ts';
@@ -144,6 +145,7 @@ function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
+    ['missing', missingWords(standing.missing)],
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],

@@ -21,6 +21,11 @@ export interface Absences {
   count(kind: KindName, span: Span, reading: Counted): void;
   /** Of our people who are subscribed: how many are missing, and how many flagged as gone. */
   countSubscribed(kind: KindName, span: Span): { missing: number; flagged: number };
+  /**
+   * How many of our people are missing, how many of them are due, and how long the first of those
+   * who may be deleted has waited for it; `adopted`: adopted people may be, too.
+   */
+  summary(kind: KindName, adopted: boolean): Missed;
   /** Has whoever is due wait for their deletion from now on. */
   waitAnew(kind: KindName, key: Key, now: Times): void;
   /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
@@ -35,6 +40,12 @@ export interface Times {
   at: number;
   /** By the platform's, in whole seconds; undefined: it did not tell. */
   platformAt: number | undefined;
+}
+
+interface Missed {
+  people: number;
+  due: number;
+  waitedMs: number | null;
 }
 
 interface Counted extends Times {
@@ -86,22 +97,12 @@ export function absencesIn(db: Statements): Absences {
        marked_platform_at = coalesce(@platformAt, marked_platform_at)
      where kind = @kind and key = @key and waited_ms is not null`,
   );
-  const subscribed = db.prepare<Span & { kind: string }, { missing: number; flagged: number }>(
-    `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
-     from (
-       select exists (
-         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
-           and d.presence = 'flagged') isFlagged
-       from recorded r
-       where ${inSpan('r')} and not ${isNamed('r')} and r.id is not null
-         and r.ownership <> 'noted' and exists (
-           select 1 from json_each(r.body, '$.channels') c where c.value ->> 'is' = 'opt_in'))`,
-  );
   const over = `delete from absence where kind = @kind and (${isNamed('absence')}
     or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
   const drop = db.prepare(over);
   const dropOne = db.prepare(`${over} and key = @key`);
   return {
+    ...countsIn(db),
     get: (kind, key) => get.get(kind, key),
     count: (kind, span, { name, at, platformAt = null, but, absentReadings, absentForMs }) =>
       void count.run({
@@ -114,11 +115,36 @@ export function absencesIn(db: Statements): Absences {
         absentReadings,
         absentForMs,
       }),
-    countSubscribed: (kind, span) =>
-      subscribed.get({ kind, ...span }) ?? { missing: 0, flagged: 0 },
     waitAnew: (kind, key, { at, platformAt = null }) =>
       void wait.run({ kind, key, at, platformAt }),
     dropNamed: (kind) => void drop.run({ kind }),
     dropIfNamed: (kind, key) => void dropOne.run({ kind, key }),
+  };
+}
+
+/** How many people are missing. */
+function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'> {
+  const subscribed = db.prepare<Span & { kind: string }, { missing: number; flagged: number }>(
+    `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
+     from (
+       select exists (
+         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
+           and d.presence = 'flagged') isFlagged
+       from recorded r
+       where ${inSpan('r')} and not ${isNamed('r')} and r.id is not null
+         and r.ownership <> 'noted' and exists (
+           select 1 from json_each(r.body, '$.channels') c where c.value ->> 'is' = 'opt_in'))`,
+  );
+  const summary = db.prepare<{ kind: string; adopted: number }, Missed>(
+    `select count(*) people, count(a.waited_ms) due,
+       max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
+     from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
+     where a.kind = @kind and r.ownership <> 'noted' and r.id is not null`,
+  );
+  return {
+    countSubscribed: (kind, span) =>
+      subscribed.get({ kind, ...span }) ?? { missing: 0, flagged: 0 },
+    summary: (kind, adopted) =>
+      summary.get({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
   };
 }

@@ -68,6 +68,7 @@ describe('status', () => {
       returns: null,
       erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
       recorded: { contacts: 2, templates: 1 },
+      missing: null,
       conflicts: { contacts: 0, templates: 0 },
       rejected: { contacts: 0, templates: 0 },
       invalid: { contacts: 0, templates: 0 },

@@ -21,7 +21,7 @@ export function isFlagged({ desired, strays }: States): boolean {
   return desired.length > 0 && isSaid && !strays;
 }
 
-function isLongEnough(
+export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
 ): boolean {
