@@ -2,6 +2,7 @@
 import type { Change, GuardClass } from '../model/change.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
+import { sayUnknown, type UnknownWords } from '../model/unknown-words.ts';
 import type { Kind, Outcome, Stop } from '../kind/kind.ts';
 import type { ListedProblem } from '../plan/summary.ts';
 import type { Unread } from '../snapshot/parking.ts';
@@ -9,8 +10,13 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export interface Tally {
   adopted(kind: KindName): void;
-  /** Stages a problem found while deciding; lists it when it is new. */
-  notice(problem: Problem): void;
+  /**
+   * Stages a problem found while deciding; lists it when it is new. One that is for an unknown word
+   * of the field that `option` names is only counted.
+   */
+  notice(problem: Problem, option?: string): void;
+  /** Lists the words of a source that are not known, one line for each option. */
+  unknown(kind: KindName, words: readonly UnknownWords[]): void;
   /** A change the platform refused before, and that is not to be tried again yet. */
   parked(change: Change, known: Fault): void;
   /** What is known of records that this run has not read. */
@@ -50,15 +56,19 @@ const delays = 'it is tried again with rising delay, at most daily';
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
-  // What is held, opt-outs that could not be applied, what is new, what was known.
-  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
+  // What is held, opt-outs that could not be applied, unknown words, what is new, what was known.
+  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], [], []];
+  /** The options of which a record is newly invalid. */
+  const newOptions = new Set<string>();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
-  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
+  const list = (rank: 1 | 2 | 3 | 4, problem: ListedProblem): void =>
+    add(ranks[rank] ?? [], problem);
+
   return {
     adopted: (kind) => void (adopted[kind] += 1),
-    notice(problem) {
+    notice(problem, option) {
       const again = ranks.flat().some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -66,13 +76,21 @@ export function createTally(snapshot: Snapshot): Tally {
       snapshot.staging.addNoticed(problem);
       if (again) return;
       if (!isConflict) count(isNew);
-      if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
+      if (option !== undefined && isNew) newOptions.add(option);
+      if (option !== undefined) return;
+      if (isNew || !isConflict) list(isNew ? 3 : 4, { ...problem, isNew });
+    },
+    unknown(kind, words) {
+      ranks[2] = [
+        ...(ranks[2] ?? []).filter((one) => one.kind !== kind),
+        ...words.map((word) => listUnknown(kind, word, newOptions.has(word.option))),
+      ];
     },
     parked({ op, kind, key, part }, { reason, fix }) {
       sums.known += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
       const told = op === 'opt_out' ? delays : fix;
-      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, told));
+      list(op === 'opt_out' ? 1 : 4, refusal({ kind, key, part, reason }, told));
     },
     unread({ invalid, rejected, refused, optOuts }) {
       sums.known += invalid + rejected + refused;
@@ -91,7 +109,7 @@ export function createTally(snapshot: Snapshot): Tally {
     },
     returned(problem, isNew) {
       count(isNew);
-      list(isNew ? 2 : 3, { ...problem, isNew });
+      list(isNew ? 3 : 4, { ...problem, isNew });
     },
     settled({ name }, { op, key, part }, outcome) {
       if (!leftUndone.has(outcome.is)) settled[name] += 1;
@@ -99,13 +117,20 @@ export function createTally(snapshot: Snapshot): Tally {
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
       const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
-      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
+      list(op === 'opt_out' ? 1 : 3, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
     stopped: (by) => void (stopped[by] += 1),
     counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+function listUnknown(kind: KindName, words: UnknownWords, isNew: boolean): ListedProblem {
+  const reason = sayUnknown(words, { asTheyAre: false });
+  const shown = sayUnknown(words, { asTheyAre: true });
+  const { option: key, fix } = words;
+  return { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown };
 }
 
 /** As it was refused before. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { contactDesire, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
 import { desiredBody } from '../../src/kind/contact/record.ts';
-import { fields, NEWS, PRODUCT } from './stage.ts';
+import { fields, NEWS, NOON, PRODUCT } from './stage.ts';
 import { ANN, wish } from './person.ts';
 
 const wanted = (record: Record<string, unknown>) =>
@@ -132,7 +132,7 @@ describe('fields', () => {
 
   test('dotted paths lead into the record', () => {
     const record = { record: { id: 7 }, person: { email: ANN }, consent: { news: true } };
-    const row = contactDesire(nested)(record, 'line 2');
+    const row = contactDesire(nested, () => NOON)(record, 'line 2');
     expect(row).toMatchObject({ id: '7', key: ANN, place: 'line 2', wants: true });
   });
   test('a column of exactly that name goes before a path', () => {
@@ -142,17 +142,20 @@ describe('fields', () => {
       'consent.news': 'no',
       consent: { news: 'yes' },
     };
-    const row = contactDesire(nested)(record, '');
+    const row = contactDesire(nested, () => NOON)(record, '');
     expect(row.id).toBe('a');
     expect(desiredBody.parse(JSON.parse(row.body)).channels[NEWS]).toBe('opt_out');
   });
   test('a path that ends early states nothing', () => {
-    const row = contactDesire(nested)({ 'record.id': 'a', 'person.email': ANN, consent: 'x' }, '');
+    const row = contactDesire(nested, () => NOON)(
+      { 'record.id': 'a', 'person.email': ANN, consent: 'x' },
+      '',
+    );
     expect(desiredBody.parse(JSON.parse(row.body)).channels[NEWS]).toBeNull();
   });
   test('what every object inherits is no field', () => {
     const odd = { ...nested, channels: [{ id: NEWS, subscription: 'constructor.name' }] };
-    const row = contactDesire(odd)({ 'record.id': 'a', 'person.email': ANN }, '');
+    const row = contactDesire(odd, () => NOON)({ 'record.id': 'a', 'person.email': ANN }, '');
     expect(row).toMatchObject({ invalid: undefined, wants: false });
   });
   test('an id that is no single value is no id', () => {
