@@ -34,7 +34,7 @@ export function countUnknown(): UnknownCount {
   const options = new Map<string, UnknownWords & { byName: Map<string, Value> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {
     const none = { option, fix, values: [], others: 0, first: place };
-    const of = options.get(option) ?? { ...none, byName: new Map() };
+    const of = options.get(option) ?? { ...none, byName: new Map<string, Value>() };
     options.set(option, of);
     const short = text?.slice(0, mostCharacters);
     const name = `${unknown} ${short === undefined ? '' : wordOf(short)}`;
@@ -61,8 +61,8 @@ const plainRecords = 3;
 
 /**
  * Says what was found: `312 records hold "Nein", 4 hold "-", which are no known words (the first:
- * line 7)`. `asTheyAre`: whether every value may be shown; else one that may be personal is shown by
- * its form.
+ * line 7)`. `asTheyAre`: whether every value may be shown; else one that may be personal is shown
+ * by its form.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,

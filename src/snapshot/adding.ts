@@ -85,7 +85,8 @@ function faultOf(invalid: DesiredRow['invalid']): unknown[] {
 
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {
   const sort = (which: string): string =>
-    `insert into temp.staged (kind, key, seq, id, alias, place, form, reason, fix, option, no_address)
+    `insert into temp.staged 
+       (kind, key, seq, id, alias, place, form, reason, fix, option, no_address)
      select kind, key, seq, id, alias, place, form, reason, fix, option, no_address
      from temp.unsorted
      where ${which} order by kind, key, id, seq`;

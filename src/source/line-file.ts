@@ -1,7 +1,8 @@
 /**
  * A file of records as a source, read from its first byte to its last. Certified when that ended
  * without error, it came whole and did not change meanwhile, every row could be read, and the last
- * line is complete (`finalNewline`). Where it breaks off, what was read counts, without a certificate.
+ * line is complete (`finalNewline`). Where it breaks off, what was read counts, without a
+ * certificate.
  */
 import { Unavailable } from '../model/errors.ts';
 import { brokenFlaw, certificateOf, type Flaw } from './certificate.ts';
@@ -63,8 +64,8 @@ export function lineFile(
 }
 
 /**
- * A file cut in mid-line looks like one that merely lacks its last line break: it is demanded, unless
- * the export never writes one. Then a last row of another width is broken like any other.
+ * A file cut in mid-line looks like one that merely lacks its last line break: it is demanded,
+ * unless the export never writes one. Then a last row of another width is broken like any other.
  */
 function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
   const flaws: Flaw[] = cut ? [cut] : [];

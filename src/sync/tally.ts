@@ -56,15 +56,13 @@ const delays = 'it is tried again with rising delay, at most daily';
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
-  // What is held, opt-outs that could not be applied, unknown words, what is new, what was known.
-  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], [], []];
-  /** The options of which a record is newly invalid. */
-  const newOptions = new Set<string>();
+  // What is held, opt-outs that could not be applied, what is new, what was known.
+  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
+  const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
-  const list = (rank: 1 | 2 | 3 | 4, problem: ListedProblem): void =>
-    add(ranks[rank] ?? [], problem);
+  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
 
   return {
     adopted: (kind) => void (adopted[kind] += 1),
@@ -76,21 +74,15 @@ export function createTally(snapshot: Snapshot): Tally {
       snapshot.staging.addNoticed(problem);
       if (again) return;
       if (!isConflict) count(isNew);
-      if (option !== undefined && isNew) newOptions.add(option);
-      if (option !== undefined) return;
-      if (isNew || !isConflict) list(isNew ? 3 : 4, { ...problem, isNew });
+      if (option !== undefined) words.note(option, isNew);
+      else if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
     },
-    unknown(kind, words) {
-      ranks[2] = [
-        ...(ranks[2] ?? []).filter((one) => one.kind !== kind),
-        ...words.map((word) => listUnknown(kind, word, newOptions.has(word.option))),
-      ];
-    },
+    unknown: words.list,
     parked({ op, kind, key, part }, { reason, fix }) {
       sums.known += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
       const told = op === 'opt_out' ? delays : fix;
-      list(op === 'opt_out' ? 1 : 4, refusal({ kind, key, part, reason }, told));
+      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, told));
     },
     unread({ invalid, rejected, refused, optOuts }) {
       sums.known += invalid + rejected + refused;
@@ -109,7 +101,7 @@ export function createTally(snapshot: Snapshot): Tally {
     },
     returned(problem, isNew) {
       count(isNew);
-      list(isNew ? 3 : 4, { ...problem, isNew });
+      list(isNew ? 2 : 3, { ...problem, isNew });
     },
     settled({ name }, { op, key, part }, outcome) {
       if (!leftUndone.has(outcome.is)) settled[name] += 1;
@@ -117,20 +109,32 @@ export function createTally(snapshot: Snapshot): Tally {
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
       const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
-      list(op === 'opt_out' ? 1 : 3, { ...problem, isNew: true });
+      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
-    stopped: (by) => void (stopped[by] += 1),
-    counts: () => ({ adopted, stopped, ...sums }),
-    problems: () => ranks.flat().slice(0, most),
+    counts: () => ({ adopted, ...sums }),
+    problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
+  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   };
 }
 
-function listUnknown(kind: KindName, words: UnknownWords, isNew: boolean): ListedProblem {
-  const reason = sayUnknown(words, { asTheyAre: false });
-  const shown = sayUnknown(words, { asTheyAre: true });
-  const { option: key, fix } = words;
-  return { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown };
+/** Unknown words: one line for each option, which is new when a record of it is. */
+function unknownWords() {
+  const news = new Set<string>();
+  const listed = new Map<string, ListedProblem>();
+  return {
+    note: (option: string, isNew: boolean) => void (isNew && news.add(option)),
+    list(kind: KindName, all: readonly UnknownWords[]) {
+      for (const words of all) {
+        const { option: key, fix } = words;
+        const reason = sayUnknown(words, { asTheyAre: false });
+        const shown = sayUnknown(words, { asTheyAre: true });
+        const isNew = news.has(key);
+        listed.set(key, { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown });
+      }
+    },
+    listed: () => [...listed.values()],
+  };
 }
 
 /** As it was refused before. */

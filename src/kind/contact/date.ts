@@ -1,8 +1,9 @@
 /** Whether a text is a date, as CRMs write when somebody was deleted or unsubscribed. */
 
 /** A day, and maybe a time with or without its zone. */
-const form =
-  /^(?<day>[\d./-]+)(?:(?:T|,? +)(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?) ?(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?$/i;
+const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
+const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
+const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
 /** How days are written, and the order of year, month and day; a slash is used in two orders. */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
@@ -27,8 +28,9 @@ export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | 
   // Most values are words, and this is asked of many.
   if (!/^\d/.test(text)) return undefined;
   if (zero.test(text)) return 'zero';
-  const { day = '', time = '00:00', zone } = form.exec(text)?.groups ?? {};
-  const times = daysIn(day).flatMap((one) => instantOf(one, `${time}${offsetOf(zone)}`) ?? []);
+  const found = form.exec(text)?.groups ?? {};
+  const moment = `${found['time'] ?? '00:00'}${offsetOf(found['zone'])}`;
+  const times = daysIn(found['day'] ?? '').flatMap((day) => instantOf(day, moment) ?? []);
   if (times.length === 0) return undefined;
   return times.every((at) => at <= now + skewMs) ? 'past' : 'future';
 }
@@ -51,13 +53,13 @@ function isReal(day: string): boolean {
   return isDay && Number(day.slice(0, 4)) >= firstYear;
 }
 
-function instantOf(day: string, time: string): number | undefined {
-  const at = Date.parse(`${day}T${time}`);
+function instantOf(day: string, moment: string): number | undefined {
+  const at = Date.parse(`${day}T${moment}`);
   return Number.isNaN(at) ? undefined : at;
 }
 
-function offsetOf(zone: string | undefined): string {
-  if (zone === undefined) return '+14:00';
-  const [, hours, minutes = '00'] = /^([+-]\d{2}):?(\d{2})?$/.exec(zone) ?? [];
+function offsetOf(named: string | undefined): string {
+  if (named === undefined) return '+14:00';
+  const [, hours, minutes = '00'] = /^([+-]\d{2}):?(\d{2})?$/.exec(named) ?? [];
   return hours === undefined ? 'Z' : `${hours}:${minutes}`;
 }

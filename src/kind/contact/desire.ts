@@ -131,7 +131,10 @@ function asksOf(fields: ContactFields, now: () => number): Asks {
     deleted: flag('deleted', deleted),
     unsubscribed: flag('unsubscribed', unsubscribed),
     protect: protectingConditions(fields).map((when) =>
-      asking({ when }, { use: 'deleted', option: 'contacts.protect', called: 'contacts.protect.when', now }),
+      asking(
+        { when },
+        { use: 'deleted', option: 'contacts.protect', called: 'contacts.protect.when', now },
+      ),
     ),
     channels: channels.map(({ id, subscription }, at) => {
       const option = `contacts.channels[${at}].subscription`;
