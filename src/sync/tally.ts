@@ -112,9 +112,9 @@ export function createTally(snapshot: Snapshot): Tally {
       list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     settledCount: (kind) => settled[kind],
-    counts: () => ({ adopted, ...sums }),
+    stopped: (by) => void (stopped[by] += 1),
+    counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
-  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   };
 }
 
