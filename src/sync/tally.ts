@@ -53,11 +53,13 @@ const leftUndone: ReadonlySet<Outcome['is']> = new Set(['held', 'unsent', 'stopp
 /** What becomes of an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
+type Ranks = [ListedProblem[], ...ListedProblem[][]];
+
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
   // What is held, opt-outs that could not be applied, what is new, what was known.
-  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
+  const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
@@ -89,16 +91,7 @@ export function createTally(snapshot: Snapshot): Tally {
       sums.optOutsFailed += refused;
       for (const one of optOuts) list(1, refusal(one, delays));
     },
-    held(problem) {
-      const isNew = !snapshot.problems.get(problem);
-      snapshot.staging.addNoticed(problem);
-      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
-    },
-    released(classes) {
-      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
-      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
-      ranks[0] = held;
-    },
+    ...holding(snapshot, ranks),
     returned(problem, isNew) {
       count(isNew);
       list(isNew ? 2 : 3, { ...problem, isNew });
@@ -115,6 +108,22 @@ export function createTally(snapshot: Snapshot): Tally {
     stopped: (by) => void (stopped[by] += 1),
     counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
+  };
+}
+
+/** What guards hold. */
+function holding(snapshot: Snapshot, ranks: Ranks): Pick<Tally, 'held' | 'released'> {
+  return {
+    held(problem) {
+      const isNew = !snapshot.problems.get(problem);
+      snapshot.staging.addNoticed(problem);
+      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
+    },
+    released(classes) {
+      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
+      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
+      ranks[0] = held;
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tells what is an address: zod's rule for RFC 5322 for the part before the @, its rule for host names
- * for the domain. That rule knows ASCII only, so a domain with other letters (müller.de) is
+ * Tells what is an address: zod's rule for RFC 5322 for the part before the @, its rule for host
+ * names for the domain. That rule knows ASCII only, so a domain with other letters (müller.de) is
  * checked in its ASCII form. Letters of any script may stand before the @, and a plus sign; quotes,
  * a comma or a dot at the end, and a domain without a dot may not.
  */
