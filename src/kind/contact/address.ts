@@ -32,5 +32,5 @@ function isDomain(text: string): boolean {
   if (!isPlain && !/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return false;
   const ascii = isPlain ? text : domainToASCII(text);
   const last = ascii.slice(ascii.lastIndexOf('.') + 1);
-  return ascii.includes('.') && /^(?=.*[a-z]).{2}/i.test(last) && host.safeParse(ascii).success;
+  return ascii.includes('.') && /[a-z]/i.test(last) && host.safeParse(ascii).success;
 }
