@@ -236,7 +236,14 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   const parts: MirrorPart[] = [];
   if (contacts) {
     const absence = absenceRulesOf(config);
-    const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
+    const { now } = systemClock;
+    const kind = contactKind({
+      fields: contacts,
+      policy,
+      absence,
+      platform: platform.contacts,
+      now,
+    });
     parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
   }
   if (templates) {

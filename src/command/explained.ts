@@ -72,7 +72,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
       return {
         place,
         id: names({ kind, key: id }),
-        invalid: invalid ?? null,
+        invalid: invalid ? { reason: invalid.reason, fix: invalid.fix } : null,
         presence,
         wants: channels,
         consentAt: timeOf(consentAt),

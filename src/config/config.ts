@@ -14,7 +14,8 @@ import type { TrytonOptions } from '../source/tryton/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
-type FileReturns = NonNullable<NonNullable<File['contacts']>['returns']>;
+type FileContacts = NonNullable<File['contacts']>;
+type FileReturns = NonNullable<FileContacts['returns']>;
 
 /** Paths are absolute, defaults filled in; nothing in it ever changes. */
 export interface Config {
@@ -106,8 +107,8 @@ interface ContactsConfig {
   readonly map?: string | undefined;
   readonly id: string;
   readonly email: string;
-  readonly deleted?: string | { readonly when: Condition } | undefined;
-  readonly unsubscribed?: string | { readonly when: Condition } | undefined;
+  readonly deleted?: FileContacts['deleted'];
+  readonly unsubscribed?: FileContacts['unsubscribed'];
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
   /** People who are only ever opted out on the CRM's word: addresses, and conditions. */
@@ -129,7 +130,7 @@ interface WebhookConfig {
 interface ChannelConfig {
   readonly id: string;
   readonly name?: string | undefined;
-  readonly subscription: string | { readonly when: Condition };
+  readonly subscription: FileContacts['channels'][number]['subscription'];
   /** The channel it took over from. */
   readonly replaces?: string | undefined;
 }
@@ -201,7 +202,7 @@ function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: bool
 }
 
 function settleContacts(
-  contacts: NonNullable<File['contacts']>,
+  contacts: FileContacts,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
   const { source, map, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
@@ -233,7 +234,7 @@ function placedReturns(returns: FileReturns, absolute: Surroundings['absolute'])
 }
 
 function settleSource(
-  source: NonNullable<File['contacts']>['source'],
+  source: FileContacts['source'],
   absolute: Surroundings['absolute'],
 ): ContactsConfig['source'] {
   if (source.type === 'sql') return withPaths(source, absolute);

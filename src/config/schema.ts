@@ -23,6 +23,7 @@ import { returns, returnsFaults } from './returns.ts';
 import { redis, schedule } from './schedule.ts';
 import { server } from './server.ts';
 import { readsOne, webhook } from './webhook.ts';
+import { flagWords, subscriptionWords } from './words.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
@@ -45,10 +46,14 @@ const delay = (what: string) =>
 const flagged = (what: string) =>
   z
     .union([
-      field(`truthy when ${what}`),
+      field(`yes when ${what}`),
       z.strictObject({ when: condition(false, `true when ${what}`) }),
+      flagWords,
     ])
-    .describe(`Column or dotted path of the CRM record: truthy when ${what}; or a condition`);
+    .describe(
+      `Column or dotted path of the CRM record: yes when ${what};` +
+        ' or with words of its own; or a condition',
+    );
 
 /** Of what may be no source at all. */
 function isInput(source: unknown): boolean {
@@ -94,10 +99,11 @@ const channel = z
         z.strictObject({
           when: condition(true, 'true opts in, false opts out, null does neither'),
         }),
+        subscriptionWords,
       ])
       .describe(
         'Column or dotted path of the CRM record: what this person wants of the channel;' +
-          ' or a condition',
+          ' or with words of its own; or a condition',
       ),
     replaces: text(
       'Id of a channel this one took over from: who left that one is not opted in here',

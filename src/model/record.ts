@@ -42,6 +42,8 @@ export interface DesiredRow {
   wants: boolean;
   presence: Presence;
   invalid: Fault | undefined;
+  /** Values of an invalid one that have no known meaning; they are counted as it is read. */
+  unknown?: readonly UnknownWord[] | undefined;
 }
 
 /** In how many readings of the source, all of them whole, a record of ours was not named. */
@@ -70,6 +72,21 @@ export interface AbsenceDue {
 export interface Fault {
   reason: string;
   fix: string;
+  /** Whether it is that the record has no address: one that was never known is skipped. */
+  noAddress?: boolean | undefined;
+  /** The option whose field holds an unknown word: such are listed by word, not by record. */
+  option?: string | undefined;
+}
+
+/** The value of a field that has no known meaning. It may hold personal data. */
+export interface UnknownWord {
+  /** The option of the configuration that names the field. */
+  option: string;
+  /** How such a value is given a meaning. */
+  fix: string;
+  unknown: 'word' | 'future' | 'no single value';
+  /** Undefined: a list or an object. */
+  text: string | undefined;
 }
 
 /** One record of the platform, in canonical form, as it was listed or read. */

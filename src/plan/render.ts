@@ -16,6 +16,8 @@ const words: Record<string, string> = {
   archive: 'archived',
 };
 
+const heads = ['CRM', 'platform', 'conflicts', 'rejected', 'invalid', 'skipped'];
+
 /** The counts of a run, then its problems. */
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
@@ -23,9 +25,9 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
     '',
     ...table([
-      ['', 'CRM', 'platform', 'conflicts', 'rejected', 'invalid', writes ? 'done' : 'to do'],
+      ['', ...heads, writes ? 'done' : 'to do'],
       ['contacts', ...rowOf(contacts, writes)],
-      ['templates', ...rowOf(templates, writes)],
+      ['templates', ...rowOf({ ...templates, skipped: 0 }, writes)],
     ]),
     '',
     ...heldLine(contacts.held),
@@ -61,11 +63,16 @@ function outcomeOf({ status, mode, ms }: Summary): string {
   return `${done} (${mode}, ${(ms / 1000).toFixed(1)} s)`;
 }
 
-function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean): string[] {
+type Shown = Pick<
+  Summary['contacts'],
+  'desired' | 'observed' | 'changes' | 'applied' | 'conflicts' | 'rejected' | 'invalid' | 'skipped'
+>;
+
+function rowOf(kind: Shown, writes: boolean): string[] {
   const counts = { ...kind.changes, ...(writes ? kind.applied : {}) };
   const done = Object.entries(counts).filter(([, n]) => n > 0);
   const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
-  const numbers = [kind.conflicts, kind.rejected, kind.invalid].map(String);
+  const numbers = [kind.conflicts, kind.rejected, kind.invalid, kind.skipped].map(String);
   return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
 }
 

@@ -16,7 +16,12 @@ export interface Summary {
   only: 'contacts' | 'templates' | null;
   /** The plan's hash; '' when none was made. */
   plan: string;
-  contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
+  /** skipped: records that name nobody, for they have no address and were never known. */
+  contacts: KindSummary & {
+    held: { delete: number; opt_in: number };
+    skipped: number;
+    invalid: number;
+  };
   templates: KindSummary & { invalid: number };
   /** What the CRM was told of who left; null: this mirror, or such a run, tells nothing. */
   returns: ReturnsSummary | null;
@@ -53,6 +58,8 @@ export interface RequestCounts {
 export interface ListedProblem extends Problem {
   /** Not listed by an earlier run. */
   isNew: boolean;
+  /** The reason with the values of the CRM in it, for who may see addresses. */
+  shown?: string | undefined;
 }
 
 export interface KindSummary {
@@ -80,7 +87,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },
+    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 }, skipped: 0 },
     templates: counts('template'),
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },

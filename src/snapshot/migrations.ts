@@ -179,12 +179,12 @@ export const stagingTables = `
   create temp table unsorted (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text
+    reason text, fix text, option text, no_address integer
   );
   create temp table staged (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text, again integer not null default 0,
+    reason text, fix text, option text, no_address integer, again integer not null default 0,
     primary key (kind, key, id, seq)
   ) without rowid;
   create index temp.staged_invalid on staged (kind, seq) where reason is not null;
@@ -197,7 +197,7 @@ export const stagingTables = `
   ) without rowid;
   create temp view desired as
     select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
-      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix
+      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.option, s.no_address
     from temp.staged s join temp.form f on f.form = s.form;
   create temp view stands as
     select kind, id, key from temp.strange

@@ -144,11 +144,11 @@ async function stage(
   { rows, keys, complete }: Asked,
 ): Promise<void> {
   const { run, known } = course;
-  await stageFew(run, kind.name, rows);
+  const skipped = await stageFew(run, kind.name, rows);
   const [key] = keys;
   if (key === undefined) course.parts = [];
   else run.mode = { single: key };
-  const sizes = fewSizes(run, kind.name, rows);
+  const sizes = fewSizes(run, kind.name, { rows, skipped });
   const readAt = run.clock.now();
   const still = (): boolean => isFresh(run, readAt);
   known.set(kind, { ...unknown, certified: complete, sizes, still });

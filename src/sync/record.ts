@@ -173,7 +173,7 @@ function summaryOf(course: Course, { returns, done, held }: Done): Summary {
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
-    contacts: { ...contact, held },
+    contacts: { ...contact, held, skipped: knowledgeNamed(course.known, 'contact').sizes.skipped },
     templates: template,
     returns: returns ?? null,
     requests: run.requests(),

@@ -173,7 +173,7 @@ async function plan(course: Course): Promise<void> {
   for (const { kind } of course.parts) {
     await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (course.plan) continue;
-    await noticeInvalid(run, kind, tally);
+    await noticeInvalid(run, kind, course);
     await noticeUnread(course, kind);
   }
   if (course.plan) return;
@@ -246,7 +246,7 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
   await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-  await noticeInvalid(run, kind, tally);
+  await noticeInvalid(run, kind, course);
   await guard(course);
   await commit(run);
   run.snapshot.narrowing.clear(kind.name);

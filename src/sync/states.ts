@@ -39,7 +39,7 @@ export const unknown: Knowledge = {
   listing: undefined,
   lost: new Set(),
   reading: '',
-  sizes: { valid: 0, wanted: 0, invalid: 0 },
+  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, unknown: [] },
   still: () => false,
   absenceCounts: false,
 };

@@ -4,7 +4,7 @@ import { enrolmentBody, recordedBody } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';
 import { contactDesire } from '../../src/kind/contact/desire.ts';
 import { ANN, remembered, shown, steps, wish } from './person.ts';
-import { fields, LATER, open, states } from './stage.ts';
+import { fields, LATER, NOON, open, states } from './stage.ts';
 
 const hour = 3_600_000;
 const absent = (readings: number, hours: number, waited: number | null = null) => ({
@@ -25,10 +25,10 @@ const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
 
 const flagged = () => wish({ archived: 'yes' });
 const outside = (record: Record<string, unknown> = {}) =>
-  contactDesire({ ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } })(
-    { id: '2', email: ANN, newsletter: '', product: '', ...record },
-    '',
-  );
+  contactDesire(
+    { ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } },
+    () => NOON,
+  )({ id: '2', email: ANN, newsletter: '', product: '', ...record }, '');
 const optOut = ['opt_out ch_news → con_1'];
 
 describe('policy.absent: opt_out', () => {

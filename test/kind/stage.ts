@@ -110,6 +110,7 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
         ...absence,
       },
       platform: platform.contacts,
+      now: clock.now,
     }),
     templates: templateKind({
       policy: { templates: 'keep', absentTemplates: 'keep', ...templates },

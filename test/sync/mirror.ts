@@ -72,6 +72,7 @@ export function mirrorOf(parts: Parts): Mirror {
     policy: { absent, missing, resubscribe, optIns: 'on' },
     absence: { ...patience, deletes, ...parts.absence },
     platform: platform.contacts,
+    now: clock.now,
   });
   const template = templateKind({
     policy: { templates, absentTemplates },

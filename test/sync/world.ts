@@ -201,6 +201,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       policy: { absent, resubscribe: 'never', missing, optIns },
       absence: { ...patience, deletes },
       platform: platform.contacts,
+      now: clock.now,
     });
     const template = templateKind({
       policy: { templates, absentTemplates },

@@ -29,9 +29,12 @@ export interface ContactOptions {
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
+  /** Milliseconds since the epoch. */
+  now: () => number;
 }
 
-export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
+export function contactKind(options: ContactOptions): Kind {
+  const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
@@ -47,7 +50,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     parts: partsOf(channels),
     leaving: leavingOf(access),
     outs: outsOf(channels, policy),
-    desire: contactDesire(fields),
+    desire: contactDesire(fields, options.now),
     list: async (query, signal) => {
       const page = await platform.list({ ...query, brief: true }, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
