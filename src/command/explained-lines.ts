@@ -97,10 +97,11 @@ const stopWords = {
   optIns: 'policy.optIns is off',
 } as const;
 
-function memberWords({ is, by, after, until }: NonNullable<Channel['recorded']>): string {
+function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {
   if (by === null) return is;
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
-  return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}`;
+  const doubt = doubtful ? ', doubtful: nobody is known to have left' : '';
+  return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
 }
 
 function timeWords({ after, until }: { after: string | null; until: string | null }): string {

@@ -2,6 +2,7 @@
 import { isDeleted } from '../kind/contact/absence.ts';
 import { explainPerson, type ExplainedChannel } from '../kind/contact/explain.ts';
 import type { PersonRules } from '../kind/contact/facts.ts';
+import { isDoubtful } from '../kind/contact/left.ts';
 import {
   desiredBody,
   observedBody,
@@ -99,7 +100,10 @@ function snapshotOf(explaining: Explaining) {
     /** When the person left all mail, where that is known. */
     left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
-      Object.entries(channels).map(([channel, is]) => [channel, membershipOf(is)]),
+      Object.entries(channels).map(([channel, is]) => [
+        channel,
+        { ...membershipOf(is), doubtful: isDoubtful(is, channel, found.states.facts) },
+      ]),
     ),
     contacts: contacts.map((contact) => contactOf(contact, undefined)),
     /** Where the creation itself left an opt-out that nobody made. */
@@ -179,7 +183,9 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
     return {
       channel,
       desired: desired ?? null,
-      recorded: recorded ? membershipOf(recorded) : null,
+      recorded: recorded
+        ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
+        : null,
       observed: observed ?? null,
       tried,
       /** Beyond the table: what outweighs the row that matched. */

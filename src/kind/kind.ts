@@ -21,6 +21,7 @@ import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Leaving } from './leaving.ts';
 import type { Outs } from './outs.ts';
+import type { Evidence, NamedParts, PlatformFacts } from './platform-facts.ts';
 import type {
   Absence,
   AbsenceDue,
@@ -132,6 +133,8 @@ export interface Page {
   date: number | undefined;
   /** The id of the organization they are of, where the platform names it. */
   organization: string | undefined;
+  /** Which parts its records name; undefined where there are none. */
+  parts?: NamedParts | undefined;
 }
 
 /**
@@ -195,6 +198,8 @@ export interface States {
   by: number;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
+  /** What is known of the platform itself. */
+  facts: PlatformFacts;
 }
 
 export interface Successor {
@@ -229,6 +234,10 @@ export interface Passage {
   abort: AbortSignal;
   /** Whether this run was shown the record, and not too long ago. */
   seen: boolean;
+  /** What is known of the platform itself at that moment. */
+  facts(): PlatformFacts;
+  /** What is recorded at that moment. */
+  recorded(): RecordedRow | undefined;
   /** Waited for right before it leaves; rejects with Held to keep it. */
   leaves(): Promise<void>;
 }
@@ -254,6 +263,9 @@ export interface Recovery {
    * that what is shown now may be what the person did.
    */
   late: boolean;
+  facts: PlatformFacts;
+  /** What was recorded when the change was sent, and is until its outcome is known. */
+  recorded: RecordedRow | undefined;
   signal: AbortSignal;
 }
 
@@ -269,6 +281,10 @@ export interface Acked {
   late?: boolean;
   /** It may have been done, and was taken back by the person since. */
   undone?: boolean;
+  /** An opt-out that is shown may be this request's doing, or nobody's: it is no departure. */
+  doubtful?: boolean;
+  /** What the answer proves of the platform itself. */
+  evidence?: Evidence | undefined;
 }
 
 /** `wanted`: what the source says of the record by now, where it says one thing (a fingerprint). */

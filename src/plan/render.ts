@@ -47,13 +47,14 @@ function heldLine({ delete: leaving, opt_in: coming }: Summary['contacts']['held
 /** Only where there is anything to say of it. */
 function returnsLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
-  const { told, waiting, rejected, leftOut } = returns;
+  const { told, waiting, rejected, leftOut, doubtful } = returns;
   const parts = [
     ...(writes
       ? [`${told} told to the CRM`, `${waiting} wait`]
       : [`${waiting} to be told to the CRM`]),
     ...(rejected > 0 ? [`${rejected} not taken by it`] : []),
     ...(leftOut > 0 ? [`${leftOut} that \`returns\` cannot tell`] : []),
+    ...(doubtful > 0 ? [`${doubtful} doubtful and not told (\`optouts\`)`] : []),
   ];
   return [`opt-outs of the platform: ${parts.join(', ')}`];
 }

@@ -46,6 +46,8 @@ export interface ReturnsSummary {
   waiting: number;
   /** Who left, and cannot be told of as it is configured. */
   leftOut: number;
+  /** Opt-outs that are not told, since nobody is known to have left by them. */
+  doubtful: number;
 }
 
 export interface RequestCounts {

@@ -7,6 +7,7 @@ import type { Leaving } from '../kind/leaving.ts';
 import type { Remark } from '../model/ledger.ts';
 import type { Key, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Mirror } from './mirror.ts';
+import { factsIn } from './platform-facts.ts';
 import { nothing, whoOf } from './remember.ts';
 
 export interface Departing {
@@ -116,6 +117,7 @@ function statesOf(
     at,
     by,
     lost: new Set(snapshot.parking.parts(kind.name).map(({ part }) => part)),
+    facts: factsIn(snapshot),
   };
 }
 

@@ -12,6 +12,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 import type { Beside } from './beside.ts';
+import type { Facts } from './platform-facts.ts';
 import type { Together } from './together.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
@@ -114,6 +115,8 @@ export interface Run extends Mirror, RunOptions {
   id: string;
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
+  /** What is known of the platform itself. */
+  facts: Facts;
   /** Writes to the snapshot what others write at the same time. */
   together: Together;
   /** Only opt-outs are planned. */

@@ -11,6 +11,7 @@
  * through before any is proven.
  */
 import type { Kind, Page } from '../kind/kind.ts';
+import { evidenceOf, type Evidence, type NamedParts } from '../kind/platform-facts.ts';
 import type { ObservedRow } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import { each } from './each.ts';
@@ -40,6 +41,8 @@ interface Claim {
   began: number;
   date: number | undefined;
   organization: string | undefined;
+  /** What its pages prove of the platform itself. */
+  evidence: Evidence | undefined;
 }
 
 const pagesAtOnce = 16;
@@ -86,12 +89,14 @@ async function turnPages(
   const { stage } = run.snapshot;
   const rows: ObservedRow[] = [];
   const stageRows = (): void => stage(() => add(rows.splice(0)));
+  const parts: NamedParts[] = [];
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
     rows.push(...found.rows);
+    if (found.parts) parts.push(found.parts);
     if (rows.length >= stagedAtOnce) stageRows();
     seen += found.rows.length;
     last = found;
@@ -115,7 +120,9 @@ async function turnPages(
   }
   stageRows();
   const { total, date, organization } = first;
-  return { total, began: beginning(first), date, organization };
+  const names = kind.parts?.names ?? [];
+  const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
+  return { total, began: beginning(first), date, organization, evidence };
 }
 
 function beginning(first: Page): number {

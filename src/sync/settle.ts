@@ -53,6 +53,7 @@ function acknowledge(
   const row = kind.acknowledge(before, change, { ...outcome, at, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
+  if (outcome.evidence) run.facts.learn(outcome.evidence);
   learnOf(applying, change, row);
   if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);

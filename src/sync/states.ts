@@ -94,6 +94,7 @@ export function statesOf(
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,
+    facts: run.facts.known(),
   };
 }
 

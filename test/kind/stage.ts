@@ -133,6 +133,8 @@ export const passage = {
   abort: signal,
   seen: true,
   leaves: async () => undefined,
+  facts: () => ({ defaults: {} }),
+  recorded: () => undefined,
 };
 
 /** What the error bodies of the platform look like. */
@@ -163,6 +165,7 @@ export function states(known: Partial<States>): States {
     at: LATER,
     by: LATER,
     lost: new Set(),
+    facts: { defaults: {} },
     ...known,
   };
 }

@@ -88,6 +88,20 @@ export const broken: readonly Broken[] = [
     breaks: (mirror) => ({ ...mirror, ledger: { ...mirror.ledger, concerning: () => [] } }),
   },
   {
+    rule: 'a default, or what a request without an answer left, is no departure',
+    foundBy: 1,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => {
+        const { outs } = kind;
+        if (!outs) return kind;
+        const recorded: typeof outs.recorded = (row, facts) =>
+          outs
+            .recorded(row, facts)
+            .map((out) => (out.cause === 'doubtful' ? { ...out, cause: 'opt_out' } : out));
+        return { ...kind, outs: { ...outs, recorded } };
+      }),
+  },
+  {
     rule: 'guards hold what befalls too many',
     foundBy: 8,
     breaks: (mirror) => {

@@ -195,10 +195,13 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
   judge('in the end nobody is left in under a former address', wrong);
 }
 
+/** Less than the engine allows, which goes by whole seconds. */
+const soonMs = 8_000;
+
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered, erasures }: Known,
+  { story, witness, memories, unanswered, erasures, readBacks }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -221,12 +224,16 @@ function isExcused(
   const addresses = new Set([key, ...keys]);
   const everywhere = witness.people().filter((one) => addresses.has(one.key));
   const lostAt = memories.lostAt();
-  const isHidden = story.quirks.includes('enrol-raw');
-  if (
-    isDefault &&
-    everywhere.some(({ made }) => isHidden || made.by === 'others' || made.at <= lostAt)
-  )
-    return true;
+  // Where that answer lists no channels, the first reading has to show it, and soon.
+  const isHidden = ({ id, made }: Person): boolean => {
+    const back = readBacks.get(id);
+    const isSoon = story.dates !== 'wrong' && back !== undefined && back.at - made.at < soonMs;
+    const isSeen = back?.isAnswered === true && isSoon;
+    return story.quirks.includes('enrol-raw') && !isSeen;
+  };
+  const isUnclear = (one: Person): boolean =>
+    isHidden(one) || one.made.by === 'others' || one.made.at <= lostAt;
+  if (isDefault && everywhere.some(isUnclear)) return true;
   // Whose word it was went with the snapshot.
   const wasOut = (one: Person): boolean => {
     const state = one.channels.get(channel);

@@ -47,6 +47,12 @@ export interface Outing {
   leftRefused: number;
 }
 
+/** `at`: by the clock that never jumps. */
+export interface ReadBack {
+  at: number;
+  isAnswered: boolean;
+}
+
 /** A request that has reached the platform. */
 export interface Arrival {
   outing: Outing;
@@ -68,6 +74,8 @@ export interface Known {
   standing: Standing;
   erasures: Erasures;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
+  /** Of each contact, how it was read by its id for the first time. */
+  readBacks: Map<string, ReadBack>;
   /** Enrolments (address, channel, subscription) that the platform has refused. */
   refusals: Set<string>;
   judge: Judge;

@@ -14,11 +14,11 @@ const crm = (does: CrmAct) => ({ in: 'crm', does }) as const;
 const platform = (does: PlatformAct) => ({ in: 'platform', does }) as const;
 const template = (does: TemplateAct) => ({ in: 'templates', does }) as const;
 
-/** Whoever it is, in the end the newsletter reaches her, and the CRM wants that. */
+const newcomer = [crm('is new'), crm('is flagged no longer'), crm('wants mail again')];
+
+/** Whoever it is, in the end the newsletter reaches them, and the CRM wants that. */
 export const member = [
-  crm('is new'),
-  crm('is flagged no longer'),
-  crm('wants mail again'),
+  ...newcomer,
   crm('wants the newsletter'),
   platform('comes back to all mail'),
   platform('signs up for the newsletter'),
@@ -39,6 +39,11 @@ export const plots: readonly Plot[] = [
     member,
     [crm('forbids the newsletter')],
     [platform('is taken out of the newsletter')],
+    [crm('wants the newsletter')],
+  ],
+  [
+    [...newcomer, crm('says nothing of the newsletter'), crm('wants the product mail')],
+    [],
     [crm('wants the newsletter')],
   ],
   [member, [platform('is taken out of the newsletter')], []],

@@ -14,6 +14,7 @@ import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import { absenceOf } from './absence.ts';
 import { telling } from './changes.ts';
+import { listening } from './departures.ts';
 import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Wire } from './faults.ts';
@@ -151,6 +152,7 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
       ? telling(ground, people, { life, step, reading: outing.people })
       : people,
     templates: sourceOf(life, step, outing.templates),
+    returns: listening({ ...ground, life, found: (error) => find(ground, error) }),
     pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
   });
 }

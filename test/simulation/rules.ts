@@ -19,6 +19,7 @@ export const rules = [
   'nobody is opted out a second time',
   'who is taken out for absence has left the CRM for long enough',
   'who is taken out for absence was in the CRM once',
+  'who is reported as having left has left',
   'no more leave in a run than a guard lets pass',
   'no more are brought in in a run than a guard lets pass',
   'who was not shown stays held, and who passed once',

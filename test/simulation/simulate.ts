@@ -19,6 +19,7 @@ import { createErasures } from './erasures.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
 import { timeoutMs } from './faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
+import type { Known } from './known.ts';
 import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
 import { checkQuiet, endingOf, isEmpty, type Ending } from './quiet.ts';
@@ -73,7 +74,12 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const world = createWorld(story, reached);
   const { clock, witness } = world;
   const unanswered = createUnanswered();
-  const memories = createMemories(witness, fallbackOf(story));
+  const readBacks: Known['readBacks'] = new Map();
+  const isBare = story.quirks.includes('enrol-raw');
+  const memories = createMemories(witness, {
+    fallback: fallbackOf(story),
+    readBacks: isBare ? readBacks : new Map(),
+  });
   const absences = createAbsences(memories.idsOf);
   const approvals = createApprovals();
   const standing = createStanding();
@@ -93,6 +99,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       standing,
       erasures,
       unanswered,
+      readBacks,
       refusals,
       judge,
     },
@@ -329,10 +336,7 @@ async function settle(stage: Stage): Promise<void> {
   const refuses = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   // Five who are refused stop a channel for that run.
   const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
-  // An opt-out by default that no answer shows is seen by the next run, and what waits for that
-  // under an old address is done by the one after it.
-  const hides = story.quirks.includes('enrol-raw') && fallbackOf(story) === 'opt_out' ? 1 : 0;
-  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops) + hides;
+  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
   stage.listed.clear();
   if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = 2 + slow; runs > 0; runs -= 1) {

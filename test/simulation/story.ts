@@ -121,6 +121,9 @@ export const choices = {
     'who was forgotten under another address is allowed',
     'its key is not proven',
     'the CRM tells what changed',
+    'somebody is reported as having left',
+    'a creation is read back',
+    'an opt-in has no answer where defaults are shown',
   ],
   settings: settingNames.flatMap((name) => {
     const values: readonly unknown[] = settings[name];

@@ -62,15 +62,14 @@ test('whom we only adopted is deleted where policy says so, else opted out', asy
   }
 });
 
-test('what no answer shows of the new one is seen by the next run, and counts in the one after', async () => {
+test('the old contact waits for a channel that the new one shows by default, as for any other', async () => {
   const left = ({ emulator, people }: Stage) => {
     emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in', ch_product: 'opt_out' } });
     people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
   };
   const platform = { quirks: ['enrol-raw', 'all-channels=opt_out'] };
   const stage = await moved({}, { policy: { deletes: 'owned' }, platform, before: left });
-  const runs = [[made[0], `opt_out ${OLD} ch_news`], [], [`delete ${OLD}`], []];
-  for (const writes of runs) {
+  for (const writes of [[made[0], `opt_out ${OLD} ch_news`], [], []]) {
     await stage.sync();
     expect(sent(stage)).toEqual(writes);
   }

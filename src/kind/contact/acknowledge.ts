@@ -10,6 +10,7 @@ import {
   enrolmentBody,
   observedBody,
   recordedBody,
+  type Bracket,
   type Membership,
   type ObservedContact,
   type RecordedContact,
@@ -36,7 +37,10 @@ export function acknowledge(
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
   const body: RecordedContact = {
-    channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
+    channels: {
+      ...recorded.channels,
+      [change.part]: membership(recorded, change, { ...ack, seenAt: before?.seenAt }),
+    },
     contacts: [...others, contact],
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
@@ -86,12 +90,14 @@ function anew({ channels, outgrown }: RecordedContact): RecordedContact {
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, at }: Answer,
+  { found, undone = false, doubtful, at, seenAt }: Answer & { seenAt: number | undefined },
 ): Membership {
-  const theirs = { by: 'platform', is: 'opt_out', made: { after: null, by: at } } as const;
-  if (undone) return theirs;
-  const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
+  const after = before?.is === 'opt_in' ? (seenAt ?? null) : null;
+  const doubt = doubtful ? ({ doubtful } as const) : {};
+  const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: at } } as const;
+  if (undone) return again(before, theirs);
+  const is = enrolment(change).subscription;
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
@@ -99,6 +105,12 @@ function membership(
   // What the CRM has stated stays stated, whatever another contact is opted out for.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
   return { acked: at, by: 'us', cause, is, stated };
+}
+
+/** The opt-out that stood before stands still, or was made again: it is as certain as it was. */
+function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
+  if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;
+  return { ...before, made: { after: before.made?.after ?? null, by: theirs.made.by } };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */

@@ -20,12 +20,14 @@ interface About {
   channel: string;
   contacts: ObservedContact[];
   why: Why;
+  /** Whether nobody is known to have left by the opt-out that is recorded. */
+  isDoubtful: boolean;
 }
 
 export function act(
   decision: Decision,
   verdict: Verdict,
-  { key, channel, contacts, why }: About,
+  { key, channel, contacts, why, isDoubtful }: About,
 ): void {
   const isMoved = verdict.row === beyond.movedAway;
   const change = (op: Change['op'], at: number, target?: string): Change => {
@@ -36,7 +38,7 @@ export function act(
     decision.problems.push(conflictProblem(key, channel, fault));
   };
   const several = contacts.length > 1;
-  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));
+  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel, isDoubtful));
   else if (verdict.do === 'opt_in' && several) conflict(severalContacts(contacts.length, channel));
   else if (verdict.do === 'opt_in') {
     decision.changes.push(change('opt_in', phase.optIn, contacts[0]?.id));

@@ -35,8 +35,9 @@ export function severalContacts(count: number, channel: string): Fault {
 }
 
 /** Why a row of the table is a conflict, in words, and what a person can do about it. */
-export function conflictOf(row: number, channel: string): Fault {
+export function conflictOf(row: number, channel: string, isDoubtful: boolean): Fault {
   const asTheyWish = 'record the opt-out in the CRM; only the person can come back';
+  if (isDoubtful && bySubscription.has(row)) return doubtful(channel);
   switch (row) {
     case 9:
       return {
@@ -98,6 +99,18 @@ function stillStated(channel: string, former: string): Fault {
   return {
     reason: `${channel}: the CRM stated an opt-out${where}, and no record that stated it says in now`,
     fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: \`allow <${former}email> --reason …\``,
+  };
+}
+
+/** Rows that go by what the platform shows of one channel. */
+const bySubscription = new Set([14, 15, 17, 18]);
+
+function doubtful(channel: string): Fault {
+  return {
+    reason:
+      `${channel}: the platform shows the person as not subscribed, and nobody is known to have ` +
+      'left: it may be the default of the channel, or a request of ours that had no answer',
+    fix: 'ask the person; with policy.resubscribe: newer, a newer date of their will in the CRM opts them in',
   };
 }
 

@@ -80,7 +80,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     seen,
     shown,
     contacts,
-    former: states.former.map((past) => pastOf(past, states.restored, rules)),
+    former: states.former.map((past) => pastOf(past, states, rules)),
     now: {
       channels: attributedAll(
         memberships(recorded, contacts, {

@@ -136,7 +136,8 @@ export function memberships(
     const changed = sight.changed || isOutAnew(recorded, contacts, channel);
     const before = recordedIn(recorded, contacts, channel);
     const is = seen(before, strictestOf(contacts, channel), { ...sight, changed });
-    if (is) all[channel] = is;
+    if (is)
+      all[channel] = before?.is === 'opt_in' ? lostBy({ recorded, contacts }, channel, is) : is;
   }
   for (const channel of new Set(replaces.values())) {
     const shown = strictestOf(contacts, channel);
@@ -144,6 +145,25 @@ export function memberships(
     if (is) all[channel] = is;
   }
   return all;
+}
+
+/**
+ * Who was in and is no longer has left, if that shows on the contact that was in. Another contact
+ * of the address that shows an opt-out was never seen in; one that shows nothing is no departure.
+ */
+function lostBy(
+  { recorded, contacts }: { recorded: RecordedContact | undefined; contacts: ObservedContact[] },
+  channel: string,
+  is: Membership,
+): Membership {
+  if (is.is === 'opt_in' || !is.made) return is;
+  const wasIn = (id: string): boolean =>
+    recorded?.contacts.some((one) => one.id === id && one.channels[channel] === 'opt_in') === true;
+  if (contacts.some(({ id, channels }) => channels[channel] !== 'opt_in' && wasIn(id))) return is;
+  const isShown = contacts.some(({ channels }) => channels[channel] === 'opt_out');
+  const { by, made } = is;
+  if (isShown) return { by, is: 'opt_out', made: { ...made, after: null } };
+  return { by, doubtful: true, is: 'opt_out', made };
 }
 
 /**
@@ -171,13 +191,13 @@ export function outgrown(
  */
 export function pastOf(
   { row, seen: rows }: States['former'][number],
-  restored: boolean,
+  { restored, facts }: Pick<States, 'restored' | 'facts'>,
   looked: Channels,
 ): RecordedContact {
   const known = recordedBody.parse(JSON.parse(row.body));
   const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
   const recorded = restored ? distrusted(known, seenNow) : known;
-  const shown = saidOf(seenNow, { recorded: row }, recorded);
+  const shown = saidOf(seenNow, { recorded: row, facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   return {
     ...recorded,

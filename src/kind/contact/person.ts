@@ -13,6 +13,7 @@ import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
 import { hasMoved, isForbidden } from './moved.ts';
 import { noteOf } from './note.ts';
 import { isTakenBack, statingOut } from './own-opt-out.ts';
+import { isDoubtful } from './left.ts';
 import { guarded, recordedIn } from './past.ts';
 import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
@@ -65,7 +66,9 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
   const { states } = facts;
   const { verdict, stop } = judge(facts, channel);
   const why = whyOf(facts, verdict, channel);
-  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict), why });
+  const contacts = aboutOf(facts, verdict);
+  const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
+  act(decision, verdict, { key: states.key, channel, contacts, why, isDoubtful: isUnsure });
   if (contradict(states.desired, channel)) {
     const fault = contradiction(states.desired.length, channel);
     decision.problems.push(conflictProblem(states.key, channel, fault));

@@ -51,6 +51,8 @@ const membership = z.object({
   by: z.enum(['us', 'platform']),
   /** Of an opt-out of ours: what it was for; earlier versions do not say. */
   cause: optOutCause.optional(),
+  /** An opt-out that a request of ours without an answer may have made, or that was there before. */
+  doubtful: z.literal(true).optional(),
   is: subscription,
   /**
    * When an opt-out of the platform's was made: after we last saw the person in (null: we never
