@@ -157,8 +157,7 @@ export interface States {
   former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
   /**
    * The other keys that the source has by now for what once had this one, and what is wanted and
-   * recorded of them: only in a full run on a certified reading, when nothing in it has this key
-   * any more, and only of what the platform showed in this run.
+   * recorded of them: only when nothing in the reading has this key any more.
    */
   successors: readonly Successor[];
   /**

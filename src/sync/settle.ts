@@ -81,15 +81,19 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  */
 function reconsiderFormer(applying: Applying, key: Key): void {
   const { run, kind, known } = applying;
-  if (!known.listing) return;
   const { staging, recorded, narrowing, journal } = run.snapshot;
   const { ids } = underway(applying, key);
-  const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
+  const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
+  const former = recorded
+    .ofOrigins(kind.name, ids, key)
+    .map((row) => row.key)
+    .filter(isUnnamed);
   const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = staging.lookedAt(kind.name, old) === undefined;
+    const isListed = known.listing && staging.lookedAt(kind.name, old) === undefined;
     if (isListed && staging.observed(kind.name, old).length === 0) continue;
-    if (isListed) staging.assume(kind.name, old);
+    // A run that lists nobody has decided on it by now, by what it was shown.
+    if (isListed || !known.listing) staging.assume(kind.name, old);
     narrowing.add(kind.name, old);
   }
 }

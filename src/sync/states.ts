@@ -73,9 +73,8 @@ export function statesOf(
   const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
   const desired = staging.desired(kind.name, key);
-  const isShown = observed.length > 0 || looked !== undefined;
   const isNamed = desired.length > 0;
-  const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
+  const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   return {
     key,
@@ -169,14 +168,13 @@ function successorsOf(
   { key, known }: { key: Key; known: Knowledge },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
-  const { certified, listing } = known;
-  if (!certified || !listing) return [];
+  const { listing } = known;
   return recorded.successors(name, key).map((next) => {
     const row = recorded.get(name, next);
     const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
     const isNewer = staging.lookedAt(name, next) === 'assumed';
     const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
-    const vanished = listing.complete && !isSeen;
+    const vanished = listing?.complete === true && !isSeen;
     return { desired: staging.desired(name, next), recorded: row, vanished };
   });
 }

@@ -95,10 +95,10 @@ function membership(
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
-  const { cause, stated } = enrolmentBody.parse(JSON.parse(change.body));
+  const { cause, stated, bound } = enrolmentBody.parse(JSON.parse(change.body));
   // What the CRM has stated stays stated, whatever another contact is opted out for.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
-  return { acked: at, by: 'us', cause, is, stated };
+  return { acked: at, bound, by: 'us', cause, is, stated };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */

@@ -77,8 +77,9 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
 function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
   if (row === beyond.movedAway) return { cause: 'address' };
   if (row === 2 || row === 3) return { cause: isFlagged(states) ? 'flag' : 'absence' };
-  const stating = row === beyond.stated ? states.successors.flatMap(({ desired }) => desired) : [];
-  return { cause: 'stated', stated: statingOut([...states.desired, ...stating], channel) };
+  const successors = row === beyond.stated ? states.successors : [];
+  const records = [...states.desired, ...successors.flatMap(({ desired }) => desired)];
+  return { cause: 'stated', ...statingOut(records, channel) };
 }
 
 /** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
@@ -124,11 +125,11 @@ function movedAway(
   channel: string,
   { states, person, replaced, isProtected }: Facts,
 ): Verdict | undefined {
+  if (isForbidden(states.successors, channel)) return { row: beyond.stated, do: 'opt_out' };
   const isOpen = verdict === 'nothing' || (replaced && row === 3);
-  if (!isOpen || !person.owned || !hasMoved(states, channel)) return undefined;
-  if (isProtected && !isForbidden(states.successors, channel)) return undefined;
-  const isDeleted = replaced && !isForbidden(states.successors, channel);
-  return { row: beyond.movedAway, do: isDeleted ? 'delete' : 'opt_out' };
+  if (!isOpen || !person.owned || isProtected) return undefined;
+  if (!hasMoved(states, channel, person.due)) return undefined;
+  return { row: beyond.movedAway, do: replaced ? 'delete' : 'opt_out' };
 }
 
 /** Of a channel that is lost as a whole only what the CRM forbids is done. */
