@@ -6,6 +6,7 @@ import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './learn.ts';
+import { stageRead } from './single.ts';
 import { underway } from './underway.ts';
 
 /**
@@ -54,7 +55,11 @@ function acknowledge(
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   learnOf(applying, change, row);
-  if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
+  if (outcome.renamed) {
+    // What was listed of it was so under the name it had.
+    run.snapshot.staging.assume(kind.name, change.key);
+    run.snapshot.narrowing.add(kind.name, change.key);
+  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
@@ -140,12 +145,12 @@ function reject(
 function relearn(
   { run, kind, toBeListed }: Applying,
   key: Key,
-  observed: readonly ObservedRow[],
+  rows: readonly ObservedRow[],
 ): void {
   const { staging, narrowing } = run.snapshot;
   narrowing.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
-  staging.addObserved(observed, key);
+  stageRead(run, kind, { key, rows });
   staging.addLooked(kind.name, key, run.clock.now());
 }

@@ -58,7 +58,7 @@ export function createTally(snapshot: Snapshot): Tally {
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
   return {
     adopted: (kind) => void (adopted[kind] += 1),
-    notice(problem) {
+    notice({ urgent, ...problem }) {
       const again = ranks.flat().some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -66,7 +66,7 @@ export function createTally(snapshot: Snapshot): Tally {
       snapshot.staging.addNoticed(problem);
       if (again) return;
       if (!isConflict) count(isNew);
-      if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
+      if (isNew || urgent || !isConflict) list(rankOf(isNew, urgent), { ...problem, isNew });
     },
     parked({ op, kind, key, part }, { reason, fix }) {
       sums.known += 1;
@@ -106,6 +106,11 @@ export function createTally(snapshot: Snapshot): Tally {
     counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.flat().slice(0, most),
   };
+}
+
+function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
+  if (urgent) return 1;
+  return isNew ? 2 : 3;
 }
 
 /** As it was refused before. */

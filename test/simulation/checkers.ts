@@ -253,8 +253,7 @@ function checkOptOut(
   const wanted = outing.people.records.some(
     (record) => forbids(record, channel) && isTheirs(record),
   );
-  const moved =
-    outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel, since }, known);
+  const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
   const { absent: policy, deletes } = known.story;
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;

@@ -35,26 +35,50 @@ export function acknowledge(
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
+  const isRenamed = ack.renamed === true || recorded.renamed?.some((one) => one.id === id) === true;
+  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
   const body: RecordedContact = {
     channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
-    contacts: [...others, contact],
+    contacts,
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
+    renamed,
   };
   return {
     kind: 'contact',
     key: change.key,
     // Of several contacts one is ours, whichever of them was opted out last.
-    id: before && change.op !== 'create' ? before.id : id,
+    id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
-    shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
+    shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+/** A contact that was renamed is none of this address, while there is another one. */
+function contactsAfter(
+  { renamed = [] }: RecordedContact,
+  {
+    contact,
+    others,
+    isRenamed,
+  }: { contact: ObservedContact; others: ObservedContact[]; isRenamed: boolean },
+): Pick<RecordedContact, 'contacts' | 'renamed'> {
+  if (!isRenamed) {
+    return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
+  }
+  const contacts = others.length > 0 ? others : [contact];
+  return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), contact] };
+}
+
+/** Under its former address a contact that was renamed is there no more. */
+function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
+  return isRenamed && before.id === id ? undefined : before.id;
 }
 
 /** An acknowledgement, with the contact that its answer shows. */
@@ -78,9 +102,9 @@ function ownershipAfter(
   return found ? 'adopted' : 'created';
 }
 
-function anew({ channels, outgrown }: RecordedContact): RecordedContact {
+function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
-  return { ...nothing, channels: Object.fromEntries(outs), outgrown };
+  return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
 function membership(

@@ -33,7 +33,8 @@ export function act(
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
-    decision.problems.push(conflictProblem(key, channel, fault));
+    const urgent = verdict.row === beyond.renamed && { urgent: true as const };
+    decision.problems.push({ ...conflictProblem(key, channel, fault), ...urgent });
   };
   const several = contacts.length > 1;
   if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));

@@ -23,6 +23,7 @@ import { release } from './own-opt-out.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody } from './record.ts';
+import { idsOf } from './renamed.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -55,6 +56,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     },
     find: (row, signal) => find(access, row, signal),
     read: (known, signal) => readAll(access, known, signal),
+    idsOf,
     decide: (states) => decidePerson(states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -103,7 +105,7 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
   try {
     const body = { ...to, subscription };
     const answer = await access.platform.enrol(channel, body, { ...passage, priority });
-    if (change.target !== undefined) return acked({ id: change.target });
+    if (change.target !== undefined) return answeredById(change, answer);
     return await afterwards(() => made(access, { change, answer }, passage.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
@@ -117,6 +119,13 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
     if (error.status !== 404 || change.target === undefined) throw error;
     return missing(access, change, passage.abort);
   }
+}
+
+/** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
+function answeredById({ op, key, target }: Change, { contact }: Enrolled): Outcome {
+  const email = contact?.email ?? key;
+  const isRenamed = op === 'opt_out' && contactKey(email) !== key;
+  return acked({ id: target, ...(isRenamed && { renamed: true }) });
 }
 
 /**
@@ -176,10 +185,13 @@ async function readBack(
 ): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (!row) return anew(access, change, { why: 'gone from the platform', signal });
+  if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
   // Read this late, what else it shows need not be the creation's doing.
-  if (holds(row, change)) return acked({ id: row.id, observed: row, found, late: true });
+  const renamed = row.alias === change.key ? {} : { renamed: true };
+  if (holds(row, change)) {
+    return acked({ id: row.id, observed: row, found, late: true, ...renamed });
+  }
   return {
     is: 'rejected',
     status: 409,
@@ -191,7 +203,8 @@ async function readBack(
 /** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
 async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
-  if (rows.length === 0) return anew(access, change, { why: 'gone from the platform', signal });
+  if (rows.length === 0)
+    return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
@@ -230,8 +243,11 @@ async function recover(
     return acked({ id: alone.id, observed: alone, undone: true });
   }
   const found = isAnybodys(change, { late });
-  if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
-  return anew(access, change, { why: 'did not happen', signal });
+  const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
+  if (alone && holds(alone, change)) {
+    return acked({ id: alone.id, observed: alone, found, late, ...renamed });
+  }
+  return anew(access, change, { why: 'did not happen', signal, known: rows });
 }
 
 function holds(row: ObservedRow, change: Change): boolean {

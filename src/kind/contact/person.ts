@@ -6,7 +6,7 @@ import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
 import { oursOf } from './absence.ts';
 import { act, conflictProblem, remove, type Why } from './act.ts';
-import { beyond, contradiction } from './conflict.ts';
+import { beyond, contradiction, renamedThere } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
 import { isFlagged } from './due.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
@@ -17,6 +17,7 @@ import { guarded, recordedIn } from './past.ts';
 import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
+import { toldOf } from './renamed.ts';
 import { settles } from './settles.ts';
 import { fingerprintsOf } from './shown.ts';
 import { contradict, strictestOf } from './strictest.ts';
@@ -34,6 +35,9 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const isForgotten = isErased(states.entries);
   const stops = rules.channels.map((channel) => decideOne(decision, channel, facts));
   decision.stoppedBy = stopsOf(facts, stops);
+  if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
+    decision.problems.push(conflictProblem(states.key, '', renamedThere));
+  }
   if (facts.person.deletable || facts.replaced) {
     const ours = oursOf(facts.shown, states.recorded);
     const leaving = { key: states.key, contacts: ours, isMoved: facts.replaced };
@@ -65,7 +69,8 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
   const { states } = facts;
   const { verdict, stop } = judge(facts, channel);
   const why = whyOf(facts, verdict, channel);
-  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict), why });
+  const contacts = aboutOf(facts, verdict, channel);
+  act(decision, verdict, { key: states.key, channel, contacts, why });
   if (contradict(states.desired, channel)) {
     const fault = contradiction(states.desired.length, channel);
     decision.problems.push(conflictProblem(states.key, channel, fault));
@@ -83,7 +88,13 @@ function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
 }
 
 /** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
-function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
+function aboutOf(facts: Facts, verdict: Verdict, channel: string): ObservedContact[] {
+  const isStated = verdict.row === 6 || verdict.row === 7 || verdict.row === beyond.renamed;
+  const told = isStated ? toldOf(facts.renamed, channel).contacts : [];
+  return [...aboutHere(facts, verdict), ...told];
+}
+
+function aboutHere({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
   const ours = oursOf(contacts, states.recorded);
   if (row === 2 || row === 3) return ours;
   const isRefused = states.parked.includes('');
@@ -116,7 +127,20 @@ export function judge(facts: Facts, channel: string): Judgement {
   const allowed = stop ? stopped(stop) : careful;
   const past = guarded(allowed, channel, { ...facts, replaces: rules.replaces });
   const verdict = remembered(past, channel, facts);
-  return { asked, stop, verdict: movedAway(verdict, channel, facts) ?? verdict };
+  const beside = movedAway(verdict, channel, facts) ?? renamedAway(verdict, channel, facts);
+  return { asked, stop, verdict: beside ?? verdict };
+}
+
+/** What comes of it that a contact to be opted out has another address on the platform by now. */
+function renamedAway(
+  verdict: Verdict,
+  channel: string,
+  { desired, renamed }: Facts,
+): Verdict | undefined {
+  if (desired.get(channel) !== 'opt_out' || verdict.do !== 'nothing') return undefined;
+  const { contacts, isClaimed } = toldOf(renamed, channel);
+  if (isClaimed) return { row: beyond.renamed, do: 'conflict' };
+  return contacts.length > 0 ? { row: beyond.renamed, do: 'opt_out' } : undefined;
 }
 
 /** What comes of it that the CRM has another address of hers by now, if anything does. */

@@ -79,6 +79,8 @@ export const recordedBody = z.object({
   left: bracket.optional(),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
+  /** Contacts of the person that have another address on the platform by now, as shown last. */
+  renamed: z.array(observedBody).optional(),
   /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
   protected: z.literal(true).optional(),
 });
