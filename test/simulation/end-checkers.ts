@@ -198,7 +198,7 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered, erasures }: Known,
+  { story, witness, memories, unanswered, erasures, statements }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -210,6 +210,8 @@ function isExcused(
   // The ledger is asked by every id that the CRM has given her.
   if (erasures.mayStand(memories.everIdsOf(key))) return true;
   const keys = memories.kinOf(key);
+  // Whom a record has stated an opt-out of, another one may not bring back.
+  if ([key, ...keys].some((one) => statements.has(one, channel))) return true;
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();
   if ([key, ...keys].some((one) => unsettled.has(one))) return true;
