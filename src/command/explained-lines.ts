@@ -88,8 +88,8 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
 }
 
 function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
-  const done = does === 'delete' ? 'delete this contact' : 'opt this contact out';
-  return `in the CRM as ${to.join(', ')} by now: full runs ${done} once that stands there`;
+  const done = does === 'delete' ? 'a full run deletes' : 'a run opts out';
+  return `in the CRM as ${to.join(', ')} by now: ${done} this contact once that stands there`;
 }
 
 const stopWords = {

@@ -114,7 +114,7 @@ function snapshotOf(explaining: Explaining) {
   };
 }
 
-/** Which addresses the CRM has by now instead, and what full runs do here once those stand. */
+/** Which addresses the CRM has by now instead, and what runs do here once those stand. */
 function movedOf({ found: { source, states }, rules, snapshot, names }: Explaining) {
   const { recorded, desired, key } = states;
   const isOurs = recorded?.id !== undefined && recorded.ownership !== 'noted';

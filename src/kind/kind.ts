@@ -21,7 +21,8 @@ import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Leaving } from './leaving.ts';
 import type { Outs } from './outs.ts';
-import type { Evidence, NamedParts, PlatformFacts } from './platform-facts.ts';
+import type { Evidence, PlatformFacts } from './platform-facts.ts';
+import type { Found, Page, PageQuery } from './page.ts';
 import type {
   Absence,
   AbsenceDue,
@@ -62,6 +63,8 @@ export interface Kind {
    * where records can be read by themselves; throws what reading throws.
    */
   read?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
+  /** Ids that the platform has for a record, also those under another name there by now. */
+  idsOf?(row: RecordedRow): readonly string[];
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
@@ -120,32 +123,6 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
-export interface PageQuery {
-  page: number;
-  limit: number;
-}
-
-export interface Page {
-  rows: ObservedRow[];
-  /** What the platform says there are; never trusted alone. */
-  total: number;
-  /** When the platform answered, by its own clock, in milliseconds since the epoch. */
-  date: number | undefined;
-  /** The id of the organization they are of, where the platform names it. */
-  organization: string | undefined;
-  /** Which parts its records name; undefined where there are none. */
-  parts?: NamedParts | undefined;
-}
-
-/**
- * What asking for one record gave. alone: it is there, and nothing else is known of its key. whole:
- * it is gone, and `rows` are all that its key has now.
- */
-export interface Found {
-  is: 'alone' | 'whole';
-  rows: ObservedRow[];
-}
-
 /** What is known about one record when it is decided upon. */
 export interface States {
   key: Key;
@@ -160,10 +137,11 @@ export interface States {
   former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
   /**
    * The other keys that the source has by now for what once had this one, and what is wanted and
-   * recorded of them: only in a full run on a certified reading, when nothing in it has this key
-   * any more, and only of what the platform showed in this run.
+   * recorded of them: only when nothing in the reading has this key any more.
    */
   successors: readonly Successor[];
+  /** What the platform has under another name by now, of what is recorded under this one. */
+  renamed: readonly Renamed[];
   /**
    * Whether something that once had this key is nowhere in the source by now: told where there are
    * successors, and where a whole reading says that all records of this key are gone.
@@ -207,6 +185,16 @@ export interface Successor {
   recorded: RecordedRow | undefined;
   /** Whether this run's whole listing lacks what is recorded. */
   vanished: boolean;
+}
+
+export interface Renamed {
+  id: string;
+  /** As it was read; undefined: nothing was read, take what is recorded. */
+  row: ObservedRow | undefined;
+  /** What the source wants of the name that it has now. */
+  desired: readonly DesiredRow[];
+  /** What is recorded of that name, where the source was not read wholly. */
+  recorded: RecordedRow | undefined;
 }
 
 export interface Decision {
@@ -285,6 +273,8 @@ export interface Acked {
   doubtful?: boolean;
   /** What the answer proves of the platform itself. */
   evidence?: Evidence | undefined;
+  /** The record has another name on the platform by now. */
+  renamed?: boolean;
 }
 
 /** `wanted`: what the source says of the record by now, where it says one thing (a fingerprint). */

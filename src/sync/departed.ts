@@ -103,6 +103,7 @@ function statesOf(
     recorded,
     former: [],
     successors: [],
+    renamed: [],
     strays: false,
     origins: snapshot.recorded.originsOf(kind.name, key),
     parked: [],

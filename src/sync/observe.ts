@@ -10,7 +10,8 @@
  * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
  * through before any is proven.
  */
-import type { Kind, Page } from '../kind/kind.ts';
+import type { Kind } from '../kind/kind.ts';
+import type { Page } from '../kind/page.ts';
 import { evidenceOf, type Evidence, type NamedParts } from '../kind/platform-facts.ts';
 import type { ObservedRow } from '../model/record.ts';
 import type { Brake } from './brake.ts';

@@ -6,6 +6,7 @@ import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './learn.ts';
+import { stageRead } from './single.ts';
 import { underway } from './underway.ts';
 
 /**
@@ -55,7 +56,11 @@ function acknowledge(
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   learnOf(applying, change, row);
-  if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
+  if (outcome.renamed) {
+    // What was listed of it was so under the name it had.
+    run.snapshot.staging.assume(kind.name, change.key);
+    run.snapshot.narrowing.add(kind.name, change.key);
+  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
@@ -82,15 +87,19 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  */
 function reconsiderFormer(applying: Applying, key: Key): void {
   const { run, kind, known } = applying;
-  if (!known.listing) return;
   const { staging, recorded, narrowing, journal } = run.snapshot;
   const { ids } = underway(applying, key);
-  const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
+  const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
+  const former = recorded
+    .ofOrigins(kind.name, ids, key)
+    .map((row) => row.key)
+    .filter(isUnnamed);
   const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = staging.lookedAt(kind.name, old) === undefined;
+    const isListed = known.listing && staging.lookedAt(kind.name, old) === undefined;
     if (isListed && staging.observed(kind.name, old).length === 0) continue;
-    if (isListed) staging.assume(kind.name, old);
+    // A run that lists nobody has decided on it by now, by what it was shown.
+    if (isListed || !known.listing) staging.assume(kind.name, old);
     narrowing.add(kind.name, old);
   }
 }
@@ -137,12 +146,12 @@ function reject(
 function relearn(
   { run, kind, toBeListed }: Applying,
   key: Key,
-  observed: readonly ObservedRow[],
+  rows: readonly ObservedRow[],
 ): void {
   const { staging, narrowing } = run.snapshot;
   narrowing.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
-  staging.addObserved(observed, key);
+  stageRead(run, kind, { key, rows });
   staging.addLooked(kind.name, key, run.clock.now());
 }

@@ -72,10 +72,11 @@ export function statesOf(
   const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
   const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
+  const isListed = typeof looked === 'number' || (listed && looked === undefined);
+  const sight = isListed ? 'listed' : 'assumed';
   const desired = staging.desired(kind.name, key);
-  const isShown = observed.length > 0 || looked !== undefined;
   const isNamed = desired.length > 0;
-  const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
+  const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   return {
     key,
@@ -83,11 +84,12 @@ export function statesOf(
     recorded: row,
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
+    renamed: row ? renamedOf(run, kind, { row, known, isListed: sight === 'listed' }) : [],
     origins: row ? recorded.originsOf(kind.name, key) : [],
     parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries,
     observed,
-    sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
+    sight,
     certified: known.certified,
     restored: run.restored === true,
     ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
@@ -163,6 +165,24 @@ function formerOf(
   }));
 }
 
+/** What is recorded under one name, and was read or is recorded under another one. */
+function renamedOf(
+  { snapshot }: Run,
+  { name, idsOf }: Kind,
+  { row, known, isListed }: { row: RecordedRow; known: Knowledge; isListed: boolean },
+): States['renamed'] {
+  const { staging, recorded } = snapshot;
+  return (idsOf?.(row) ?? []).flatMap((id) => {
+    const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
+    // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
+    if (!seen && (id === row.id || (isListed && known.listing))) return [];
+    const other = recorded.ofId(name, id, row.key);
+    const now = seen?.alias ?? other?.key;
+    const desired = now === undefined ? [] : staging.desired(name, now);
+    return [{ id, row: seen, desired, recorded: known.whole ? undefined : other }];
+  });
+}
+
 /** Of somebody whom the source does not name: who stands under another key by now. */
 function successorsOf(
   { snapshot }: Run,
@@ -170,14 +190,13 @@ function successorsOf(
   { key, known }: { key: Key; known: Knowledge },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
-  const { certified, listing } = known;
-  if (!certified || !listing) return [];
+  const { listing } = known;
   return recorded.successors(name, key).map((next) => {
     const row = recorded.get(name, next);
     const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
     const isNewer = staging.lookedAt(name, next) === 'assumed';
     const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
-    const vanished = listing.complete && !isSeen;
+    const vanished = listing?.complete === true && !isSeen;
     return { desired: staging.desired(name, next), recorded: row, vanished };
   });
 }

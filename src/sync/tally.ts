@@ -68,7 +68,7 @@ export function createTally(snapshot: Snapshot): Tally {
 
   return {
     adopted: (kind) => void (adopted[kind] += 1),
-    notice(problem, option) {
+    notice({ urgent, ...problem }, option) {
       const again = ranks.flat().some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -77,7 +77,7 @@ export function createTally(snapshot: Snapshot): Tally {
       if (again) return;
       if (!isConflict) count(isNew);
       if (option !== undefined) words.note(option, isNew);
-      else if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
+      else if (isNew || urgent || !isConflict) list(rankOf(isNew, urgent), { ...problem, isNew });
     },
     unknown: words.list,
     parked({ op, kind, key, part }, { reason, fix }) {
@@ -144,6 +144,11 @@ function unknownWords() {
     },
     listed: () => [...listed.values()],
   };
+}
+
+function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
+  if (urgent) return 1;
+  return isNew ? 2 : 3;
 }
 
 /** As it was refused before. */

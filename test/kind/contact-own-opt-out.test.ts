@@ -24,7 +24,12 @@ const newsOf = (row: RecordedRow | undefined) =>
 const says = (id: string, newsletter: string, more: object = {}) =>
   wish({ id, newsletter, ...more });
 const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
-const statedBy = (...stated: string[]): Membership => ({ ...ours, cause: 'stated', stated });
+const statedBy = (...stated: string[]): Membership => ({
+  ...ours,
+  cause: 'stated',
+  stated,
+  bound: ['1', '2'],
+});
 const decide = (known: Partial<States>) => kind.decide(states({ observed: isOut, ...known }));
 
 describe('what is recorded of an opt-out of ours', () => {
@@ -35,16 +40,16 @@ describe('what is recorded of an opt-out of ours', () => {
   const absence = { readings: 2, firstAt: 0, lastAt: ageMs, ageMs, waitedMs: 0 };
 
   test.each<[string, Partial<States>, Membership]>([
-    ['one record states it', { desired: [says('1', 'no')] }, statedBy('1')],
+    ['one record states it', { desired: [says('1', 'no')] }, { ...statedBy('1'), bound: ['1'] }],
     [
       'of several records those that state it',
       { desired: [says('3', 'no'), says('1', 'yes'), says('2', 'no')] },
-      statedBy('2', '3'),
+      { ...statedBy('2', '3'), bound: ['1', '2', '3'] },
     ],
     [
       'a record that is flagged as deleted states it',
       { recorded, desired: [says('1', 'no', { archived: 'yes' })] },
-      statedBy('1'),
+      { ...statedBy('1'), bound: ['1'] },
     ],
     [
       'a deletion flag',
@@ -175,6 +180,9 @@ describe('an opt-out of ours that the CRM does not take back', () => {
   });
   test('is carried to a new address', () => {
     const former = [{ row: { ...recorded, key: 'old@example.com' }, seen: [] }];
+    // Who came to the new address otherwise was not bound by it.
+    const other = decide({ former, observed: [], desired: [says('3', 'yes')] });
+    expect(steps(other)).toEqual([`create ${NEWS}`]);
     const decision = decide({ former, observed: [], desired: [says('1', 'yes')] });
     expect(conflicts(decision)).toEqual([NEWS]);
     expect(decision.problems[0]?.fix).toContain('allow <former email>');

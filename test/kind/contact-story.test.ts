@@ -154,6 +154,7 @@ describe('an acknowledged change', () => {
       is: 'opt_out',
       by: 'us',
       acked: LATER,
+      bound: ['1'],
       cause: 'stated',
       stated: ['1'],
     });

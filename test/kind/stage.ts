@@ -151,6 +151,7 @@ export function states(known: Partial<States>): States {
     recorded: undefined,
     former: [],
     successors: [],
+    renamed: [],
     strays: false,
     origins: ['1'],
     parked: [],

@@ -6,7 +6,7 @@
  * A run may act on what it was shown when it began, or a quarter of an hour before the request
  * left; what happened before that it had to know.
  */
-import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
+import { forbids, keyIn, textOf, wishFor, type CrmRecord, type Reading } from './crm.ts';
 import { checkGuard } from './guarded.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
@@ -95,7 +95,9 @@ function checkOptIn(
   for (const one of there) {
     // By id a fast run sees one contact, and not that another has its address by now.
     const isSeen = outing.mode === 'full' || asks.email !== undefined || one === person;
-    if (isSeen) checkStanding(one, what, { ...about, newer, known });
+    if (!isSeen) continue;
+    checkStanding(one, what, { ...about, newer, known });
+    checkStated(one, what, { about, reading: outing.people, known });
   }
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { ...about, newer, known });
@@ -182,6 +184,22 @@ function checkStanding(person: Person, what: string, about: Outweighed): void {
   judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
 }
 
+/** Row 16: what we opted out on the word of a record, only such a record takes back. */
+function checkStated(
+  { channels }: Person,
+  what: string,
+  { about, reading, known }: { about: About; reading: Reading; known: Known },
+): void {
+  const { memories, statements, judge } = known;
+  const { key, channel, since } = about;
+  const state = channels.get(channel);
+  if (state?.is !== 'opt_out' || state.by !== 'us' || state.at >= since) return;
+  if (state.at <= memories.lostAt() || !statements.has(key, channel)) return;
+  const wrong =
+    statements.stands(key, channel, reading) && `${what}, and none of its records had a say`;
+  judge('what one record has stated no other one takes back', wrong);
+}
+
 /** Rows 11 and 12: nobody who was ours and vanished, or left and was deleted, comes back. */
 function checkAbsent(what: string, { key, channel, since }: About, known: Known): void {
   const { memories, witness, story, judge } = known;
@@ -245,16 +263,16 @@ function checkOptOut(
   { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
-  const { memories, unanswered, judge } = known;
+  const { memories, statements, unanswered, judge } = known;
   const { outing } = arrival;
+  statements.optedOut(key, channel, outing.people);
   const keys = [key, ...keysOf(person)];
   const isTheirs = (record: CrmRecord) =>
     keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
   const wanted = outing.people.records.some(
     (record) => forbids(record, channel) && isTheirs(record),
   );
-  const moved =
-    outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel, since }, known);
+  const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
   const { absent: policy, deletes } = known.story;
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;

@@ -201,7 +201,7 @@ const soonMs = 8_000;
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered, erasures, readBacks }: Known,
+  { story, witness, memories, unanswered, erasures, readBacks, statements }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -213,6 +213,8 @@ function isExcused(
   // The ledger is asked by every id that the CRM has given her.
   if (erasures.mayStand(memories.everIdsOf(key))) return true;
   const keys = memories.kinOf(key);
+  // Whom a record has stated an opt-out of, another one may not bring back.
+  if ([key, ...keys].some((one) => statements.has(one, channel))) return true;
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();
   if ([key, ...keys].some((one) => unsettled.has(one))) return true;

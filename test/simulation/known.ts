@@ -11,6 +11,7 @@ import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
 import type { Standing } from './standing.ts';
 import type { RunStep } from './steps.ts';
+import type { Statements } from './stated.ts';
 import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
@@ -73,6 +74,7 @@ export interface Known {
   approvals: Approvals;
   standing: Standing;
   erasures: Erasures;
+  statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */
   readBacks: Map<string, ReadBack>;

@@ -8,6 +8,7 @@ export const rules = [
   'who left all mail is not opted in',
   'who is in is not opted in again',
   'who left a channel is not opted in to it',
+  'what one record has stated no other one takes back',
   'who vanished is not made again without leave',
   'who left and then vanished is not made again',
   'who left and was deleted is not made again',

@@ -27,6 +27,7 @@ import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
 import { createStanding } from './standing.ts';
+import { createStatements } from './stated.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
 import { fallbackOf, isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
@@ -84,6 +85,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const approvals = createApprovals();
   const standing = createStanding();
   const erasures = createErasures();
+  const statements = createStatements();
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
@@ -98,6 +100,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       approvals,
       standing,
       erasures,
+      statements,
       unanswered,
       readBacks,
       refusals,
@@ -263,12 +266,13 @@ function remember(
   step: RunStep,
   { done: summary, killed, outing, files }: Lived & { files: Traces },
 ): void {
-  const { memories, absences, standing, erasures } = stage.known;
+  const { memories, absences, standing, erasures, statements } = stage.known;
   const { people, templates, startedAt, answered } = outing;
   const current = files.held.filter((one) => one.current);
   const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
   if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
   memories.read(people, templates);
+  statements.read(people);
   erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);

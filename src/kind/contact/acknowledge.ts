@@ -36,29 +36,53 @@ export function acknowledge(
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
+  const isRenamed = ack.renamed === true || recorded.renamed?.some((one) => one.id === id) === true;
+  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
   const body: RecordedContact = {
     channels: {
       ...recorded.channels,
       [change.part]: membership(recorded, change, { ...ack, seenAt: before?.seenAt }),
     },
-    contacts: [...others, contact],
+    contacts,
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
+    renamed,
   };
   return {
     kind: 'contact',
     key: change.key,
     // Of several contacts one is ours, whichever of them was opted out last.
-    id: before && change.op !== 'create' ? before.id : id,
+    id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
-    shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
+    shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+/** A contact that was renamed is none of this address, while there is another one. */
+function contactsAfter(
+  { renamed = [] }: RecordedContact,
+  {
+    contact,
+    others,
+    isRenamed,
+  }: { contact: ObservedContact; others: ObservedContact[]; isRenamed: boolean },
+): Pick<RecordedContact, 'contacts' | 'renamed'> {
+  if (!isRenamed) {
+    return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
+  }
+  const contacts = others.length > 0 ? others : [contact];
+  return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), contact] };
+}
+
+/** Under its former address a contact that was renamed is there no more. */
+function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
+  return isRenamed && before.id === id ? undefined : before.id;
 }
 
 /** An acknowledgement, with the contact that its answer shows. */
@@ -82,9 +106,9 @@ function ownershipAfter(
   return found ? 'adopted' : 'created';
 }
 
-function anew({ channels, outgrown }: RecordedContact): RecordedContact {
+function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
-  return { ...nothing, channels: Object.fromEntries(outs), outgrown };
+  return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
 function membership(
@@ -101,10 +125,10 @@ function membership(
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
-  const { cause, stated } = enrolmentBody.parse(JSON.parse(change.body));
+  const { cause, stated, bound } = enrolmentBody.parse(JSON.parse(change.body));
   // What the CRM has stated stays stated, whatever another contact is opted out for.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
-  return { acked: at, by: 'us', cause, is, stated };
+  return { acked: at, bound, by: 'us', cause, is, stated };
 }
 
 /** The opt-out that stood before stands still, or was made again: it is as certain as it was. */

@@ -12,8 +12,8 @@ import type { enrolmentBody, ObservedContact } from './record.ts';
 /** Phases of a person's changes: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
-/** What an opt-out is for, and which CRM records state it where they do. */
-export type Why = Pick<z.infer<typeof enrolmentBody>, 'cause' | 'stated'>;
+/** What an opt-out is for, and which CRM records state it, or stand beside those, if any do. */
+export type Why = Pick<z.infer<typeof enrolmentBody>, 'cause' | 'stated' | 'bound'>;
 
 interface About {
   key: Key;
@@ -35,7 +35,8 @@ export function act(
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
-    decision.problems.push(conflictProblem(key, channel, fault));
+    const urgent = verdict.row === beyond.renamed && { urgent: true as const };
+    decision.problems.push({ ...conflictProblem(key, channel, fault), ...urgent });
   };
   const several = contacts.length > 1;
   if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel, isDoubtful));

@@ -79,6 +79,8 @@ export function conflictOf(row: number, channel: string, isDoubtful: boolean): F
         reason: `${channel}: the person was erased by \`forget\`, and is not brought back`,
         fix: 'remove the person from the CRM; `allow` takes the erasure back',
       };
+    case beyond.renamed:
+      return claimed(channel);
     case 14:
     case 18:
       return {
@@ -91,6 +93,19 @@ export function conflictOf(row: number, channel: string, isDoubtful: boolean): F
         fix: asTheyWish,
       };
   }
+}
+
+/** Of somebody whose contact was renamed, where the CRM states an opt-out under the former name. */
+export const renamedThere: Fault = {
+  reason: 'the contact has another address on the platform; the opt-outs of this record are its',
+  fix: 'give the person the same address on both sides',
+};
+
+function claimed(channel: string): Fault {
+  return {
+    reason: `${channel}: the opt-out is not sent: another CRM record has the contact's new address, and says in`,
+    fix: 'find out who has that address, and correct the other record in the CRM',
+  };
 }
 
 /** Row 16, of the address itself or of a former one. */

@@ -25,6 +25,7 @@ import { release } from './own-opt-out.ts';
 import { partsOf } from './parts.ts';
 import { anew, find, read, readAll, retrieve, type Access } from './reading.ts';
 import { enrolmentBody, enrolment, observedBody, recordedBody } from './record.ts';
+import { idsOf } from './renamed.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
@@ -61,6 +62,7 @@ export function contactKind(options: ContactOptions): Kind {
     },
     find: (row, signal) => find(access, row, signal),
     read: (known, signal) => readAll(access, known, signal),
+    idsOf,
     decide: (states) => decidePerson(states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -109,9 +111,7 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
   try {
     const body = { ...to, subscription };
     const answer = await access.platform.enrol(channel, body, { ...passage, priority });
-    if (change.target !== undefined) {
-      return acked({ id: change.target, evidence: movedBy(change, answer, passage.recorded()) });
-    }
+    if (change.target !== undefined) return answeredById(change, answer, passage);
     const facts = passage.facts();
     return await afterwards(() => made(access, { change, answer, facts }, passage.abort));
   } catch (error) {
@@ -127,6 +127,15 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
     if (error.status !== 404 || change.target === undefined) throw error;
     return missing(access, change, passage.abort);
   }
+}
+
+/** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
+function answeredById(change: Change, answer: Enrolled, passage: Passage): Outcome {
+  const { op, key, target } = change;
+  const email = answer.contact?.email ?? key;
+  const isRenamed = op === 'opt_out' && contactKey(email) !== key;
+  const evidence = movedBy(change, answer, passage.recorded());
+  return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
 }
 
 /**
@@ -146,10 +155,13 @@ async function readBack(
 ): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (!row) return anew(access, change, { why: 'gone from the platform', signal });
+  if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
   // Read this late, what else it shows need not be the creation's doing.
-  if (holds(row, change)) return acked({ id: row.id, observed: row, ...theirs, late: true });
+  const renamed = row.alias === change.key ? {} : { renamed: true };
+  if (holds(row, change)) {
+    return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
+  }
   return {
     is: 'rejected',
     status: 409,
@@ -161,7 +173,8 @@ async function readBack(
 /** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
 async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
-  if (rows.length === 0) return anew(access, change, { why: 'gone from the platform', signal });
+  if (rows.length === 0)
+    return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
@@ -200,13 +213,14 @@ async function recover(access: Access, change: Change, asked: Recovery): Promise
     return acked({ id: alone.id, observed: alone, undone: true, doubtful });
   }
   const found = isAnybodys(change, { late });
+  const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
   if (alone && holds(alone, change)) {
     const doubtful = found && change.op === 'opt_out';
     // What came along with a creation may be the person's word by now.
     const isLate = late || change.op === 'create';
-    return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful });
+    return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }
-  return anew(access, change, { why: 'did not happen', signal });
+  return anew(access, change, { why: 'did not happen', signal, known: rows });
 }
 
 /** The contact as it was recorded last. */

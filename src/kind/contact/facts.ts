@@ -16,6 +16,7 @@ import {
 } from './record.ts';
 import { isProtected } from './protect.ts';
 import { isNewer, type Sight } from './recorded-state.ts';
+import { renamedOf, type RenamedContact } from './renamed.ts';
 import { contactsOf, saidOf } from './shown.ts';
 import { statedAt, strictest, type Wish } from './strictest.ts';
 
@@ -47,6 +48,8 @@ export interface Facts {
   shown: ObservedContact[];
   /** These, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
+  /** Contacts of hers that have another address on the platform by now. */
+  renamed: RenamedContact[];
   /** What is recorded of her by what is seen now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
@@ -80,6 +83,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     seen,
     shown,
     contacts,
+    renamed: renamedOf(states, recorded),
     former: states.former.map((past) => pastOf(past, states, rules)),
     now: {
       channels: attributedAll(

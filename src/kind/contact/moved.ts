@@ -1,9 +1,9 @@
 /**
- * Who has another address in the CRM by now is opted out under the old one, once the new one
- * stands. Per channel, of the new address:
+ * Who has another address in the CRM by now is opted out under the old one, in the run that sees
+ * the new one stand. Per channel, of the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out: what she says now holds for the old one too
+ *   out              any                       opt_out, stated: it holds for the old one at once
  *   in               in, or out for good       opt_out: the platform has it so, or an opt-out of
  *                                              ours that the CRM does not take back
  *   in               anything else             nothing yet: it is to be opted in first
@@ -11,7 +11,9 @@
  *   no opinion       not there                 nothing yet
  *   gone             any                       nothing: she has left the CRM
  *
- * Recorded is what this run has not found to be gone. Where policy deletes, the old contact is
+ * Recorded is what this run has not found to be gone. Whatever nobody stated needs a certified
+ * reading, and waits while a record that once had the old address is nowhere in the reading: until
+ * the old address is absent for long enough. Where policy deletes, the old contact is
  * deleted instead, once every new address stands in every channel that the CRM does not forbid, and
  * nobody who had the old one is missing from the CRM. Until then it is not deleted for absence
  * either. What the CRM forbids, other contacts of the old address, and a contact the platform did
@@ -23,10 +25,13 @@ import { isOurs, isTakenBack } from './own-opt-out.ts';
 import { recordedBody } from './record.ts';
 import { strictest, type Wish } from './strictest.ts';
 
-/** Whether the contact of this address is to be opted out of the channel for that. */
-export function hasMoved({ successors, by }: States, channel: string): boolean {
-  if (successors.length === 0) return false;
-  if (isForbidden(successors, channel)) return true;
+/**
+ * Whether the contact of this address is to be opted out of the channel for that, though nobody
+ * states it. `due`: it is absent from the CRM for long enough.
+ */
+export function hasMoved(states: States, channel: string, due: boolean): boolean {
+  const { successors, strays, certified, by } = states;
+  if (!certified || successors.length === 0 || (strays && !due)) return false;
   return successors.every((next) => stands(next, channel, by));
 }
 

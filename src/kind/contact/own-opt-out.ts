@@ -24,9 +24,10 @@ interface Said {
   by: number;
 }
 
-/** Ids of the CRM records that state an opt-out, sorted, each once; of those that have one. */
-export function statingOut(desired: readonly DesiredRow[], channel: string): string[] {
-  return idsOf(desired.filter((row) => wishOf(row, channel) === 'opt_out'));
+/** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
+export function statingOut(desired: readonly DesiredRow[], channel: string) {
+  const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
+  return { stated: idsOf(stating), bound: idsOf(desired) };
 }
 
 /**
@@ -37,12 +38,25 @@ export function attributed(membership: Membership, channel: string, said: Said):
   const { desired, origins, by } = said;
   if (!isOurs(membership) || desired.length === 0) return membership;
   const { acked = by, released, ...known } = membership;
+  const { stated, bound } = statingOut(desired, channel);
   if (desired.some((row) => wishOf(row, channel) === 'opt_out')) {
-    return { ...known, acked, cause: 'stated', stated: statingOut(desired, channel) };
+    const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
+    return { ...known, acked, bound: all, cause: 'stated', stated };
   }
   if (known.cause !== undefined || released) return membership;
-  const stated = origins.length > 0 ? [...origins].toSorted() : idsOf(desired);
-  return { ...known, acked, cause: 'stated', stated };
+  const before = origins.length > 0 ? [...origins].toSorted() : bound;
+  return { ...known, acked, bound: before, cause: 'stated', stated: before };
+}
+
+/** Whether an opt-out of ours under a former address holds for these records, too. */
+export function isCarried(
+  membership: Membership | undefined,
+  channel: string,
+  said: Pick<Said, 'desired' | 'by'>,
+): boolean {
+  const { bound = [] } = membership ?? {};
+  const isBound = said.desired.some(({ id }) => bound.includes(id));
+  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
 /** Whether the CRM may take this opt-out of ours back by what it says now. */

@@ -12,7 +12,7 @@ import {
 } from './record.ts';
 import { seen, type Sight } from './recorded-state.ts';
 import { saidOf } from './shown.ts';
-import { isOurs, isTakenBack } from './own-opt-out.ts';
+import { isCarried, isOurs, isTakenBack } from './own-opt-out.ts';
 import { strictestOf } from './strictest.ts';
 
 /** Of a channel, the one it took over from. */
@@ -56,7 +56,9 @@ export function guarded(
   const stands = ({ channels }: Remembered['now']): boolean =>
     isOurs(channels[channel]) && !isTakenBack(channels[channel], channel, states);
   if (former.some(isOut)) return refuse(beyond.formerAddress);
-  if (former.some(stands)) return refuse(beyond.formerOptOut);
+  const isOursStill = ({ channels }: RecordedContact): boolean =>
+    isCarried(channels[channel], channel, states);
+  if (former.some(isOursStill)) return refuse(beyond.formerOptOut);
   if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
   if (stands(now)) return refuse(16);
   const vanished = verdict.do === 'create' && recorded;

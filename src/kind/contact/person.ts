@@ -6,7 +6,7 @@ import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
 import { oursOf } from './absence.ts';
 import { act, conflictProblem, remove, type Why } from './act.ts';
-import { beyond, contradiction } from './conflict.ts';
+import { beyond, contradiction, renamedThere } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
 import { isFlagged } from './due.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
@@ -18,6 +18,7 @@ import { guarded, recordedIn } from './past.ts';
 import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
+import { toldOf } from './renamed.ts';
 import { settles } from './settles.ts';
 import { fingerprintsOf } from './shown.ts';
 import { contradict, strictestOf } from './strictest.ts';
@@ -35,6 +36,9 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const isForgotten = isErased(states.entries);
   const stops = rules.channels.map((channel) => decideOne(decision, channel, facts));
   decision.stoppedBy = stopsOf(facts, stops);
+  if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
+    decision.problems.push(conflictProblem(states.key, '', renamedThere));
+  }
   if (facts.person.deletable || facts.replaced) {
     const ours = oursOf(facts.shown, states.recorded);
     const leaving = { key: states.key, contacts: ours, isMoved: facts.replaced };
@@ -66,7 +70,7 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
   const { states } = facts;
   const { verdict, stop } = judge(facts, channel);
   const why = whyOf(facts, verdict, channel);
-  const contacts = aboutOf(facts, verdict);
+  const contacts = aboutOf(facts, verdict, channel);
   const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
   act(decision, verdict, { key: states.key, channel, contacts, why, isDoubtful: isUnsure });
   if (contradict(states.desired, channel)) {
@@ -80,12 +84,19 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
 function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
   if (row === beyond.movedAway) return { cause: 'address' };
   if (row === 2 || row === 3) return { cause: isFlagged(states) ? 'flag' : 'absence' };
-  const stating = row === beyond.stated ? states.successors.flatMap(({ desired }) => desired) : [];
-  return { cause: 'stated', stated: statingOut([...states.desired, ...stating], channel) };
+  const successors = row === beyond.stated ? states.successors : [];
+  const records = [...states.desired, ...successors.flatMap(({ desired }) => desired)];
+  return { cause: 'stated', ...statingOut(records, channel) };
 }
 
 /** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
-function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
+function aboutOf(facts: Facts, verdict: Verdict, channel: string): ObservedContact[] {
+  const isStated = verdict.row === 6 || verdict.row === 7 || verdict.row === beyond.renamed;
+  const told = isStated ? toldOf(facts.renamed, channel).contacts : [];
+  return [...aboutHere(facts, verdict), ...told];
+}
+
+function aboutHere({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
   const ours = oursOf(contacts, states.recorded);
   if (row === 2 || row === 3) return ours;
   const isRefused = states.parked.includes('');
@@ -118,7 +129,20 @@ export function judge(facts: Facts, channel: string): Judgement {
   const allowed = stop ? stopped(stop) : careful;
   const past = guarded(allowed, channel, { ...facts, replaces: rules.replaces });
   const verdict = remembered(past, channel, facts);
-  return { asked, stop, verdict: movedAway(verdict, channel, facts) ?? verdict };
+  const beside = movedAway(verdict, channel, facts) ?? renamedAway(verdict, channel, facts);
+  return { asked, stop, verdict: beside ?? verdict };
+}
+
+/** What comes of it that a contact to be opted out has another address on the platform by now. */
+function renamedAway(
+  verdict: Verdict,
+  channel: string,
+  { desired, renamed }: Facts,
+): Verdict | undefined {
+  if (desired.get(channel) !== 'opt_out' || verdict.do !== 'nothing') return undefined;
+  const { contacts, isClaimed } = toldOf(renamed, channel);
+  if (isClaimed) return { row: beyond.renamed, do: 'conflict' };
+  return contacts.length > 0 ? { row: beyond.renamed, do: 'opt_out' } : undefined;
 }
 
 /** What comes of it that the CRM has another address of hers by now, if anything does. */
@@ -127,11 +151,11 @@ function movedAway(
   channel: string,
   { states, person, replaced, isProtected }: Facts,
 ): Verdict | undefined {
+  if (isForbidden(states.successors, channel)) return { row: beyond.stated, do: 'opt_out' };
   const isOpen = verdict === 'nothing' || (replaced && row === 3);
-  if (!isOpen || !person.owned || !hasMoved(states, channel)) return undefined;
-  if (isProtected && !isForbidden(states.successors, channel)) return undefined;
-  const isDeleted = replaced && !isForbidden(states.successors, channel);
-  return { row: beyond.movedAway, do: isDeleted ? 'delete' : 'opt_out' };
+  if (!isOpen || !person.owned || isProtected) return undefined;
+  if (!hasMoved(states, channel, person.due)) return undefined;
+  return { row: beyond.movedAway, do: replaced ? 'delete' : 'opt_out' };
 }
 
 /** Of a channel that is lost as a whole only what the CRM forbids is done. */

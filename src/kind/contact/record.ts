@@ -48,6 +48,11 @@ const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
 const membership = z.object({
   /** Of an opt-out of ours: when it was acknowledged, by our clock; earlier versions do not say. */
   acked: z.number().optional(),
+  /**
+   * Of an opt-out of ours that the CRM stated: the ids of all records of the address since then.
+   * With these it goes to another address.
+   */
+  bound: z.array(z.string()).optional(),
   by: z.enum(['us', 'platform']),
   /** Of an opt-out of ours: what it was for; earlier versions do not say. */
   cause: optOutCause.optional(),
@@ -76,6 +81,8 @@ export const recordedBody = z.object({
   left: bracket.optional(),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
+  /** Contacts of the person that have another address on the platform by now, as shown last. */
+  renamed: z.array(observedBody).optional(),
   /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
   protected: z.literal(true).optional(),
 });
@@ -100,8 +107,9 @@ export const enrolmentBody = z.object({
    * deleted there, or has another address by now. Changes of earlier versions do not say.
    */
   cause: optOutCause.optional(),
-  /** Holds the ids of the CRM records that state an opt-out, where they state it. */
+  /** Holds the ids of the CRM records that state an opt-out, and of all that it is bound to. */
   stated: z.array(z.string()).optional(),
+  bound: z.array(z.string()).optional(),
   /** Of a delete, where nothing is recorded of what was seen: the fingerprint of the contact. */
   shown: z.string().optional(),
   /** Where it outweighs an opt-out: how the contact must still be. */

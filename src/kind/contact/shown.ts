@@ -14,7 +14,8 @@ export function contactsOf(
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
-  const isUnseen = ({ id }: ObservedContact): boolean => seenNow.every((seen) => seen.id !== id);
+  const isUnseen = ({ id }: ObservedContact): boolean =>
+    [...seenNow, ...states.renamed].every((seen) => seen.id !== id);
   return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
 }
 
