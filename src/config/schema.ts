@@ -43,6 +43,7 @@ const delay = (what: string) =>
     .string()
     .regex(delayForm, 'is not a duration → write a number and s, m, h or d: 90d, or 0s')
     .describe(what);
+const otherwise = '; or with words of its own; or a condition';
 const flagged = (what: string) =>
   z
     .union([
@@ -50,10 +51,7 @@ const flagged = (what: string) =>
       z.strictObject({ when: condition(false, `true when ${what}`) }),
       flagWords,
     ])
-    .describe(
-      `Column or dotted path of the CRM record: yes when ${what};` +
-        ' or with words of its own; or a condition',
-    );
+    .describe(`Column or dotted path of the CRM record: yes when ${what}${otherwise}`);
 
 /** Of what may be no source at all. */
 function isInput(source: unknown): boolean {
@@ -102,8 +100,7 @@ const channel = z
         subscriptionWords,
       ])
       .describe(
-        'Column or dotted path of the CRM record: what this person wants of the channel;' +
-          ' or with words of its own; or a condition',
+        `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
       ),
     replaces: text(
       'Id of a channel this one took over from: who left that one is not opted in here',
