@@ -1,6 +1,6 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import type { GuardClass } from '../../src/model/change.ts';
+import type { GuardClass } from '../../src/model/guard-classes.ts';
 import type { VirtualClock } from '../clock.ts';
 import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
@@ -72,6 +72,8 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
+  stated: Set<string>;
   erasures: Erasures;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */
