@@ -7,6 +7,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { seenLimits } from '../sync/foresee.ts';
+import { pastLimit } from '../sync/population.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { unfinishedIn } from '../sync/unfinished.ts';
 import { explain } from './fault.ts';
@@ -57,6 +58,8 @@ export interface Standing {
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
   /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
   held: ToldHeld[];
+  /** Stated opt-outs of seven days that passed the guard's limit by events; null: they did not. */
+  optOutsByEvents: { at: string; people: number; most: number } | null;
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
   /** What the platform allowed when a run saw it last. */
@@ -84,6 +87,11 @@ interface ToldHeld {
   since: string;
   delete: number;
   opt_in: number;
+  opt_out: number;
+  /** Templates; all others are people. */
+  template: number;
+  /** From when on its stated opt-outs pass without approval; null: it holds none. */
+  optOutsUntil: string | null;
   changes: { key: string; op: string; part: string }[];
 }
 
@@ -122,6 +130,7 @@ export function standingOf(seen: Seen): Standing {
     restored: null,
     channelsLost: [],
     held: [],
+    optOutsByEvents: null,
     approvals: [],
     limits: [],
     lease: { held: leased },
@@ -150,13 +159,10 @@ export function standingOf(seen: Seen): Standing {
     channelsLost: snapshot.parking
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
-    held: heldOf(snapshot, { names, now }),
+    held: heldOf(snapshot, seen),
+    optOutsByEvents: byEvents(meta, now),
     approvals: approvalsOf(snapshot, now),
-    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
-      route,
-      ...seen,
-      at: instant(at),
-    })),
+    limits: limitsOf(meta),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -244,16 +250,38 @@ function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
   return { count: all.length, held, since: oldest(all), people };
 }
 
-function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {
+function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
+  return Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+    route,
+    ...seen,
+    at: instant(at),
+  }));
+}
+
+function byEvents(meta: Snapshot['meta'], now: number): Standing['optOutsByEvents'] {
+  const found = pastLimit(meta, now);
+  return found ? { ...found, at: instant(found.at) } : null;
+}
+
+function heldOf({ held }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
+  const until = (plan: string): number | undefined => {
+    const since = held.oldest('opt_out', { plan });
+    return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;
+  };
   return held.current().map(({ plan, since, held: counts }) => ({
     plan,
     approved: held.isApproved(plan, now - weekMs),
     since: instant(since),
     ...counts,
+    optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
     changes: held
       .changes(plan, peopleShown)
       .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
   }));
+}
+
+function timeOf(at: number | undefined): string | null {
+  return at === undefined ? null : instant(at);
 }
 
 function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {

@@ -1,6 +1,6 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import type { GuardClass } from '../../src/model/change.ts';
+import type { GuardClass } from '../../src/model/guard-classes.ts';
 import type { VirtualClock } from '../clock.ts';
 import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
@@ -11,7 +11,7 @@ import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
 import type { Standing } from './standing.ts';
 import type { RunStep } from './steps.ts';
-import type { Statements } from './stated.ts';
+import type { Statements } from './statements.ts';
 import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
@@ -73,6 +73,8 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
+  stated: Set<string>;
   erasures: Erasures;
   statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
