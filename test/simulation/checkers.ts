@@ -315,7 +315,8 @@ function checkWait(
   { keys, outing, known }: { keys: readonly string[]; outing: Outing; known: Known },
 ): void {
   const { absences, story, judge } = known;
-  if (!person || keys.some((key) => absences.isFlagged(key, outing))) return;
+  if (!person || story.deleteAfter === 0) return;
+  if (keys.some((key) => absences.isFlagged(key, outing))) return;
   const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
   const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
   const early = !isOver && `${what}, and has not waited for that`;
