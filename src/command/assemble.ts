@@ -5,6 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { AbsenceRules } from '../kind/contact/absence.ts';
 import { contactKind } from '../kind/contact/contact.ts';
+import { byGuard, guardRows } from '../model/guard-classes.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { organizationOf, sharedBudgets, type SharedBudgets } from '../queue/shared-budget.ts';
@@ -115,7 +116,7 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
-    guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
+    guards: byGuard((guard) => config.guards[guardRows[guard].config]),
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     reserve: config.platform.reserve,
     requests: platform.requests,

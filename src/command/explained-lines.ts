@@ -18,6 +18,7 @@ export function explainedLines(document: ExplainedPerson): string[] {
       section(`Channel ${channel.channel}`, channelLines(channel)),
     ),
     ...section('What a run would send', sendLines(document)),
+    ...section('Held by the guard for stated opt-outs', heldLines(document)),
     ...section('Parked: refused, and not tried again yet', parkedLines(document)),
     ...section('What happened, the newest first', historyLines(document)),
   ];
@@ -161,6 +162,14 @@ function sendLines({ sends, history }: ExplainedPerson): string[] {
   });
   const waits = `the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`;
   return [...(lines.length > 0 ? lines : ['nothing']), ...(open > 0 ? [waits] : [])];
+}
+
+function heldLines({ held }: ExplainedPerson): string[] {
+  return held.map(
+    ({ channel, since, until }) =>
+      `opt_out in ${channel} since ${since}: runs about everybody apply it once it is approved, and ` +
+      `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`,
+  );
 }
 
 function parkedLines({ parked }: ExplainedPerson): string[] {

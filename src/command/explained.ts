@@ -26,6 +26,8 @@ export interface Explaining {
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
+  /** For how long a stated opt-out is held, at most. */
+  holdForMs: number;
   /** Whether addresses may be shown, and so what is as personal. */
   addresses: boolean;
 }
@@ -55,6 +57,8 @@ export function explainedOf(explaining: Explaining) {
     /** null: the CRM could not be read, so nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
+    /** Opt-outs that the guard for stated ones holds, for events and `one` not. */
+    held: heldOf(explaining),
     parked: parkedOf(explaining),
     history,
   };
@@ -215,6 +219,15 @@ function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined):
 
 function sendOf({ op, part, target }: Change) {
   return { op, channel: part, to: target ?? null };
+}
+
+function heldOf({ found, snapshot, holdForMs }: Explaining) {
+  return snapshot.held.of('opt_out', found.states.key).map(({ part, at }) => ({
+    channel: part,
+    since: instant(at),
+    /** From then on a run applies it without approval, if the CRM still states it. */
+    until: instant(at + holdForMs),
+  }));
 }
 
 function parkedOf({ found, snapshot }: Explaining) {

@@ -10,6 +10,7 @@ import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { unfinishedIn } from '../sync/unfinished.ts';
 import { explain } from './fault.ts';
+import { byEvents, heldOf, type ToldHeld } from './held.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
@@ -57,6 +58,8 @@ export interface Standing {
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
   /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
   held: ToldHeld[];
+  /** Stated opt-outs of seven days that passed the guard's limit by events; null: they did not. */
+  optOutsByEvents: { at: string; people: number; most: number } | null;
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
   /** What the platform allowed when a run saw it last. */
@@ -75,16 +78,6 @@ interface ToldLimit {
   /** Share of what was used that other programs used, 0 to 1. */
   others: number;
   at: string;
-}
-
-interface ToldHeld {
-  plan: string;
-  /** All of it, under this plan or another one: nobody need look. */
-  approved: boolean;
-  since: string;
-  delete: number;
-  opt_in: number;
-  changes: { key: string; op: string; part: string }[];
 }
 
 interface ToldOptOut {
@@ -122,6 +115,7 @@ export function standingOf(seen: Seen): Standing {
     restored: null,
     channelsLost: [],
     held: [],
+    optOutsByEvents: null,
     approvals: [],
     limits: [],
     lease: { held: leased },
@@ -150,13 +144,10 @@ export function standingOf(seen: Seen): Standing {
     channelsLost: snapshot.parking
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
-    held: heldOf(snapshot, { names, now }),
+    held: heldOf(snapshot, seen),
+    optOutsByEvents: byEvents(meta, now),
     approvals: approvalsOf(snapshot, now),
-    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
-      route,
-      ...seen,
-      at: instant(at),
-    })),
+    limits: limitsOf(meta),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -244,15 +235,11 @@ function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
   return { count: all.length, held, since: oldest(all), people };
 }
 
-function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {
-  return held.current().map(({ plan, since, held: counts }) => ({
-    plan,
-    approved: held.isApproved(plan, now - weekMs),
-    since: instant(since),
-    ...counts,
-    changes: held
-      .changes(plan, peopleShown)
-      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
+function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
+  return Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+    route,
+    ...seen,
+    at: instant(at),
   }));
 }
 

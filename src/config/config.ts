@@ -86,6 +86,13 @@ interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
 interface GuardsConfig {
   readonly deletes: { readonly percent: number; readonly floor: number };
   readonly optIns: { readonly percent: number; readonly floor: number };
+  /** Held no longer than `holdForMs`. */
+  readonly optOuts: {
+    readonly percent: number;
+    readonly floor: number;
+    readonly holdForMs: number;
+  };
+  readonly templates: { readonly percent: number; readonly floor: number };
   /** Readings of the CRM in which a person must be missing … */
   readonly absentReadings: number;
   /** … and the least time between the first and the last of them. */
@@ -179,6 +186,12 @@ export function settle(
     guards: {
       deletes: guards.deletes,
       optIns: guards.optIns,
+      optOuts: {
+        percent: guards.optOuts.percent,
+        floor: guards.optOuts.floor,
+        holdForMs: milliseconds(guards.optOuts.holdFor),
+      },
+      templates: guards.templates,
       absentReadings: guards.absentReadings,
       absentForMs: milliseconds(guards.absentFor),
     },

@@ -230,21 +230,22 @@ const policy = z
   })
   .describe('What to do where both sides disagree');
 
-const limit = (what: string, standard: { percent: number; floor: number }) =>
+const limit = (what: string, of: string, [percent, floor]: [number, number]) =>
   z
     .strictObject({
-      percent: number(z.number().min(0).max(100), 'Percent of the owned people').prefault(
-        standard.percent,
-      ),
-      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(standard.floor),
+      percent: number(z.number().min(0).max(100), `Percent of ${of}`).prefault(percent),
+      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(floor),
     })
-    .prefault({})
     .describe(what);
 
 const guards = z
   .strictObject({
-    deletes: limit('Deletes and opt-outs for absence', { percent: 10, floor: 10 }),
-    optIns: limit('Opt-ins and creations', { percent: 20, floor: 100 }),
+    deletes: limit('Deletes and opt-outs for absence', 'the owned people', [10, 10]).prefault({}),
+    optIns: limit('Opt-ins and creations', 'the people the CRM wants', [20, 100]).prefault({}),
+    optOuts: limit('Opt-outs that the CRM states', 'the people subscribed', [30, 20])
+      .extend({ holdFor: duration('After that: applied without approval').default('72h') })
+      .prefault({}),
+    templates: limit('Changes of templates', 'the owned templates', [20, 3]).prefault({}),
     absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
     absentFor: delay('Least time between the first and the last of them; 0s: none').default('20h'),
   })

@@ -1,5 +1,6 @@
 /** A run or a plan as lines for people; pure. */
 import type { Change } from '../model/change.ts';
+import { guardNames, guardRows } from '../model/guard-classes.ts';
 import type { Summary } from './summary.ts';
 
 const shownChanges = 20;
@@ -30,7 +31,7 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
       ['templates', ...rowOf({ ...templates, skipped: 0 }, writes)],
     ]),
     '',
-    ...heldLine(contacts.held),
+    ...heldLine(summary),
     ...returnsLine(summary.returns, writes),
     `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
@@ -39,9 +40,15 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
   return [...lines, ...renderProblems(summary)];
 }
 
-function heldLine({ delete: leaving, opt_in: coming }: Summary['contacts']['held']): string[] {
-  if (leaving + coming === 0) return [];
-  return [`held, in people: ${leaving} deletes and opt-outs for absence, ${coming} opt-ins`];
+function heldLine({ contacts, templates }: Pick<Summary, 'contacts' | 'templates'>): string[] {
+  const held = { ...contacts.held, template: templates.held };
+  const told = guardNames.filter((guard) => held[guard] > 0);
+  if (told.length === 0) return [];
+  const counts = told.map((guard) => {
+    const people = guardRows[guard].kind === 'contact' ? ' (people)' : '';
+    return `${held[guard]} ${guardRows[guard].words.counted}${people}`;
+  });
+  return [`held: ${counts.join(', ')}`];
 }
 
 /** Only where there is anything to say of it. */

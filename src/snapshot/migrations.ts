@@ -145,6 +145,17 @@ export const migrations: readonly string[] = [
    ) without rowid;
    insert into meta
      select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
+  // A stated opt-out is held for each channel, and for a limited time; what is held of a template
+  // is what was shown of it. Earlier versions knew no such times.
+  `create table standing_new (
+     guard text not null, kind text not null, key text not null, part text not null default '',
+     at integer, platform_at integer,
+     primary key (guard, kind, key, part)
+   ) without rowid;
+   insert into standing_new (guard, kind, key) select guard, kind, key from standing;
+   drop table standing;
+   alter table standing_new rename to standing;
+   alter table held add column body text not null default '';`,
 ];
 
 /**

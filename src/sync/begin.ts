@@ -30,7 +30,8 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   const quarantined = isHeld && options.writes;
   const together = gatherIn(snapshot, clock);
   const facts = createFacts(snapshot, options.writes);
-  const own = { clock, id, startedAt: at, quarantined, facts, together };
+  const platformTime = { isAsked: false };
+  const own = { clock, id, startedAt: at, quarantined, facts, together, platformTime };
   const run: Run = { ...mirror, ...options, ...own };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
@@ -68,6 +69,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     approvals,
     held: new Map(),
     population: {},
+    unplanned: 0,
     rounds: 0,
   };
 }

@@ -121,6 +121,8 @@ export interface Run extends Mirror, RunOptions {
   together: Together;
   /** Only opt-outs are planned. */
   quarantined: boolean;
+  /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
+  platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
 }
 
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {

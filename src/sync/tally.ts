@@ -1,5 +1,6 @@
 /** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
-import type { Change, GuardClass } from '../model/change.ts';
+import type { Change } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
 import { sayUnknown, type UnknownWords } from '../model/unknown-words.ts';

@@ -17,7 +17,7 @@ async function held(): Promise<Mirrored & { plan: string }> {
   expect({ code, status: json.status, held: json.contacts.held }).toEqual({
     code: 3,
     status: 'held',
-    held: { delete: 0, opt_in: 2 },
+    held: { delete: 0, opt_in: 2, opt_out: 0 },
   });
   world.writes();
   return { ...world, plan: json.plan };
@@ -51,7 +51,12 @@ test('approve records the consent and runs nothing; the next run does it', async
   const { code, json } = await world.call('approve', world.plan.toUpperCase(), '--json');
   expect({ code, json }).toEqual({
     code: 0,
-    json: { mirror: 'world', approved: world.plan, held: { delete: 0, opt_in: 2 }, until: since },
+    json: {
+      mirror: 'world',
+      approved: world.plan,
+      held: { delete: 0, opt_in: 2, opt_out: 0, template: 0 },
+      until: since,
+    },
   });
   expect(world.writes()).toEqual([]);
   expect((await world.call('status', '--json')).json).toMatchObject({
@@ -158,7 +163,12 @@ test('approve of what is done says that nothing of it is left, and consents to n
   const { code, json } = await world.call('approve', world.plan, '--json');
   expect({ code, json }).toEqual({
     code: 0,
-    json: { mirror: 'world', approved: null, held: { delete: 0, opt_in: 0 }, until: null },
+    json: {
+      mirror: 'world',
+      approved: null,
+      held: { delete: 0, opt_in: 0, opt_out: 0, template: 0 },
+      until: null,
+    },
   });
   expect((await world.call('approve', world.plan)).out).toMatch(/^nothing of the plan \w+ is left/);
   expect(await world.call('sync', '--approve', world.plan)).toMatchObject({
@@ -183,7 +193,10 @@ test('who is held stays held from run to run, each of which shows what can be ap
   world.archive(1);
   expect((await world.call('status', '--json')).json.held).toMatchObject([{ approved: false }]);
   const { code, json } = await world.call('sync', '--json');
-  expect({ code, held: json.contacts.held }).toEqual({ code: 3, held: { delete: 1, opt_in: 0 } });
+  expect({ code, held: json.contacts.held }).toEqual({
+    code: 3,
+    held: { delete: 1, opt_in: 0, opt_out: 0 },
+  });
   expect((await world.call('sync')).err).toContain(`crm-mirror approve ${json.plan}`);
   expect((await world.call('approve', json.plan)).out).toMatch(/^Approved: 1 person /);
   expect((await world.call('sync')).code).toBe(0);

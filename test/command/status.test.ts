@@ -80,6 +80,7 @@ describe('status', () => {
       channelsLost: [],
       due: [],
       held: [],
+      optOutsByEvents: null,
       approvals: [],
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },

@@ -36,6 +36,8 @@ describe('a valid file', () => {
       guards: {
         deletes: { percent: 10, floor: 10 },
         optIns: { percent: 20, floor: 100 },
+        optOuts: { percent: 30, floor: 20, holdForMs: 72 * 3600 * 1000 },
+        templates: { percent: 20, floor: 3 },
         absentReadings: 2,
         absentForMs: 20 * 3600 * 1000,
       },
@@ -93,7 +95,8 @@ describe('a valid file', () => {
     const { policy, guards } = load(
       minimal(
         'policy: { absent: opt_out, deletes: created }\n' +
-          'guards: { deletes: { percent: 2.5, floor: 0 }, absentReadings: 3, absentFor: 90m }',
+          'guards: { deletes: { percent: 2.5, floor: 0 }, absentReadings: 3, absentFor: 90m,\n' +
+          '  optOuts: { floor: 5, holdFor: 1d }, templates: { percent: 50 } }',
       ),
     );
     const days = 86_400_000;
@@ -105,6 +108,8 @@ describe('a valid file', () => {
     expect(guards).toEqual({
       deletes: { percent: 2.5, floor: 0 },
       optIns: { percent: 20, floor: 100 },
+      optOuts: { percent: 30, floor: 5, holdForMs: 86_400_000 },
+      templates: { percent: 50, floor: 3 },
       absentReadings: 3,
       absentForMs: 90 * 60_000,
     });

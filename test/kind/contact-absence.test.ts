@@ -62,8 +62,8 @@ describe('policy.absent: opt_out', () => {
     const guards = (known: Partial<States>) =>
       optsOut.decide(states({ ...there, ...known })).changes.map(({ guard }) => guard);
     expect(guards({ absence: long })).toEqual(['delete']);
-    expect(guards({ desired: [wish({ newsletter: 'no' })] })).toEqual([undefined]);
-    expect(guards({ desired: [outside({ newsletter: 'no' })] })).toEqual([undefined]);
+    expect(guards({ desired: [wish({ newsletter: 'no' })] })).toEqual(['opt_out']);
+    expect(guards({ desired: [outside({ newsletter: 'no' })] })).toEqual(['opt_out']);
     expect(guards({ desired: [wish({ product: 'yes' })] })).toEqual(['opt_in']);
   });
 
@@ -148,7 +148,7 @@ describe('policy.deletes', () => {
     const desired = [wish({ archived: 'yes', do_not_mail: 'yes' })];
     const decision = deletes.decide(states({ ...there, desired }));
     expect(steps(decision)).toEqual([...optOut, ...remove]);
-    expect(decision.changes.map(({ guard }) => guard)).toEqual([undefined, 'delete']);
+    expect(decision.changes.map(({ guard }) => guard)).toEqual(['opt_out', 'delete']);
   });
 
   test.each([

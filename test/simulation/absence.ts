@@ -4,6 +4,7 @@
  * of the two clocks that it adds up by is always right.
  */
 import { keyIn, isLiving, type Reading } from './crm.ts';
+import { holdForMs } from './standing.ts';
 import type { Story } from './story.ts';
 import type { Person } from './witness.ts';
 
@@ -100,10 +101,16 @@ export function createAbsences(idsOf: (key: string) => readonly string[]): Absen
 }
 
 /** What the story's mirror is told about people who left, and about guards. */
-export function absenceOf({ absent, deletes, deleteAfter, floor, optIns }: Story) {
+export function absenceOf(story: Story) {
+  const { absent, deletes, deleteAfter, floor, optIns, optOuts, letterFloor } = story;
   return {
     policy: { absent, deletes },
-    guards: { delete: { percent: 0, floor }, opt_in: { percent: 0, floor: optIns } },
+    guards: {
+      delete: { percent: 0, floor },
+      opt_out: { percent: 0, floor: optOuts, holdForMs },
+      opt_in: { percent: 0, floor: optIns },
+      template: { percent: 0, floor: letterFloor },
+    },
     absence: { absentReadings: 2, absentForMs, deleteAfterMs: deleteAfter * 3_600_000 },
   };
 }

@@ -106,7 +106,7 @@ export const broken: readonly Broken[] = [
     foundBy: 8,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
-      return { ...mirror, guards: { delete: none, opt_in: none } };
+      return { ...mirror, guards: { delete: none, opt_out: none, opt_in: none, template: none } };
     },
   },
   {

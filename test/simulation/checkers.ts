@@ -7,7 +7,7 @@
  * left; what happened before that it had to know.
  */
 import { forbids, keyIn, textOf, wishFor, type CrmRecord, type Reading } from './crm.ts';
-import { checkGuard } from './guarded.ts';
+import { checkGuard, checkHeldOut, checkStatedOptOut } from './guarded.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { isReplaced, mayBeOptedOut } from './moved.ts';
@@ -88,6 +88,7 @@ function checkOptIn(
     judge('where contacts share an address nobody is opted in', wrong);
   }
   checkErasures(what, key, { arrival, known });
+  checkHeldOut(what, about, { arrival, known });
   const keys = [key, ...keysOf(person)];
   const change = { guard: 'opt_in', op: 'opt_in', keys, part: channel, target: asks.id } as const;
   checkGuard(what, change, { arrival, known });
@@ -280,14 +281,12 @@ function checkOptOut(
   if (absent) checkAbsence(what, keys, { outing, known });
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
-  const change = {
-    guard: 'delete',
-    op: 'opt_out',
-    keys,
-    part: channel,
-    target: person?.id,
-  } as const;
-  if (!wanted) checkGuard(what, change, { arrival, known });
+  const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;
+  if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
+  // What a creation of this run has brought along is taken back at once.
+  const isOurs = person?.made.by === 'us' && person.made.at >= outing.startedAt;
+  const isStated = keys.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);

@@ -90,6 +90,7 @@ export function checkReleased(
 /** Of a full run that could do all of it: whom the CRM forbids, as it was read. */
 export function checkForbidden(
   { people, startedAt }: Pick<Outing, 'people' | 'startedAt'>,
+  { standing }: Pick<Traces, 'standing'>,
   { story, witness, refusals, judge }: Known,
 ): void {
   const wasIn = ({ channels: all, made, former }: Person, channel: string): boolean => {
@@ -99,6 +100,7 @@ export function checkForbidden(
   };
   for (const { key, channel, wish } of wishesIn(people)) {
     if (wish !== 'opt_out' || refusals.has(`${key} ${channel} opt_out`)) continue;
+    if (standing.some((one) => one.key === key && one.part === channel)) continue;
     const isIn = witness.present(key).some((person) => wasIn(person, channel));
     const wrong = isIn && `${key} is in ${channel} after a full run, and the CRM forbids it`;
     judge('whom the CRM forbids is out when a full run has ended', wrong);

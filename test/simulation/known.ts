@@ -1,6 +1,6 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import type { GuardClass } from '../../src/model/change.ts';
+import type { GuardClass } from '../../src/model/guard-classes.ts';
 import type { VirtualClock } from '../clock.ts';
 import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
@@ -73,6 +73,8 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
+  letThrough: Set<string>;
   erasures: Erasures;
   statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;

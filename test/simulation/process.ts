@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
+import { byGuard } from '../../src/model/guard-classes.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
 import { lookIntoLedger, openLedger } from '../../src/snapshot/ledger-file.ts';
@@ -288,7 +289,7 @@ function outingOf(
   return {
     startedAt: world.clock.monotonic(),
     ourStart,
-    through: { delete: new Set(), opt_in: new Set() },
+    through: byGuard(() => new Set()),
     approved: new Set(),
     approvals: known.approvals.inForce(ourStart),
     isLoaded: known.approvals.isLoaded(),

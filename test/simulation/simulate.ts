@@ -16,6 +16,7 @@ import {
 import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
 import { createErasures } from './erasures.ts';
+import { endApprovals, noteGuards, rememberStated } from './holds.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
 import { timeoutMs } from './faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
@@ -99,6 +100,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       absences,
       approvals,
       standing,
+      letThrough: new Set(),
       erasures,
       statements,
       unanswered,
@@ -178,6 +180,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
+  known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   reached.note('run', 'the snapshot is lost');
 }
@@ -219,20 +222,6 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   return summary;
 }
 
-function noteGuards({ known, reached }: Stage, { done: summary, outing }: Lived): void {
-  const { held } = summary?.contacts ?? { held: { delete: 0, opt_in: 0 } };
-  const isHolding = held.delete + held.opt_in > 0;
-  const befell = {
-    'a guard holds who left': held.delete > 0,
-    'a guard holds newcomers': held.opt_in > 0,
-    'an approval lets something pass': outing.approved.has('opt_in'),
-    'an approval lets somebody leave': outing.approved.has('delete'),
-    'somebody is held beside what is approved': isHolding && outing.approved.size > 0,
-    'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
-  };
-  for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
-}
-
 /** Its key is of another organization, for all it can prove: somebody has to begin anew. */
 function giveUp(stage: Stage, step: RunStep): void {
   checkProof(stage, step);
@@ -271,6 +260,7 @@ function remember(
   const current = files.held.filter((one) => one.current);
   const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
   if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
+  rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);
   statements.read(people);
   erasures.meet(people);
@@ -293,17 +283,10 @@ function remember(
     erasures.read(people);
   }
   if (ends === 'all') {
-    checkForbidden(outing, stage.known);
+    checkForbidden(outing, files, stage.known);
     checkReleased(outing, files, stage.known);
   }
   endApprovals(stage, ends);
-}
-
-function endApprovals({ known, reached }: Stage, ends: Ending): void {
-  const { approvals } = known;
-  if (ends === 'perhaps') approvals.doubt();
-  if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */
@@ -346,6 +329,7 @@ async function settle(stage: Stage): Promise<void> {
   for (let runs = 2 + slow; runs > 0; runs -= 1) {
     if (!(await goCalmly(stage))) return;
   }
+  if (!(await outlastHolds(stage))) return;
   // The platform tells its time in whole seconds: who came within the same one may come later.
   await world.clock.advance(2000);
   const { done: summary, outing } = await goDry(stage, { ...calm, plans: true });
@@ -370,6 +354,16 @@ async function settle(stage: Stage): Promise<void> {
     isLeaving: summary.contacts.held.delete > 0,
   });
   checkRecorded(files, known);
+}
+
+/** A stated opt-out is held for three days at most; what waits for it takes a run more. */
+async function outlastHolds(stage: Stage): Promise<boolean> {
+  const isHolding = (): boolean => readFiles(stage.path).standing.length > 0;
+  for (let runs = 8; runs > 0 && isHolding(); runs -= 1) {
+    if (!(await goCalmly(stage))) return false;
+    if (!isHolding()) return goCalmly(stage);
+  }
+  return true;
 }
 
 /**

@@ -16,10 +16,15 @@ import type { Mirror } from '../../src/sync/mirror.ts';
 
 export const channels = ['ch_news', 'ch_product'];
 
-/** As a configuration without a word about them has them. */
+/**
+ * As a configuration without a word about them has them, but that everybody may be opted out, and
+ * every template changed: few tests are about that.
+ */
 export const limits: Guards = {
   delete: { percent: 10, floor: 10 },
+  opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
   opt_in: { percent: 20, floor: 100 },
+  template: { percent: 100, floor: 3 },
 };
 export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
 

@@ -349,7 +349,7 @@ function writeConfig({
     ...(kinds.includes('contact') && { contacts }),
     ...(kinds.includes('template') && { templates }),
     ...(lines.policy && { policy: lines.policy }),
-    ...(lines.guards && { guards: lines.guards }),
+    guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...lines.guards },
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),

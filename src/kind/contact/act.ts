@@ -1,6 +1,7 @@
 /** From what was decided of a person and a channel to the changes that carry it out. */
 import type { z } from 'zod';
-import type { Change, GuardClass } from '../../model/change.ts';
+import type { Change } from '../../model/change.ts';
+import type { GuardClass } from '../../model/guard-classes.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../model/record.ts';
 import type { Decision } from '../kind.ts';
@@ -81,14 +82,14 @@ function bodyOf({ isMoved, ...rest }: Why & { isMoved: boolean; shown?: string |
   return canonicalJson({ ...rest, moved: isMoved || undefined });
 }
 
-function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {
+function changeOf(key: Key, op: Change['op'], guard: GuardClass): Change {
   return { kind: 'contact', key, op, part: '', target: undefined, body: '{}', phase: 0, guard };
 }
 
-/** What the CRM states itself is never held. */
-function guardOf(verdict: Verdict): GuardClass | undefined {
+/** What the CRM states itself counts as that, not as an absence. */
+function guardOf(verdict: Verdict): GuardClass {
   if (verdict.do === 'create' || verdict.do === 'opt_in') return 'opt_in';
-  return isForLeaving(verdict) || verdict.row === beyond.movedAway ? 'delete' : undefined;
+  return isForLeaving(verdict) || verdict.row === beyond.movedAway ? 'delete' : 'opt_out';
 }
 
 export function conflictProblem(key: Key, part: string, fault: Fault): Problem {
