@@ -72,7 +72,7 @@ export function checkStatedOptOut(
     known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
   }
   // What an earlier run has let through, and could not do, is not new; nor is it by being late.
-  if (isOver || keys.some((key) => known.stated.has(`${key} ${part}`))) return;
+  if (isOver || keys.some((key) => known.letThrough.has(`${key} ${part}`))) return;
   checkGuard(what, guarded, { arrival, known });
 }
 

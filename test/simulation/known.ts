@@ -11,7 +11,7 @@ import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
 import type { Standing } from './standing.ts';
 import type { RunStep } from './steps.ts';
-import type { Statements } from './statements.ts';
+import type { Statements } from './stated.ts';
 import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
@@ -74,7 +74,7 @@ export interface Known {
   approvals: Approvals;
   standing: Standing;
   /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
-  stated: Set<string>;
+  letThrough: Set<string>;
   erasures: Erasures;
   statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;

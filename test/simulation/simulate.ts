@@ -16,6 +16,7 @@ import {
 import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
 import { createErasures } from './erasures.ts';
+import { endApprovals, noteGuards, rememberStated } from './holds.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
 import { timeoutMs } from './faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
@@ -27,8 +28,7 @@ import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
 import { createStanding } from './standing.ts';
-import { createStatements } from './statements.ts';
-import { noteGuards, rememberStated } from './stated.ts';
+import { createStatements } from './stated.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
 import { fallbackOf, isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
@@ -100,7 +100,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       absences,
       approvals,
       standing,
-      stated: new Set(),
+      letThrough: new Set(),
       erasures,
       statements,
       unanswered,
@@ -180,7 +180,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
-  known.stated.clear();
+  known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   reached.note('run', 'the snapshot is lost');
 }
@@ -287,13 +287,6 @@ function remember(
     checkReleased(outing, files, stage.known);
   }
   endApprovals(stage, ends);
-}
-
-function endApprovals({ known, reached }: Stage, ends: Ending): void {
-  const { approvals } = known;
-  if (ends === 'perhaps') approvals.doubt();
-  if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */

@@ -1,67 +1,51 @@
-/** What guards did in a run; of stated opt-outs also whether any is held for too long. */
-import type { Summary } from '../../src/plan/summary.ts';
-import { wishesIn, wishFor } from './crm.ts';
-import type { Traces } from './files.ts';
-import type { Outing } from './known.ts';
-import type { Ground, Lived } from './process.ts';
+/** Which CRM records have stated an opt-out, told apart from what the snapshot keeps of it. */
+import { channels } from '../sync/mirror.ts';
+import { forbids, keyIn, textOf, wishFor, type Reading } from './crm.ts';
 
-/**
- * Which stated opt-outs are held from now on, and which an earlier run has read that are not. Of a
- * run that was killed nobody knows what it came to hold.
- */
-export function rememberStated(
-  { known, world, aheadMs, reached }: Ground,
-  outing: Outing,
-  { files, summary }: { files: Traces; summary: Summary | undefined },
-): void {
-  const { standing, stated, judge } = known;
-  const began = { monotonic: outing.startedAt, ours: outing.ourStart };
-  const ended = { monotonic: world.clock.monotonic(), ours: world.clock.now() + aheadMs };
-  if (summary && outing.only !== 'templates') {
-    for (const one of files.standing) {
-      const isOver = standing.hold(one, began) === 'over' && summary.contacts.held.opt_out > 0;
-      const isStated = wishFor(outing.people, one.key, one.part) === 'opt_out';
-      const isRefused = known.refusals.has(`${one.key} ${one.part} opt_out`);
-      const wrong = isOver && isStated && !isRefused && isQuiet(summary);
-      const what = `the opt-out of ${one.key} in ${one.part} is held for too long`;
-      judge('a stated opt-out is not held for longer than its time', wrong && what);
-    }
-  }
-  const now = new Set(files.standing.map(({ key, part }) => `${key} ${part}`));
-  const before = known.standing;
-  const isOver = ({ key, channel }: { key: string; channel: string }): boolean =>
-    before.hold({ key, part: channel }, began) === 'over' && !now.has(`${key} ${channel}`);
-  for (const { key, channel, wish } of wishesIn(outing.people)) {
-    if (isOver({ key, channel })) reached.note('run', 'a hold ends by itself');
-    if (wish === 'opt_out' && !now.has(`${key} ${channel}`)) stated.add(`${key} ${channel}`);
-    else stated.delete(`${key} ${channel}`);
-  }
-  standing.stated(files.standing, { began, ended });
+export interface Statements {
+  /** Some run has read the CRM. */
+  read(reading: Reading): void;
+  /** We have opted somebody out, as the CRM was read then. */
+  optedOut(key: string, channel: string, reading: Reading): void;
+  /** Whether that was on the word of a record of the address. */
+  has(key: string, channel: string): boolean;
+  /**
+   * Whether no record of the address that says in has ever stated an opt-out, nor states a will of
+   * its own: then nobody takes back what one of them stated.
+   */
+  stands(key: string, channel: string, reading: Reading): boolean;
+  /** An operator has released what was stated of the address. */
+  allow(key: string): void;
 }
 
-/** It has met nothing that could keep it from its work. */
-function isQuiet({ status, reasons }: Summary): boolean {
-  return status === 'held' && reasons.length === 0;
-}
-
-/** What guards did in a run. */
-export function noteGuards({ known, reached }: Ground, { done: summary, outing }: Lived): void {
-  const held = {
-    ...(summary?.contacts.held ?? { delete: 0, opt_in: 0, opt_out: 0 }),
-    template: summary?.templates.held ?? 0,
+export function createStatements(): Statements {
+  /** By id and channel. */
+  const ever = new Set<string>();
+  /** Opt-outs of ours that a record stated, by address and channel. */
+  const stated = new Set<string>();
+  const has: Statements['has'] = (key, channel) => stated.has(`${key} ${channel}`);
+  return {
+    has,
+    read({ records }) {
+      for (const record of records)
+        for (const channel of channels)
+          if (forbids(record, channel)) ever.add(`${String(record['id'])} ${channel}`);
+    },
+    optedOut(key, channel, reading) {
+      const isStated = wishFor(reading, key, channel) === 'opt_out';
+      if (isStated) stated.add(`${key} ${channel}`);
+      else stated.delete(`${key} ${channel}`);
+    },
+    stands(key, channel, { records }) {
+      const mayTakeBack = records.some(
+        (record) =>
+          keyIn(record) === key &&
+          (ever.has(`${String(record['id'])} ${channel}`) || textOf(record, 'consent_at') !== ''),
+      );
+      return has(key, channel) && !mayTakeBack;
+    },
+    allow(key) {
+      for (const channel of channels) stated.delete(`${key} ${channel}`);
+    },
   };
-  const isHolding = Object.values(held).some((n) => n > 0);
-  const befell = {
-    'a guard holds stated opt-outs': held.opt_out > 0,
-    'a guard holds templates': held.template > 0,
-    'an approval lets an opt-out pass': outing.approved.has('opt_out'),
-    'an approval lets a template pass': outing.approved.has('template'),
-    'a guard holds who left': held.delete > 0,
-    'a guard holds newcomers': held.opt_in > 0,
-    'an approval lets something pass': outing.approved.has('opt_in'),
-    'an approval lets somebody leave': outing.approved.has('delete'),
-    'somebody is held beside what is approved': isHolding && outing.approved.size > 0,
-    'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
-  };
-  for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
 }
