@@ -19,6 +19,7 @@
 import type { Change, Op } from '../model/change.ts';
 import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
+import type { Erasing, Leave } from './erasing.ts';
 import type { Leaving } from './leaving.ts';
 import type { Outs } from './outs.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
@@ -84,24 +85,6 @@ export interface Kind {
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
   erase?(what: Erasing, leave: Leave): Promise<void>;
 }
-
-/** Whom to erase. `known`: what an attempt before this one found; each deed is told when done. */
-export interface Erasing {
-  key: Key;
-  recorded: RecordedRow | undefined;
-  known: readonly string[];
-  tell(deed: Deed): void;
-}
-
-/** How long something may take: `signal` ends the waiting, `abort` what is under way. */
-export interface Leave {
-  signal: AbortSignal;
-  abort: AbortSignal;
-}
-
-/** What was done to a record of the platform, by its id; a deletion may be told twice. */
-export type Deed =
-  { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
 
 /** What a kind tells the ledger, and is told by it. */
 export interface Remembering {

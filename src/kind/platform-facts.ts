@@ -37,20 +37,16 @@ export type Evidence =
   | { of: 'enrolment'; moved: boolean };
 
 export function withEvidence(facts: PlatformFacts, evidence: Evidence): PlatformFacts {
-  switch (evidence.of) {
-    case 'enrolment':
-      return { ...facts, enrolmentMoves: evidence.moved };
-    case 'listing':
-      if (evidence.names === 'differ') return { ...facts, namesAll: false, defaults: {} };
-      return facts.namesAll === false ? { ...facts, namesAll: undefined } : facts;
-    case 'creation': {
-      const { others } = evidence;
-      const namesAll = Object.keys(others).length > 0;
-      if (!namesAll) return { ...facts, namesAll, defaults: {} };
-      const outs = Object.entries(facts.defaults).filter(([, is]) => is === 'opt_out');
-      return { ...facts, namesAll, defaults: { ...others, ...Object.fromEntries(outs) } };
-    }
+  if (evidence.of === 'enrolment') return { ...facts, enrolmentMoves: evidence.moved };
+  if (evidence.of === 'listing') {
+    if (evidence.names === 'differ') return { ...facts, namesAll: false, defaults: {} };
+    return facts.namesAll === false ? { ...facts, namesAll: undefined } : facts;
   }
+  const { others } = evidence;
+  const namesAll = Object.keys(others).length > 0;
+  if (!namesAll) return { ...facts, namesAll, defaults: {} };
+  const outs = Object.entries(facts.defaults).filter(([, is]) => is === 'opt_out');
+  return { ...facts, namesAll, defaults: { ...others, ...Object.fromEntries(outs) } };
 }
 
 /** The pages of a whole listing, how many records they hold, and the parts of the mirror. */

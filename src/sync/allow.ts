@@ -1,5 +1,6 @@
 /** Takes back what the ledger holds against one person, and releases opt-outs of ours. */
-import type { Kind, Leave } from '../kind/kind.ts';
+import type { Leave } from '../kind/erasing.ts';
+import type { Kind } from '../kind/kind.ts';
 import type { Entry } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
 import { spoil } from './cursor.ts';

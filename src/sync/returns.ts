@@ -102,9 +102,7 @@ function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): S
         const at = { email: key, crmId, ...out };
         const row = rows.get(nameOf(at));
         rows.delete(nameOf(at));
-        const { cause } = at;
-        if (cause === 'doubtful') steps.push(doubtOf(finding, { ...at, cause: 'opt_out' }, row));
-        else steps.push(stepOf(finding, { ...at, cause }, row));
+        steps.push(stepFor(finding, at, row));
       }
     }
   }
@@ -158,6 +156,14 @@ function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
 
 type One = Omit<Return, 'id'>;
 
+type Outgoing = Omit<One, 'cause'> & Pick<Out, 'cause'>;
+
+function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): Step {
+  const { cause } = at;
+  if (cause === 'doubtful') return doubtOf(finding, { ...at, cause: 'opt_out' }, row);
+  return stepOf(finding, { ...at, cause }, row);
+}
+
 function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run, returns } = finding;
   const { returned } = run.snapshot;
@@ -185,7 +191,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   return { waits: 1, write: again };
 }
 
-/** The source is not told of it; what was planned for it by an earlier version is not told either. */
+/** The source is not told of it, whatever an earlier version has planned. */
 function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run } = finding;
   const doubtful = verdictOn(finding, one) === 'tell';

@@ -1,4 +1,4 @@
-/** What the simulation has found about opt-outs that nobody made, and about those that somebody did. */
+/** What the simulation has found about opt-outs that nobody made, and those that somebody did. */
 import { forgetting, type Step } from './steps.ts';
 import {
   everywhere,

@@ -23,7 +23,7 @@ import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
 import type { Known } from './known.ts';
 import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
-import { checkQuiet, endingOf, isEmpty, type Ending } from './quiet.ts';
+import { checkQuiet, endingOf, isEmpty } from './quiet.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';

@@ -42,7 +42,7 @@ function shown(stage: Stage, email: string, channel: string) {
   return contact?.channels.find(({ id }) => id === channel)?.subscription;
 }
 
-/** Some step of the CRM or of a person; answers whether the platform has to be seen as it is now. */
+/** A step of the CRM or of a person; answers whether the platform has to be listed first. */
 function act(stage: Stage, random: Random, left: Set<string>): boolean {
   const email = pick(random, emails) ?? '';
   const channel = pick(random, channels) ?? '';

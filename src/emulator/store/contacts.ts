@@ -34,7 +34,7 @@ export interface Contacts {
   clear(): void;
 }
 
-/** `touchedAt`: when a contact counts as changed whose subscription changes; undefined: it does not. */
+/** `touchedAt`: when a contact counts as changed whose subscription changes; undefined: never. */
 export function createContacts(
   ids: Ids,
   shelf: Shelf<ContactRow>,

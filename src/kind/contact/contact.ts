@@ -251,7 +251,7 @@ function isUntouched(
 /** The platform's clocks may show another second. */
 const sameMomentMs = 2_000;
 
-/** Whether an acknowledged enrolment moved the contact's `updatedAt`, as far as that can be told. */
+/** Whether an acknowledged enrolment moved the contact's `updatedAt`, where that can be told. */
 function movedBy(
   change: Change,
   { contact, date }: Enrolled,

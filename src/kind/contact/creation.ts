@@ -5,7 +5,7 @@
  *   the answer            known of the platform         then
  *   lists channels        anything                      its opt-outs on other channels are defaults
  *   lists none            it shows no defaults, or      nothing more is asked, unless the CRM
- *                         opt_in on all the others      forbids a channel or others made the contact
+ *                         opt_in on all the others      forbids a channel, or others made it
  *   lists none            anything else                 it is read back at once: its opt-outs are
  *                                                       defaults, if the contact is new and the
  *                                                       first request was answered soon
@@ -16,8 +16,8 @@ import type { ObservedRow } from '../../model/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import { acked, type Outcome } from '../kind.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../platform-facts.ts';
-import { observe, timeOf } from './observe.ts';
-import { retrieveNew, search, type Access } from './reading.ts';
+import { contactKey, observe, timeOf } from './observe.ts';
+import { search, type Access } from './reading.ts';
 import { enrolmentBody, observedBody } from './record.ts';
 
 interface Made {
@@ -110,4 +110,29 @@ function evidenceOf(access: Access, change: Change, row: ObservedRow): Evidence 
 function othersIn({ body }: ObservedRow, { part }: Change) {
   const { channels } = observedBody.parse(JSON.parse(body));
   return Object.fromEntries(Object.entries(channels).filter(([channel]) => channel !== part));
+}
+
+/** A contact that was just made, and how it was asked for. */
+interface ReadBack {
+  row: ObservedRow;
+  /** Whether the first request was answered: what came later may be what the person did. */
+  isFirst: boolean;
+  /** The platform's clock at the answer; milliseconds since the epoch. */
+  date: number | undefined;
+  changed: string | undefined;
+}
+
+/** Reads a contact that was just made; undefined where it is not there under this address. */
+async function retrieveNew(
+  access: Access,
+  { key, id }: { key: string; id: string },
+  signal: AbortSignal,
+): Promise<ReadBack | undefined> {
+  let attempts = 0;
+  const leaves = async (): Promise<void> => void (attempts += 1);
+  const contact = await access.platform.retrieve(id, { signal, leaves });
+  if (!contact || contactKey(contact.email) !== key) return undefined;
+  const { date, updatedAt } = contact;
+  const row = observe(contact, access.channels);
+  return { row, isFirst: attempts === 1, date, changed: updatedAt ?? undefined };
 }

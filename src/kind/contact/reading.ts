@@ -48,31 +48,6 @@ export async function retrieve(
   return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
-/** A contact that was just made, and how it was asked for. */
-interface ReadBack {
-  row: ObservedRow;
-  /** Whether the first request was answered: what came later may be what the person did. */
-  isFirst: boolean;
-  /** The platform's clock at the answer; milliseconds since the epoch. */
-  date: number | undefined;
-  changed: string | undefined;
-}
-
-/** The same for a contact that was just made. */
-export async function retrieveNew(
-  access: Access,
-  { key, id }: { key: string; id: string },
-  signal: AbortSignal,
-): Promise<ReadBack | undefined> {
-  let attempts = 0;
-  const leaves = async (): Promise<void> => void (attempts += 1);
-  const contact = await access.platform.retrieve(id, { signal, leaves });
-  if (!contact || contactKey(contact.email) !== key) return undefined;
-  const { date, updatedAt } = contact;
-  const row = observe(contact, access.channels);
-  return { row, isFirst: attempts === 1, date, changed: updatedAt ?? undefined };
-}
-
 async function byId({ platform, channels }: Access, id: string, signal: AbortSignal) {
   const contact = await platform.retrieve(id, { signal });
   return contact ? [observe(contact, channels)] : [];

@@ -56,7 +56,7 @@ const membership = z.object({
   by: z.enum(['us', 'platform']),
   /** Of an opt-out of ours: what it was for; earlier versions do not say. */
   cause: optOutCause.optional(),
-  /** An opt-out that a request of ours without an answer may have made, or that was there before. */
+  /** An opt-out that our request without an answer may have made, or that was there before. */
   doubtful: z.literal(true).optional(),
   is: subscription,
   /**
