@@ -89,7 +89,7 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
 }
 
 function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
-  const done = does === 'delete' ? 'a full run deletes' : 'a run opts out';
+  const done = does === 'delete' ? 'a run deletes' : 'a run opts out';
   return `in the CRM as ${to.join(', ')} by now: ${done} this contact once that stands there`;
 }
 

@@ -118,7 +118,8 @@ function goneStates(
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
     absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
     announces: announces(run),
-    mayDelete: mayDelete(run, known),
+    // That nobody else has the old address only a whole reading says.
+    mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
   };
 }
 

@@ -240,7 +240,7 @@ describe('explain', () => {
 
   test.each([
     ['off', 'opt_out', 'a run opts out'],
-    ['created', 'delete', 'a full run deletes'],
+    ['created', 'delete', 'a run deletes'],
   ])('an address the CRM has replaced; deletes: %s', async (deletes, does, words) => {
     const world = await mirrored();
     policy(world, { deletes });

@@ -332,9 +332,10 @@ function checkDelete(arrival: Arrival, known: Known): void {
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
   const key = keyThen(person, arrival);
   const isFlagged = known.absences.isFlagged(key, outing);
-  const fast = !isFlagged && outing.mode !== 'full' && `${what} in a fast run, and is not flagged`;
-  judge('only who is flagged is deleted in a fast run', fast);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
+  const isStill = !isFlagged && !replaced && outing.mode !== 'full';
+  const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
+  judge('only who is flagged or replaced is deleted in a fast run', fast);
   const early = replaced === false && `${what}, and her new address is not on the platform`;
   judge('who moved is not deleted before the new address is there', early);
   if (!replaced) {

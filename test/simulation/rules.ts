@@ -38,7 +38,7 @@ export const rules = [
   'who was forgotten leaves no trace in the snapshot',
   'who was not wholly forgotten can be forgotten again',
   'nobody is deleted but where policy says so',
-  'only who is flagged is deleted in a fast run',
+  'only who is flagged or replaced is deleted in a fast run',
   'who is missing is deleted only so long after the opt-out',
   'who moved is not deleted before the new address is there',
   'whom we only adopted is deleted only where policy says so',
