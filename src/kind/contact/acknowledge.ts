@@ -36,7 +36,7 @@ export function acknowledge(
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
-  const isRenamed = ack.renamed === true || recorded.renamed?.some((one) => one.id === id) === true;
+  const isRenamed = isElsewhere(recorded, id, ack);
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
   const body: RecordedContact = {
     channels: {
@@ -62,6 +62,10 @@ export function acknowledge(
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
+  return ack.renamed === true || renamed.some((one) => one.id === id);
 }
 
 /** A contact that was renamed is none of this address, while there is another one. */
