@@ -170,14 +170,13 @@ export interface Successor {
   vanished: boolean;
 }
 
-export interface Renamed {
+/**
+ * row: as it was read; undefined: as it is recorded. desired, recorded: of the name that it has now;
+ * recorded only where the source was not read wholly.
+ */
+export interface Renamed extends Pick<States, 'desired' | 'recorded'> {
   id: string;
-  /** As it was read; undefined: nothing was read, take what is recorded. */
   row: ObservedRow | undefined;
-  /** What the source wants of the name that it has now. */
-  desired: readonly DesiredRow[];
-  /** What is recorded of that name, where the source was not read wholly. */
-  recorded: RecordedRow | undefined;
 }
 
 export interface Decision {
@@ -256,7 +255,6 @@ export interface Acked {
   doubtful?: boolean;
   /** What the answer proves of the platform itself. */
   evidence?: Evidence | undefined;
-  /** The record has another name on the platform by now. */
   renamed?: boolean;
 }
 

@@ -83,10 +83,6 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     readBacks: isBare ? readBacks : new Map(),
   });
   const absences = createAbsences(memories.idsOf);
-  const approvals = createApprovals();
-  const standing = createStanding();
-  const erasures = createErasures();
-  const statements = createStatements();
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
@@ -98,11 +94,11 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       witness,
       memories,
       absences,
-      approvals,
-      standing,
+      approvals: createApprovals(),
+      standing: createStanding(),
       letThrough: new Set(),
-      erasures,
-      statements,
+      erasures: createErasures(),
+      statements: createStatements(),
       unanswered,
       readBacks,
       refusals,

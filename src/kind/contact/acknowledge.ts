@@ -36,7 +36,7 @@ export function acknowledge(
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
-  const isRenamed = ack.renamed === true || isRenamedIn(recorded, id);
+  const isRenamed = isElsewhere(recorded, id, ack);
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
   const body: RecordedContact = {
     channels: {
@@ -64,8 +64,8 @@ export function acknowledge(
   };
 }
 
-function isRenamedIn({ renamed = [] }: RecordedContact, id: string): boolean {
-  return renamed.some((one) => one.id === id);
+function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
+  return ack.renamed === true || renamed.some((one) => one.id === id);
 }
 
 /** A contact that was renamed is none of this address, while there is another one. */
