@@ -7,10 +7,10 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { knownLedger } from '../sync/ledger.ts';
 import { seenLimits } from '../sync/foresee.ts';
-import { pastLimit } from '../sync/population.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { unfinishedIn } from '../sync/unfinished.ts';
 import { explain } from './fault.ts';
+import { byEvents, heldOf, type ToldHeld } from './held.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
@@ -78,21 +78,6 @@ interface ToldLimit {
   /** Share of what was used that other programs used, 0 to 1. */
   others: number;
   at: string;
-}
-
-interface ToldHeld {
-  plan: string;
-  /** All of it, under this plan or another one: nobody need look. */
-  approved: boolean;
-  since: string;
-  delete: number;
-  opt_in: number;
-  opt_out: number;
-  /** Templates; all others are people. */
-  template: number;
-  /** From when on its stated opt-outs pass without approval; null: it holds none. */
-  optOutsUntil: string | null;
-  changes: { key: string; op: string; part: string }[];
 }
 
 interface ToldOptOut {
@@ -256,32 +241,6 @@ function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
     ...seen,
     at: instant(at),
   }));
-}
-
-function byEvents(meta: Snapshot['meta'], now: number): Standing['optOutsByEvents'] {
-  const found = pastLimit(meta, now);
-  return found ? { ...found, at: instant(found.at) } : null;
-}
-
-function heldOf({ held }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
-  const until = (plan: string): number | undefined => {
-    const since = held.oldest('opt_out', { plan });
-    return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;
-  };
-  return held.current().map(({ plan, since, held: counts }) => ({
-    plan,
-    approved: held.isApproved(plan, now - weekMs),
-    since: instant(since),
-    ...counts,
-    optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
-    changes: held
-      .changes(plan, peopleShown)
-      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
-  }));
-}
-
-function timeOf(at: number | undefined): string | null {
-  return at === undefined ? null : instant(at);
 }
 
 function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {

@@ -243,9 +243,7 @@ const guards = z
     deletes: limit('Deletes and opt-outs for absence', 'the owned people', [10, 10]).prefault({}),
     optIns: limit('Opt-ins and creations', 'the people the CRM wants', [20, 100]).prefault({}),
     optOuts: limit('Opt-outs that the CRM states', 'the people subscribed', [30, 20])
-      .extend({
-        holdFor: duration('After that they are applied without approval').default('72h'),
-      })
+      .extend({ holdFor: duration('After that: applied without approval').default('72h') })
       .prefault({}),
     templates: limit('Changes of templates', 'the owned templates', [20, 3]).prefault({}),
     absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),

@@ -22,13 +22,13 @@ import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
 import type { Known } from './known.ts';
 import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
-import { checkQuiet, endingOf, isEmpty, type Ending } from './quiet.ts';
+import { checkQuiet, endingOf, isEmpty } from './quiet.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
 import { createStanding } from './standing.ts';
 import { createStatements } from './statements.ts';
-import { noteGuards, rememberStated } from './stated.ts';
+import { endApprovals, noteGuards, rememberStated } from './stated.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
 import { fallbackOf, isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
@@ -287,13 +287,6 @@ function remember(
     checkReleased(outing, files, stage.known);
   }
   endApprovals(stage, ends);
-}
-
-function endApprovals({ known, reached }: Stage, ends: Ending): void {
-  const { approvals } = known;
-  if (ends === 'perhaps') approvals.doubt();
-  if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */

@@ -4,6 +4,7 @@ import { wishesIn, wishFor } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Outing } from './known.ts';
 import type { Ground, Lived } from './process.ts';
+import type { Ending } from './quiet.ts';
 
 /**
  * Which stated opt-outs are held from now on, and which an earlier run has read that are not. Of a
@@ -64,4 +65,12 @@ export function noteGuards({ known, reached }: Ground, { done: summary, outing }
     'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
   };
   for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
+}
+
+/** What a full run makes of approvals. */
+export function endApprovals({ known, reached }: Ground, ends: Ending): void {
+  const { approvals } = known;
+  if (ends === 'perhaps') approvals.doubt();
+  if (ends !== 'all' && ends !== 'people') return;
+  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
 }
