@@ -12,8 +12,7 @@
  * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
  *   reading, never by sending again; it throws what that reading throws.
- * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
- *   gone.
+ * - `acknowledge` gives the recorded row that follows from a change; undefined = gone.
  * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
  */
 import type { Change, Op } from '../model/change.ts';
@@ -243,7 +242,7 @@ export interface Acked {
   is: 'acked';
   /** The platform's id of the record. */
   id: string | undefined;
-  /** What the platform's answer showed, when it showed the whole record. */
+  /** What the answer showed, when it showed the whole record. */
   observed: ObservedRow | undefined;
   /** Found there: nobody can tell that this request made it. */
   found: boolean;

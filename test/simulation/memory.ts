@@ -6,6 +6,7 @@ import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { ReadBack } from './known.ts';
+import { fallbackOf, type Story } from './story.ts';
 import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
@@ -105,14 +106,14 @@ interface Lost {
   until: number;
 }
 
-interface Platform {
-  /** What it shows of a channel where somebody has no subscription. */
-  fallback: string | undefined;
-  /** Where the answer to a creation lists no channels: how each contact was first read. */
-  readBacks: ReadonlyMap<string, ReadBack>;
-}
-
-export function createMemories(witness: Witness, { fallback, readBacks }: Platform): Memories {
+/** `readBacks`: how each contact was first read. */
+export function createMemories(
+  witness: Witness,
+  story: Pick<Story, 'quirks'>,
+  readBacks: ReadonlyMap<string, ReadBack>,
+): Memories {
+  const fallback = fallbackOf(story);
+  const isBare = story.quirks.includes('enrol-raw');
   const memories = new Map<string, Memory>();
   let kept: Kept[] = [];
   /** Ids by which nothing that the ledger had before stands any more. */
@@ -177,7 +178,7 @@ export function createMemories(witness: Witness, { fallback, readBacks }: Platfo
     // default on such a platform. A moment passes between the two, and what contradicts it corrects
     // it.
     const back = readBacks.get(id);
-    const isBirth = made.by === 'us' && back?.isAnswered === true && state.at <= back.at;
+    const isBirth = isBare && made.by === 'us' && back?.isAnswered === true && state.at <= back.at;
     if (isBirth && !state.before) return false;
     const isDefault = fallback === 'opt_out' && made.by === 'us' && made.at > lostAt && !former;
     return !isDefault;

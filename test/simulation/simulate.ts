@@ -30,7 +30,7 @@ import { stepsOf } from './sequel.ts';
 import { createStanding } from './standing.ts';
 import { createStatements } from './stated.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
-import { fallbackOf, isCrowd, type Story } from './story.ts';
+import { isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
 import { createUnanswered } from './unanswered.ts';
 import { inWords } from './words.ts';
@@ -77,11 +77,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const { clock, witness } = world;
   const unanswered = createUnanswered();
   const readBacks: Known['readBacks'] = new Map();
-  const isBare = story.quirks.includes('enrol-raw');
-  const memories = createMemories(witness, {
-    fallback: fallbackOf(story),
-    readBacks: isBare ? readBacks : new Map(),
-  });
+  const memories = createMemories(witness, story, readBacks);
   const absences = createAbsences(memories.idsOf);
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));

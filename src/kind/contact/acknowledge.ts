@@ -41,7 +41,7 @@ export function acknowledge(
   const body: RecordedContact = {
     channels: {
       ...recorded.channels,
-      [change.part]: membership(recorded, change, { ...ack, seenAt: before?.seenAt }),
+      [change.part]: membership(recorded, change, { ...ack, row: before }),
     },
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
@@ -118,10 +118,10 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, doubtful, at, seenAt }: Answer & { seenAt: number | undefined },
+  { found, undone = false, doubtful, at, row }: Answer & { row: RecordedRow | undefined },
 ): Membership {
   const before = recorded.channels[change.part];
-  const after = before?.is === 'opt_in' ? (seenAt ?? null) : null;
+  const after = before?.is === 'opt_in' ? (row?.seenAt ?? null) : null;
   const doubt = doubtful ? ({ doubtful } as const) : {};
   const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: at } } as const;
   if (undone) return again(before, theirs);
