@@ -16,7 +16,7 @@ import {
 } from './record.ts';
 import { isProtected } from './protect.ts';
 import { isNewer, type Sight } from './recorded-state.ts';
-import { renamedOf, type RenamedContact } from './renamed.ts';
+import { renamedOf, withoutOurs, type RenamedContact } from './renamed.ts';
 import { contactsOf, saidOf } from './shown.ts';
 import { statedAt, strictest, type Wish } from './strictest.ts';
 
@@ -60,6 +60,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = known && states.restored ? distrusted(known, seen) : known;
   const shown = contactsOf(seen, states, recorded);
   const contacts = saidOf(shown, states, recorded);
+  const former = states.former.map((past) => pastOf(past, states, rules));
   const desired = wishesOf(states, rules.channels);
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
@@ -84,14 +85,18 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     shown,
     contacts,
     renamed: renamedOf(states, recorded),
-    former: states.former.map((past) => pastOf(past, states, rules)),
+    former,
     now: {
       channels: attributedAll(
-        memberships(recorded, contacts, {
-          channels: rules.channels.filter((channel) => !states.lost.has(channel)),
-          replaces: rules.replaces,
-          sight: sightOf(states, { recorded, shown }),
-        }),
+        withoutOurs(
+          memberships(recorded, contacts, {
+            channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+            replaces: rules.replaces,
+            sight: sightOf(states, { recorded, shown }),
+          }),
+          shown,
+          former,
+        ),
         states,
       ),
       outgrown: outgrown(recorded, contacts, rules.replaces),

@@ -14,6 +14,7 @@ import type { Renamed, States } from '../kind.ts';
 import {
   observedBody,
   recordedBody,
+  type Membership,
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
@@ -59,4 +60,35 @@ export function toldOf(
     ({ wants }) => !['opt_in', 'opt_out'].includes(`${wants(channel)}`),
   );
   return { contacts: free.map(({ contact }) => contact), isClaimed: wishes.has('opt_in') };
+}
+
+/**
+ * An opt-out that we made on the same contact, under a former address, is no departure under its
+ * new one; but nobody takes it back for that.
+ */
+export function withoutOurs(
+  channels: RecordedContact['channels'],
+  shown: readonly ObservedContact[],
+  former: readonly RecordedContact[],
+): RecordedContact['channels'] {
+  const isShown = ({ id }: ObservedContact): boolean => shown.some((one) => one.id === id);
+  const same = former.filter(({ contacts, renamed = [] }) =>
+    [...contacts, ...renamed].some(isShown),
+  );
+  if (same.length === 0) return channels;
+  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
+    const isOurs = same.some((past) => isOutByUs(past.channels[channel]));
+    const wasIn = is.made !== undefined && is.made.after !== null;
+    return [
+      channel,
+      isOurs && !wasIn && is.is === 'opt_out' && is.by === 'platform'
+        ? { ...is, doubtful: true }
+        : is,
+    ];
+  });
+  return Object.fromEntries(known);
+}
+
+function isOutByUs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'us';
 }
