@@ -80,6 +80,31 @@ describe('a creation that is answered without channels', () => {
   });
 });
 
+describe('an opt-out that a creation is read back with', () => {
+  test.each([
+    ['at once is a default', 0, 'opt_in'],
+    ['after a request that failed may be somebody’s', 1, 'opt_out'],
+  ])('%s', async (_, failures, is) => {
+    let left = failures;
+    const wire =
+      (send: Send): Send =>
+      async (request, signal) => {
+        const answer = await send(request, signal);
+        if (!request.path.includes('/retrieve/') || left === 0) return answer;
+        left -= 1;
+        return { ...answer, status: 500 };
+      };
+    const stage = open({ platform: { quirks: bare }, wire });
+    stage.people.push(record('1', ann));
+    await stage.sync();
+    wish(stage, '1', { ch_product: 'yes' });
+    const { contacts } = await stage.sync();
+    expect(contacts.conflicts).toBe(failures);
+    expect(shown(stage, ann, 'ch_product') ?? 'opt_out').toBe(is);
+    expect(stage.told()).toEqual([]);
+  });
+});
+
 describe('an opt-in without an answer, where the platform shows defaults', () => {
   const quirks = ['all-channels=opt_out'];
 
