@@ -40,7 +40,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       document: { mirror: config.mirror, approved: plan, held, until },
       lines: [
         `Approved: ${heldWords(held)}.`,
-        `The next run does it${held.delete > 0 ? ', deletes the next full one' : ''}; ` +
+        `The next run does it${held.delete > 0 ? ', what is for absence the next full one' : ''}; ` +
           `until the first full run has ended well, or ${until}.`,
       ],
     };

@@ -5,6 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { AbsenceRules } from '../kind/contact/absence.ts';
 import { contactKind } from '../kind/contact/contact.ts';
+import { byGuard, guardRows } from '../model/guard-classes.ts';
 import { templateKind } from '../kind/template/template.ts';
 import { createPlatform, type ConnectedPlatform, type Platform } from '../platform/platform.ts';
 import { organizationOf, sharedBudgets, type SharedBudgets } from '../queue/shared-budget.ts';
@@ -115,7 +116,8 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
-    guards: { delete: config.guards.deletes, opt_in: config.guards.optIns },
+    guards: byGuard((guard) => config.guards[guardRows[guard].config]),
+    unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     reserve: config.platform.reserve,
     requests: platform.requests,
     limits: platform.limits,
@@ -219,7 +221,9 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
 
 /** When somebody who left the CRM is due, and for what. */
 export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
-  return { ...guards, deletes: policy.deletes };
+  const { absentReadings, absentForMs } = guards;
+  const { deletes, deleteAfterMs } = policy;
+  return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
 /** Whatever of the configuration bears on what is read of a record. */
@@ -233,7 +237,14 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   const parts: MirrorPart[] = [];
   if (contacts) {
     const absence = absenceRulesOf(config);
-    const kind = contactKind({ fields: contacts, policy, absence, platform: platform.contacts });
+    const { now } = systemClock;
+    const kind = contactKind({
+      fields: contacts,
+      policy,
+      absence,
+      platform: platform.contacts,
+      now,
+    });
     parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
   }
   if (templates) {

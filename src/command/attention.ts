@@ -1,5 +1,6 @@
 /** What of a mirror's standing somebody should see to, the gravest first; pure. */
-import type { GuardClass } from '../model/change.ts';
+import { countWords, guardNames, guardRows, type GuardClass } from '../model/guard-classes.ts';
+import { sayEnd } from '../plan/guard-words.ts';
 import type { ToldRun } from './history.ts';
 import type { Standing } from './standing.ts';
 import { sayHeld } from '../sync/unfinished-words.ts';
@@ -15,6 +16,7 @@ export interface Attention {
     | 'erasure_unfinished'
     | 'channel_lost'
     | 'held'
+    | 'opt_outs_many'
     | 'no_snapshot'
     | 'never_proven'
     | 'stale'
@@ -26,6 +28,8 @@ export interface Attention {
     | 'restored';
   text: string;
   fix: string;
+  /** Told again each day, not only when it begins: it does not wait for anybody. */
+  isDaily?: true;
 }
 
 export function attentionOf(standing: Standing): Attention[] {
@@ -37,6 +41,7 @@ export function attentionOf(standing: Standing): Attention[] {
     ...erasures(standing),
     ...lostChannels(standing),
     ...held(standing),
+    ...manyOptOuts(standing),
     ...unproven(standing),
     ...lastRuns(standing).flatMap((run) => ended(run, standing)),
     ...unanswered(standing),
@@ -123,20 +128,39 @@ function lostChannels({ channelsLost, at }: Standing): Attention[] {
 function held({ held: plans, at }: Standing): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
-    .map(({ plan, since, ...counts }) => ({
+    .map(({ plan, since, optOutsUntil, ...counts }) => ({
       code: 'held',
       text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,
-      fix: `look at \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\``,
+      fix: `look at \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
+      ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
 }
 
-/** 12 people to be deleted or opted out for absence, 3 people to be opted in */
-export function heldWords({ delete: leaving, opt_in: coming }: Record<GuardClass, number>): string {
-  const people = (n: number) => (n === 1 ? '1 person' : `${n.toLocaleString('en')} people`);
+function endOf(until: string | null): string {
+  return until === null ? '' : `; ${sayEnd(Date.parse(until))}`;
+}
+
+/** What no guard holds, and somebody should look at all the same. */
+function manyOptOuts({ optOutsByEvents: seen }: Standing): Attention[] {
+  if (!seen) return [];
+  const { people, most, at } = seen;
   return [
-    ...(leaving > 0 ? [`${people(leaving)} to be deleted or opted out for absence`] : []),
-    ...(coming > 0 ? [`${people(coming)} to be created or opted in`] : []),
-  ].join(', ');
+    {
+      code: 'opt_outs_many',
+      text:
+        `${countWords('opt_out', people)} opted out on the word of the CRM in seven days, with those ` +
+        `of events, which no guard holds: more than ${most} (${at})`,
+      fix: 'look at these people in the CRM; what is wrong there is taken back by a run once it is mended',
+    },
+  ];
+}
+
+/** 12 people to be deleted or opted out for absence, 3 people to be created or opted in */
+export function heldWords(held: Record<GuardClass, number>): string {
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => `${countWords(guard, held[guard])} ${guardRows[guard].words.planned}`)
+    .join(', ');
 }
 
 function unproven({ proven, lastRuns, at }: Standing): Attention[] {

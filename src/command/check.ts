@@ -3,6 +3,12 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { Interrupted, Invalid, isExpected } from '../model/errors.ts';
 import type { DesiredRow } from '../model/record.ts';
+import {
+  countUnknown,
+  sayUnknown,
+  type UnknownCount,
+  type UnknownWords,
+} from '../model/unknown-words.ts';
 import type { MirrorPart } from '../sync/mirror.ts';
 import type { Platform } from '../platform/platform.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
@@ -17,12 +23,14 @@ import { contactReturns } from './sources.ts';
 interface Flags {
   config: string;
   json?: true;
+  addresses?: true;
 }
 
 export function options(command: Command): void {
   command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
-    .option('--json', 'print one JSON document');
+    .option('--json', 'print one JSON document')
+    .option('--addresses', 'show values of the CRM also where stdout is no terminal');
 }
 
 /**
@@ -55,8 +63,12 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         await look('snapshot', () => readSnapshot(snapshot, { config, platform, shell })),
       );
     for (const part of partsOf(config, platform)) {
+      const read = { senders, unknown: countUnknown() };
       findings.push(
-        await look(`source of ${part.kind.name}s`, () => readSource(part, senders, shell)),
+        await look(`source of ${part.kind.name}s`, () => readSource(part, read, shell)),
+        ...read.unknown
+          .words()
+          .map((words) => tellUnknown(words, flags.addresses ?? shell.terminal)),
         await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
       );
     }
@@ -138,15 +150,32 @@ async function readSnapshot(
   }
 }
 
+/** Words by which somebody would be gone, or want no mail, have to be known. */
+const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
+
+function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
+  const { option: what, fix } = words;
+  const level = decisive.has(what) ? 'fail' : 'note';
+  const found = `${sayUnknown(words, { asTheyAre })} → ${fix}`;
+  return { what, level, found, invalidInput: false };
+}
+
+/** What the records of a source tell as they are read. */
+interface Tellings {
+  senders: Senders;
+  unknown: UnknownCount;
+}
+
 /** Reads all of it: only so are its certificate and its invalid records known. */
 async function readSource(
   { kind, source }: MirrorPart,
-  senders: Senders,
+  { senders, unknown }: Tellings,
   shell: Shell,
 ): Promise<Found> {
   const reading = source.read({ fields: kind.fields, signal: shell.stop });
   let records = 0;
   let invalid = 0;
+  let addressless = 0;
   let first: DesiredRow | undefined;
   let sample: DesiredRow | undefined;
   let step = await reading.next();
@@ -156,8 +185,10 @@ async function readSource(
       if ('broken' in record) continue;
       const row = kind.desire(record.value, record.where);
       countSender(senders, row);
-      if (row.invalid) invalid += 1;
-      first ??= row.invalid && row;
+      unknown.add(row);
+      if (row.invalid?.noAddress) addressless += 1;
+      else if (row.invalid) invalid += 1;
+      first ??= row.invalid?.noAddress ? undefined : row.invalid && row;
       sample ??= row.id === '' ? undefined : row;
     }
   }
@@ -165,10 +196,11 @@ async function readSource(
   if (!certificate.complete)
     return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
+  const without = addressless > 0 ? `, ${addressless} without an address` : '';
   const single = sample ? await readSingle({ kind, source }, sample, shell) : '';
   return {
     level: 'ok',
-    found: `${records} records, ${invalid} of them invalid${example}${single}`,
+    found: `${records} records, ${invalid} of them invalid${example}${without}${single}`,
   };
 }
 

@@ -1,5 +1,6 @@
 /** What is known of one person, in lines for people. */
 import type { ExplainedPerson } from './explained.ts';
+import { absenceWords } from './missing.ts';
 import { cell } from './reach.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
@@ -17,6 +18,7 @@ export function explainedLines(document: ExplainedPerson): string[] {
       section(`Channel ${channel.channel}`, channelLines(channel)),
     ),
     ...section('What a run would send', sendLines(document)),
+    ...section('Held by the guard for stated opt-outs', heldLines(document)),
     ...section('Parked: refused, and not tried again yet', parkedLines(document)),
     ...section('What happened, the newest first', historyLines(document)),
   ];
@@ -80,17 +82,15 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
-    ...(absence
-      ? [`not in the CRM in ${absence.readings} readings, ${absence.first} to ${absence.last}`]
-      : []),
+    ...(absence ? [absenceWords(absence)] : []),
     ...(former.length > 0 ? [`known before as ${former.join(', ')}`] : []),
     ...(moved ? [movedWords(moved)] : []),
   ];
 }
 
 function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
-  const done = does === 'delete' ? 'delete this contact' : 'opt this contact out';
-  return `in the CRM as ${to.join(', ')} by now: full runs ${done} once that stands there`;
+  const done = does === 'delete' ? 'a run deletes' : 'a run opts out';
+  return `in the CRM as ${to.join(', ')} by now: ${done} this contact once that stands there`;
 }
 
 const stopWords = {
@@ -98,10 +98,11 @@ const stopWords = {
   optIns: 'policy.optIns is off',
 } as const;
 
-function memberWords({ is, by, after, until }: NonNullable<Channel['recorded']>): string {
+function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {
   if (by === null) return is;
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
-  return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}`;
+  const doubt = doubtful ? ', doubtful: nobody is known to have left' : '';
+  return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
 }
 
 function timeWords({ after, until }: { after: string | null; until: string | null }): string {
@@ -161,6 +162,14 @@ function sendLines({ sends, history }: ExplainedPerson): string[] {
   });
   const waits = `the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`;
   return [...(lines.length > 0 ? lines : ['nothing']), ...(open > 0 ? [waits] : [])];
+}
+
+function heldLines({ held }: ExplainedPerson): string[] {
+  return held.map(
+    ({ channel, since, until }) =>
+      `opt_out in ${channel} since ${since}: runs about everybody apply it once it is approved, and ` +
+      `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`,
+  );
 }
 
 function parkedLines({ parked }: ExplainedPerson): string[] {

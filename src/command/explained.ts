@@ -2,6 +2,7 @@
 import { isDeleted } from '../kind/contact/absence.ts';
 import { explainPerson, type ExplainedChannel } from '../kind/contact/explain.ts';
 import type { PersonRules } from '../kind/contact/facts.ts';
+import { isDoubtful } from '../kind/contact/left.ts';
 import {
   desiredBody,
   observedBody,
@@ -10,10 +11,10 @@ import {
   type ObservedContact,
 } from '../kind/contact/record.ts';
 import type { Change } from '../model/change.ts';
-import type { Absence } from '../model/record.ts';
 import type { Contact } from '../platform/answer.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Examined } from '../sync/examine.ts';
+import { absenceOf } from './missing.ts';
 import type { Names } from './names.ts';
 import { instant } from './words.ts';
 
@@ -25,6 +26,8 @@ export interface Explaining {
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
+  /** For how long a stated opt-out is held, at most. */
+  holdForMs: number;
   /** Whether addresses may be shown, and so what is as personal. */
   addresses: boolean;
 }
@@ -54,6 +57,8 @@ export function explainedOf(explaining: Explaining) {
     /** null: the CRM could not be read, so nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
+    /** Opt-outs that the guard for stated ones holds, for events and `one` not. */
+    held: heldOf(explaining),
     parked: parkedOf(explaining),
     history,
   };
@@ -72,7 +77,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
       return {
         place,
         id: names({ kind, key: id }),
-        invalid: invalid ?? null,
+        invalid: invalid ? { reason: invalid.reason, fix: invalid.fix } : null,
         presence,
         wants: channels,
         consentAt: timeOf(consentAt),
@@ -83,7 +88,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
 
 /** null: nothing is recorded of this person, who is not ours. */
 function snapshotOf(explaining: Explaining) {
-  const { found, snapshot, names } = explaining;
+  const { found, rules, snapshot, names } = explaining;
   const { recorded, former, key } = found.states;
   if (!recorded) return null;
   const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
@@ -95,11 +100,14 @@ function snapshotOf(explaining: Explaining) {
     crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
     /** For how long full runs have not found the person in the CRM; null: the last one has. */
-    absence: absenceOf(snapshot.absences.get(kind, key)),
+    absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
     /** When the person left all mail, where that is known. */
     left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
-      Object.entries(channels).map(([channel, is]) => [channel, membershipOf(is)]),
+      Object.entries(channels).map(([channel, is]) => [
+        channel,
+        { ...membershipOf(is), doubtful: isDoubtful(is, channel, found.states.facts) },
+      ]),
     ),
     contacts: contacts.map((contact) => contactOf(contact, undefined)),
     /** Where the creation itself left an opt-out that nobody made. */
@@ -110,7 +118,7 @@ function snapshotOf(explaining: Explaining) {
   };
 }
 
-/** Which addresses the CRM has by now instead, and what full runs do here once those stand. */
+/** Which addresses the CRM has by now instead, and what runs do here once those stand. */
 function movedOf({ found: { source, states }, rules, snapshot, names }: Explaining) {
   const { recorded, desired, key } = states;
   const isOurs = recorded?.id !== undefined && recorded.ownership !== 'noted';
@@ -118,12 +126,6 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
   const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
   if (to.length === 0) return null;
   return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
-}
-
-function absenceOf(absence: Absence | undefined) {
-  if (!absence) return null;
-  const { readings, firstAt, lastAt } = absence;
-  return { readings, first: instant(firstAt), last: instant(lastAt) };
 }
 
 /** What the ledger remembers; '*' is every channel. */
@@ -185,7 +187,9 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
     return {
       channel,
       desired: desired ?? null,
-      recorded: recorded ? membershipOf(recorded) : null,
+      recorded: recorded
+        ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
+        : null,
       observed: observed ?? null,
       tried,
       /** Beyond the table: what outweighs the row that matched. */
@@ -215,6 +219,15 @@ function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined):
 
 function sendOf({ op, part, target }: Change) {
   return { op, channel: part, to: target ?? null };
+}
+
+function heldOf({ found, snapshot, holdForMs }: Explaining) {
+  return snapshot.held.of('opt_out', found.states.key).map(({ part, at }) => ({
+    channel: part,
+    since: instant(at),
+    /** From then on a run applies it without approval, if the CRM still states it. */
+    until: instant(at + holdForMs),
+  }));
 }
 
 function parkedOf({ found, snapshot }: Explaining) {

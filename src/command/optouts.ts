@@ -7,6 +7,7 @@ import { Invalid, isExpected } from '../model/errors.ts';
 import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { knownLedger } from '../sync/ledger.ts';
+import { factsIn } from '../sync/platform-facts.ts';
 import { look, lookOptions, type LookFlags } from './look.ts';
 import type { Shell } from './shell.ts';
 
@@ -25,7 +26,9 @@ export function options(command: Command): void {
         'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
         '  channel  one of the mirror, or * for all mail\n' +
         '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
-        '           or suppressed; all_mail: left it, and how was not told apart when it was seen\n' +
+        '           or suppressed; all_mail: left it, and how was not told apart when it was seen;\n' +
+        "           doubtful: the channel's default, or our own request without an answer, may show\n" +
+        '           so, and nobody is known to have left: the CRM is not told\n' +
         '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
         '  by       and not later than this: when a run first saw it\n\n' +
         'Tells what the runs have seen, from the snapshot, and of whom the CRM wants in again after\n' +
@@ -60,14 +63,15 @@ interface Leaver extends Left {
 
 /** What can be no earlier than `since`, or all; by the time at which it was known. */
 function leavers(
-  { memory, recorded }: Snapshot,
+  { memory, recorded, meta }: Snapshot,
   since: number | null,
   remembered: readonly Left[],
 ): Leaver[] {
   const isRecent = ({ by }: Out): boolean => since === null || by >= since;
   const found = remembered.filter(isRecent);
+  const facts = factsIn({ meta });
   for (const row of memory.records('contact')) {
-    for (const optOut of optOutsOf(row)) {
+    for (const optOut of optOutsOf(row, facts)) {
       if (isRecent(optOut)) found.push({ email: row.key, ...optOut });
     }
   }
@@ -86,11 +90,12 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
   if (barred.length === 0) return [];
   try {
     const ledger = lookIntoLedger(config.ledger, knownLedger(snapshot.meta));
+    const facts = factsIn(snapshot);
     try {
       return barred.flatMap((email) =>
         ledger
           .concerning({ key: email, ids: [] })
-          .flatMap((entry) => optOutOf(entry) ?? [])
+          .flatMap((entry) => optOutOf(entry, facts) ?? [])
           .map((optOut) => ({ email, ...optOut })),
       );
     } finally {

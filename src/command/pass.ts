@@ -61,7 +61,7 @@ export interface Pass {
   firstLoad?: boolean;
   approve?: string | undefined;
   /** What more to say when the run has ended, before the snapshot is closed. */
-  ended?(pass: { mirror: Mirror; summary: Summary; names: Names }): void;
+  ended?(pass: { config: Config; mirror: Mirror; summary: Summary; names: Names }): void;
 }
 
 /** One run of the configured mirror; prints its summary and answers the exit code. */
@@ -76,7 +76,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary, ({ key }) => key));
+    if (flags.json) shell.print(documentOf(summary));
     throw error;
   }
 }
@@ -118,14 +118,13 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     });
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, writes ? 'run' : 'plan');
-    if (flags.json) shell.print(documentOf(summary, names));
-    else
-      for (const row of renderSummary({ ...summary, problems: named(summary, names) }, wanted))
-        shell.print(row);
+    const told = { ...summary, problems: named(summary, names, addresses) };
+    if (flags.json) shell.print(documentOf(told));
+    else for (const row of renderSummary(told, wanted)) shell.print(row);
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
     const lines = [...unsaid, ...heldLines(summary)];
     if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
-    wanted.ended?.({ mirror, summary, names });
+    wanted.ended?.({ config, mirror, summary, names });
     return exitCode(summary, flags, shell);
   } catch (error) {
     failure = error;
@@ -207,17 +206,20 @@ function heldLines({ problems }: Summary): string[] {
   return held.map(({ reason, fix }) => `${reason} → ${fix}`);
 }
 
-function named(summary: Summary, names: Names): Summary['problems'] {
-  return summary.problems.map((problem) => ({ ...problem, key: names(problem) }));
+/** The problems with people named, and values of the CRM shown, as far as they may be. */
+function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
+  return summary.problems.map(({ shown, ...problem }) => {
+    const reason = addresses ? (shown ?? problem.reason) : problem.reason;
+    return { ...problem, reason, key: names(problem) };
+  });
 }
 
 /** The document that --json prints; what was not read is not certified. */
-function documentOf(summary: Summary, names: Names): string {
+function documentOf(summary: Summary): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
   const problems = summary.problems.map(({ part: _, isNew, ...problem }) => ({
     ...problem,
-    key: names(problem),
     new: isNew,
   }));
   return JSON.stringify({ ...summary, certificate, problems }, null, 2);

@@ -2,6 +2,8 @@ import type { Command } from 'commander';
 import { changeCount } from '../plan/summary.ts';
 import { renderForecast } from '../plan/forecast-words.ts';
 import { renderChanges } from '../plan/render.ts';
+import { absenceRulesOf } from './assemble.ts';
+import { missingOf, missingWords } from './missing.ts';
 import { pass, passOptions, type Pass, type PassFlags } from './pass.ts';
 import { refuseOverwriting, writePlan } from './plan-file.ts';
 import type { Shell } from './shell.ts';
@@ -29,13 +31,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const begins = (): void => {
     if (out !== undefined) refuseOverwriting(out);
   };
-  const ended: Pass['ended'] = ({ mirror, summary, names }) => {
+  const ended: Pass['ended'] = ({ config, mirror, summary, names }) => {
     changes = changeCount(summary);
     const planned = mirror.snapshot.staging.planned();
     if (!flags.json) {
       const forecast = summary.forecast ? renderForecast(summary.forecast, lasting) : [];
       const apart = forecast.length > 0 ? ['', ...forecast] : [];
-      const lines = [...apart, ...renderChanges(planned, names)];
+      const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
+      const waiting = missing ? ['', `missing from the CRM: ${missingWords(missing)}`] : [];
+      const lines = [...apart, ...waiting, ...renderChanges(planned, names)];
       for (const line of lines) shell.print(line);
     }
     if (out !== undefined && summary.plan !== '') {

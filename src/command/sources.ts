@@ -1,6 +1,7 @@
 /** From the configuration of a source to the source: the only list of those there are. */
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/time.ts';
+import { vocabulary } from '../kind/contact/vocabulary.ts';
 import { Invalid } from '../model/errors.ts';
 import { csvReturns } from '../source/csv/returns.ts';
 import { csvSource } from '../source/csv/csv.ts';
@@ -50,11 +51,24 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
   if (source.type === 'tryton') return trytonSource(source, surroundings);
   if (source.type === 'salesforce') {
-    return salesforceSource(source, { ...surroundings, unsubscribed });
+    return salesforceSource(source, { ...surroundings, unsubscribed: optOutOf(unsubscribed) });
   }
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);
+}
+
+/** As the contacts of the mirror read it. */
+function optOutOf(stated: Contacts['unsubscribed']) {
+  if (stated === undefined || (typeof stated === 'object' && 'when' in stated)) return stated;
+  const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
+  const read = vocabulary('unsubscribed', own, systemClock.now);
+  const says = (value: unknown): 'yes' | 'no' | 'unknown' => {
+    const found = read(value);
+    if (typeof found === 'object') return 'unknown';
+    return found === 'yes' ? 'yes' : 'no';
+  };
+  return { field, says };
 }
 
 /** How the CRM is told who left; the way in to one that has a source is that of its source. */

@@ -10,6 +10,7 @@ import { seenLimits } from '../sync/foresee.ts';
 import { quarantineOf } from '../sync/quarantine.ts';
 import { unfinishedIn } from '../sync/unfinished.ts';
 import { explain } from './fault.ts';
+import { byEvents, heldOf, type ToldHeld } from './held.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './history.ts';
 import { weekMs } from '../plan/guard.ts';
 import type { Seen } from './look.ts';
@@ -17,6 +18,8 @@ import type { Names } from './names.ts';
 import { pausedOf } from './paused.ts';
 import { provenBy, type ToldProof } from './proven.ts';
 import { copiedAt } from './restored.ts';
+import { absenceRulesOf } from './assemble.ts';
+import { missingOf, type Missing } from './missing.ts';
 import { returnsOf, type ToldReturns } from './returned.ts';
 import { instant } from './words.ts';
 
@@ -37,6 +40,8 @@ export interface Standing {
   erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
   /** What is ours. */
   recorded: PerKind;
+  /** Ours, and missing from the CRM by what full runs have counted; null: nobody is. */
+  missing: Missing | null;
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
@@ -53,6 +58,8 @@ export interface Standing {
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
   /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
   held: ToldHeld[];
+  /** Stated opt-outs of seven days that passed the guard's limit by events; null: they did not. */
+  optOutsByEvents: { at: string; people: number; most: number } | null;
   /** What may pass; in force until the first full run that ends well, or until then. */
   approvals: { plan: string; at: string; until: string }[];
   /** What the platform allowed when a run saw it last. */
@@ -73,16 +80,6 @@ interface ToldLimit {
   at: string;
 }
 
-interface ToldHeld {
-  plan: string;
-  /** All of it, under this plan or another one: nobody need look. */
-  approved: boolean;
-  since: string;
-  delete: number;
-  opt_in: number;
-  changes: { key: string; op: string; part: string }[];
-}
-
 interface ToldOptOut {
   key: string;
   channel: string;
@@ -98,7 +95,6 @@ const peopleShown = 20;
 
 export function standingOf(seen: Seen): Standing {
   const { config, snapshot, leased, names, now } = seen;
-  const nothing = { contacts: 0, templates: 0, since: null };
   const base: Standing = {
     mirror: config.mirror,
     at: instant(now),
@@ -108,16 +104,18 @@ export function standingOf(seen: Seen): Standing {
     returns: null,
     erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
     recorded: null,
+    missing: null,
     conflicts: null,
     rejected: null,
     invalid: null,
-    parked: nothing,
+    parked: { contacts: 0, templates: 0, since: null },
     open: { unknown: 0, sent: 0, since: null },
     paused: null,
     quarantine: null,
     restored: null,
     channelsLost: [],
     held: [],
+    optOutsByEvents: null,
     approvals: [],
     limits: [],
     lease: { held: leased },
@@ -137,6 +135,7 @@ export function standingOf(seen: Seen): Standing {
     returns: seen.config.contacts?.returns ? returnsOf(snapshot, names) : null,
     erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
+    missing: missingOf(snapshot, absenceRulesOf(config)),
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
     quarantine: quarantine
@@ -145,13 +144,10 @@ export function standingOf(seen: Seen): Standing {
     channelsLost: snapshot.parking
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
-    held: heldOf(snapshot, { names, now }),
+    held: heldOf(snapshot, seen),
+    optOutsByEvents: byEvents(meta, now),
     approvals: approvalsOf(snapshot, now),
-    limits: Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
-      route,
-      ...seen,
-      at: instant(at),
-    })),
+    limits: limitsOf(meta),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -239,15 +235,11 @@ function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
   return { count: all.length, held, since: oldest(all), people };
 }
 
-function heldOf({ held }: Snapshot, { names, now }: Pick<Seen, 'names' | 'now'>): ToldHeld[] {
-  return held.current().map(({ plan, since, held: counts }) => ({
-    plan,
-    approved: held.isApproved(plan, now - weekMs),
-    since: instant(since),
-    ...counts,
-    changes: held
-      .changes(plan, peopleShown)
-      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
+function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
+  return Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+    route,
+    ...seen,
+    at: instant(at),
   }));
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { dueAfter } from '../config/cron.ts';
+import { guardNames } from '../model/guard-classes.ts';
 import { limitWords } from '../plan/forecast-words.ts';
 import { table } from '../plan/render.ts';
 import type { MirrorStatus } from '../server/page.ts';
@@ -8,6 +9,7 @@ import { dueIn, type Tick } from '../queue/schedule.ts';
 import { attentionOf, heldWords, type Attention } from './attention.ts';
 import { statusWords, tookWords, type ToldRun } from './history.ts';
 import { look, namingOptions, see, type LookFlags, type Seen } from './look.ts';
+import { missingWords } from './missing.ts';
 import type { Shell } from './shell.ts';
 import { standingOf, type Standing } from './standing.ts';
 import { counted, instant, lasting, size, span } from './words.ts';
@@ -115,8 +117,9 @@ function heldOf({ held }: Standing): string[] {
     const lines = plan.changes.map(
       ({ key, op, part }) => `    ${plan.plan}: ${op} ${key}${part === '' ? '' : ` in ${part}`}`,
     );
-    const more = plan.delete + plan.opt_in - new Set(plan.changes.map(({ key }) => key)).size;
-    return more > 0 ? [...lines, `    … and ${more} more people`] : lines;
+    const all = guardNames.reduce((sum, guard) => sum + plan[guard], 0);
+    const more = all - new Set(plan.changes.map(({ key }) => key)).size;
+    return more > 0 ? [...lines, `    … and ${more} more`] : lines;
   });
 }
 
@@ -144,6 +147,7 @@ function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
+    ['missing', missingWords(standing.missing)],
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],

@@ -32,10 +32,12 @@ export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   });
 }
 
-/** Of a value that may be a text or a mapping, what is wrong with the one it was meant to be. */
+/** Of a value that may be a text or one of several mappings, what is wrong with the nearest. */
 function chosen(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue];
-  const branches = issue.errors.toSorted((a, b) => Number(isOther(a)) - Number(isOther(b)));
+  const branches = issue.errors.toSorted(
+    (a, b) => Number(isOther(a)) - Number(isOther(b)) || strangeKeys(a) - strangeKeys(b),
+  );
   const found = branches[0] ?? [];
   if (found.length === 0) return [issue];
   return found.flatMap((one) => chosen({ ...one, path: [...issue.path, ...one.path] }));
@@ -44,6 +46,11 @@ function chosen(issue: Issue): Issue[] {
 /** Whether these are about a value of another kind altogether. */
 function isOther([first]: readonly Issue[]): boolean {
   return first?.code === 'invalid_type' && first.path.length === 0;
+}
+
+/** How many keys of the value the branch does not know. */
+function strangeKeys(issues: readonly Issue[]): number {
+  return issues.flatMap((one) => (one.code === 'unrecognized_keys' ? one.keys : [])).length;
 }
 
 function explain(issue: Issue, at: { path: Path; tree: Tree; guide: Guide }): Mistake {

@@ -14,7 +14,8 @@ import type { TrytonOptions } from '../source/tryton/options.ts';
 import type { fileSchema } from './schema.ts';
 
 type File = z.output<typeof fileSchema>;
-type FileReturns = NonNullable<NonNullable<File['contacts']>['returns']>;
+type FileContacts = NonNullable<File['contacts']>;
+type FileReturns = NonNullable<FileContacts['returns']>;
 
 /** Paths are absolute, defaults filled in; nothing in it ever changes. */
 export interface Config {
@@ -29,7 +30,7 @@ export interface Config {
   /** At least one of contacts and templates is there. */
   readonly contacts?: ContactsConfig | undefined;
   readonly templates?: TemplatesConfig | undefined;
-  readonly policy: Readonly<File['policy']>;
+  readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
@@ -73,10 +74,25 @@ interface PlatformConfig {
   readonly reserve: number;
 }
 
+/** What to do where both sides disagree. */
+interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
+  /** How long after their opt-out people who left the CRM are deleted. */
+  readonly deleteAfterMs: number;
+  /** Whether the file itself says what `absent` is. */
+  readonly statesAbsent: boolean;
+}
+
 /** Shares are in percent, 0 to 100. */
 interface GuardsConfig {
   readonly deletes: { readonly percent: number; readonly floor: number };
   readonly optIns: { readonly percent: number; readonly floor: number };
+  /** Held no longer than `holdForMs`. */
+  readonly optOuts: {
+    readonly percent: number;
+    readonly floor: number;
+    readonly holdForMs: number;
+  };
+  readonly templates: { readonly percent: number; readonly floor: number };
   /** Readings of the CRM in which a person must be missing … */
   readonly absentReadings: number;
   /** … and the least time between the first and the last of them. */
@@ -98,8 +114,8 @@ interface ContactsConfig {
   readonly map?: string | undefined;
   readonly id: string;
   readonly email: string;
-  readonly deleted?: string | { readonly when: Condition } | undefined;
-  readonly unsubscribed?: string | { readonly when: Condition } | undefined;
+  readonly deleted?: FileContacts['deleted'];
+  readonly unsubscribed?: FileContacts['unsubscribed'];
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
   /** People who are only ever opted out on the CRM's word: addresses, and conditions. */
@@ -121,7 +137,7 @@ interface WebhookConfig {
 interface ChannelConfig {
   readonly id: string;
   readonly name?: string | undefined;
-  readonly subscription: string | { readonly when: Condition };
+  readonly subscription: FileContacts['channels'][number]['subscription'];
   /** The channel it took over from. */
   readonly replaces?: string | undefined;
 }
@@ -132,6 +148,8 @@ interface TemplatesConfig {
 
 interface Surroundings {
   file: string;
+  /** Whether the file itself says what `policy.absent` is. */
+  statesAbsent: boolean;
   /** The key as it was found, in the file or in the one that apiKeyFile names. */
   apiKey: string;
   /** Makes a path of the file absolute. */
@@ -139,9 +157,13 @@ interface Surroundings {
 }
 
 /** The configuration that a valid file stands for. */
-export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
+export function settle(
+  valid: File,
+  { file, statesAbsent, apiKey, absolute }: Surroundings,
+): Config {
   const { mirror, platform, contacts, templates, policy, guards, ledgerKeyFile } = valid;
   const { url, apiKeyFile, timeoutMs, reserve } = platform;
+  const { deleteAfter, ...policies } = policy;
   const snapshot = absolute(valid.snapshot);
   return freeze({
     file,
@@ -160,10 +182,16 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     },
     contacts: contacts && settleContacts(contacts, absolute),
     templates: templates && { source: placed(templates.source, absolute) },
-    policy,
+    policy: { ...policies, deleteAfterMs: milliseconds(deleteAfter), statesAbsent },
     guards: {
       deletes: guards.deletes,
       optIns: guards.optIns,
+      optOuts: {
+        percent: guards.optOuts.percent,
+        floor: guards.optOuts.floor,
+        holdForMs: milliseconds(guards.optOuts.holdFor),
+      },
+      templates: guards.templates,
       absentReadings: guards.absentReadings,
       absentForMs: milliseconds(guards.absentFor),
     },
@@ -187,7 +215,7 @@ function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: bool
 }
 
 function settleContacts(
-  contacts: NonNullable<File['contacts']>,
+  contacts: FileContacts,
   absolute: Surroundings['absolute'],
 ): ContactsConfig {
   const { source, map, id, email, deleted, unsubscribed, consentAt, include, channels, webhook } =
@@ -219,7 +247,7 @@ function placedReturns(returns: FileReturns, absolute: Surroundings['absolute'])
 }
 
 function settleSource(
-  source: NonNullable<File['contacts']>['source'],
+  source: FileContacts['source'],
   absolute: Surroundings['absolute'],
 ): ContactsConfig['source'] {
   if (source.type === 'sql') return withPaths(source, absolute);

@@ -24,7 +24,9 @@ export function loadConfig(path: string, env: Record<string, string | undefined>
   const found = checked.success ? [] : complain(checked.error.issues, tree);
   const mistakes = [...tree.mistakes, ...outside(tree.mistakes, [...found, ...key.mistakes])];
   if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
-  return settle(checked.data, { file, apiKey: checked.data.platform.apiKey ?? key.text, absolute });
+  const apiKey = checked.data.platform.apiKey ?? key.text;
+  const statesAbsent = valueAt(tree.value, ['policy', 'absent']) !== undefined;
+  return settle(checked.data, { file, statesAbsent, apiKey, absolute });
 }
 
 function bytesOf(path: string): Uint8Array {

@@ -3,7 +3,7 @@
  * configuration). Own messages read "what is wrong → how to mend it".
  */
 import { z } from 'zod';
-import { durationForm } from '../model/duration.ts';
+import { delayForm, durationForm } from '../model/duration.ts';
 import { isLoopback } from '../model/loopback.ts';
 import { truth } from '../model/scalar.ts';
 import { csvOptions } from '../source/csv/options.ts';
@@ -23,6 +23,7 @@ import { returns, returnsFaults } from './returns.ts';
 import { redis, schedule } from './schedule.ts';
 import { server } from './server.ts';
 import { readsOne, webhook } from './webhook.ts';
+import { flagWords, subscriptionWords } from './words.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
@@ -32,17 +33,25 @@ const duration = (what: string) =>
     .regex(durationForm, {
       error: ({ input }) =>
         /^0+[smhd]$/.test(String(input))
-          ? 'is no time at all, and has to be longer than that → write 1s or more'
+          ? 'must be greater than 0 → write 1s or more'
           : 'is not a duration → write a number and s, m, h or d: 90d',
     })
     .describe(what);
+/** A duration that may be 0s. */
+const delay = (what: string) =>
+  z
+    .string()
+    .regex(delayForm, 'is not a duration → write a number and s, m, h or d: 90d, or 0s')
+    .describe(what);
+const otherwise = '; or with words of its own; or a condition';
 const flagged = (what: string) =>
   z
     .union([
-      field(`truthy when ${what}`),
+      field(`yes when ${what}`),
       z.strictObject({ when: condition(false, `true when ${what}`) }),
+      flagWords,
     ])
-    .describe(`Column or dotted path of the CRM record: truthy when ${what}; or a condition`);
+    .describe(`Column or dotted path of the CRM record: yes when ${what}${otherwise}`);
 
 /** Of what may be no source at all. */
 function isInput(source: unknown): boolean {
@@ -88,10 +97,10 @@ const channel = z
         z.strictObject({
           when: condition(true, 'true opts in, false opts out, null does neither'),
         }),
+        subscriptionWords,
       ])
       .describe(
-        'Column or dotted path of the CRM record: what this person wants of the channel;' +
-          ' or a condition',
+        `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
       ),
     replaces: text(
       'Id of a channel this one took over from: who left that one is not opted in here',
@@ -188,12 +197,16 @@ const policy = z
   .strictObject({
     absent: z
       .enum(['keep', 'opt_out'])
-      .default('keep')
-      .describe('People we own who left the CRM: keep writing to them, or opt them out'),
+      .default('opt_out')
+      .describe('People we own who left the CRM: opt them out, or leave them subscribed'),
     deletes: z
       .enum(['off', 'created', 'owned'])
       .default('off')
       .describe('Whether people who left the CRM are deleted on the platform'),
+    deleteAfter: delay(
+      'Time from the opt-out of people who left the CRM to their deletion; 0s: at once, as people' +
+        ' are whom the CRM flags as deleted',
+    ).default('30d'),
     optIns: z
       .enum(['on', 'off'])
       .default('on')
@@ -217,23 +230,24 @@ const policy = z
   })
   .describe('What to do where both sides disagree');
 
-const limit = (what: string, standard: { percent: number; floor: number }) =>
+const limit = (what: string, of: string, [percent, floor]: [number, number]) =>
   z
     .strictObject({
-      percent: number(z.number().min(0).max(100), 'Percent of the owned people').prefault(
-        standard.percent,
-      ),
-      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(standard.floor),
+      percent: number(z.number().min(0).max(100), `Percent of ${of}`).prefault(percent),
+      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(floor),
     })
-    .prefault({})
     .describe(what);
 
 const guards = z
   .strictObject({
-    deletes: limit('Deletes and opt-outs for absence', { percent: 10, floor: 10 }),
-    optIns: limit('Opt-ins and creations', { percent: 20, floor: 100 }),
+    deletes: limit('Deletes and opt-outs for absence', 'the owned people', [10, 10]).prefault({}),
+    optIns: limit('Opt-ins and creations', 'the people the CRM wants', [20, 100]).prefault({}),
+    optOuts: limit('Opt-outs that the CRM states', 'the people subscribed', [30, 20])
+      .extend({ holdFor: duration('After that: applied without approval').default('72h') })
+      .prefault({}),
+    templates: limit('Changes of templates', 'the owned templates', [20, 3]).prefault({}),
     absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
-    absentFor: duration('Least time between the first and the last of them').default('20h'),
+    absentFor: delay('Least time between the first and the last of them; 0s: none').default('20h'),
   })
   .describe('What is held until a person approves it');
 

@@ -7,23 +7,25 @@
  * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
  *   by one has none. It throws what reading throws.
  * - `decide` is pure: what to do with one record, from the three things known about it. Called
- *   twice
- *   on an unchanged world the second decision holds no changes.
+ *   twice on an unchanged world the second decision holds no changes.
  * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
  * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
  *   reading, never by sending again; it throws what that reading throws.
- * - `acknowledge` gives the recorded row that follows from an acknowledged change; undefined =
- *   gone.
+ * - `acknowledge` gives the recorded row that follows from a change; undefined = gone.
  * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
  */
 import type { Change, Op } from '../model/change.ts';
 import type { Entry, Memory, News } from '../model/ledger.ts';
 import type { Problem } from '../model/problem.ts';
+import type { Erasing, Leave } from './erasing.ts';
 import type { Leaving } from './leaving.ts';
 import type { Outs } from './outs.ts';
+import type { Evidence, PlatformFacts } from './platform-facts.ts';
+import type { Found, Page, PageQuery } from './page.ts';
 import type {
   Absence,
+  AbsenceDue,
   DesiredRow,
   Key,
   KindName,
@@ -39,17 +41,14 @@ export interface Kind {
   readonly phases: readonly number[];
   /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
   readonly needsCertificate: boolean;
-  /**
-   * Whether a platform record that is renamed there stays the same record: it has no key of its
-   * own.
-   */
+  /** Whether a platform record that is renamed there stays the same: it has no key of its own. */
   readonly keyedById: boolean;
   /**
    * In which runs recorded records that the source no longer names are decided upon one by one.
    */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
-  /** Whether it matters for how long a record has not been named. */
-  readonly countsAbsence: boolean;
+  /** When a record that has not been named is due; undefined where that does not matter. */
+  readonly absence?: AbsenceDue;
   /** Undefined where records are in no parts. */
   readonly parts?: Parts;
   /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
@@ -66,6 +65,8 @@ export interface Kind {
    * where records can be read by themselves; throws what reading throws.
    */
   read?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
+  /** Ids that the platform has for a record, also those under another name there by now. */
+  idsOf?(row: RecordedRow): readonly string[];
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
@@ -79,28 +80,12 @@ export interface Kind {
     change: Change,
     ack: Acknowledged,
   ): RecordedRow | undefined;
+  /** Lets the source take back what we took from a record on its word; undefined: nothing was. */
+  release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
   readonly ledger?: Remembering;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
   erase?(what: Erasing, leave: Leave): Promise<void>;
 }
-
-/** Whom to erase. `known`: what an attempt before this one found; each deed is told when done. */
-export interface Erasing {
-  key: Key;
-  recorded: RecordedRow | undefined;
-  known: readonly string[];
-  tell(deed: Deed): void;
-}
-
-/** How long something may take: `signal` ends the waiting, `abort` what is under way. */
-export interface Leave {
-  signal: AbortSignal;
-  abort: AbortSignal;
-}
-
-/** What was done to a record of the platform, by its id; a deletion may be told twice. */
-export type Deed =
-  { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
 
 /** What a kind tells the ledger, and is told by it. */
 export interface Remembering {
@@ -122,30 +107,6 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
-export interface PageQuery {
-  page: number;
-  limit: number;
-}
-
-export interface Page {
-  rows: ObservedRow[];
-  /** What the platform says there are; never trusted alone. */
-  total: number;
-  /** When the platform answered, by its own clock, in milliseconds since the epoch. */
-  date: number | undefined;
-  /** The id of the organization they are of, where the platform names it. */
-  organization: string | undefined;
-}
-
-/**
- * What asking for one record gave. alone: it is there, and nothing else is known of its key. whole:
- * it is gone, and `rows` are all that its key has now.
- */
-export interface Found {
-  is: 'alone' | 'whole';
-  rows: ObservedRow[];
-}
-
 /** What is known about one record when it is decided upon. */
 export interface States {
   key: Key;
@@ -160,12 +121,18 @@ export interface States {
   former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
   /**
    * The other keys that the source has by now for what once had this one, and what is wanted and
-   * recorded of them: only in a full run on a certified reading, when nothing in it has this key
-   * any more, and only of what the platform showed in this run.
+   * recorded of them: only when nothing in the reading has this key any more.
    */
   successors: readonly Successor[];
-  /** Whether something that once had this key is nowhere in the source by now. */
+  /** What the platform has under another name by now, of what is recorded under this one. */
+  renamed: readonly Renamed[];
+  /**
+   * Whether something that once had this key is nowhere in the source by now: told where there are
+   * successors, and where a whole reading says that all records of this key are gone.
+   */
   strays: boolean;
+  /** Every id of the source that was known under this key before. */
+  origins: readonly string[];
   /** Parts of the record, '' for the whole, of which the platform refused a change. */
   parked: readonly string[];
   /** What the ledger remembers of the record, under this name or the ids of its source. */
@@ -183,7 +150,9 @@ export interface States {
   restored: boolean;
   /** For how long the source has not named it; undefined where that counts for nothing. */
   absence: Absence | undefined;
-  /** Whether this run may delete: it has listed the platform wholly, and is no first load. */
+  /** Whether nothing is concluded from absence yet: a new default is only announced. */
+  announces: boolean;
+  /** Whether this run may delete: it is no first load, and a full one listed the whole platform. */
   mayDelete: boolean;
   /** When the platform began to show this, by our clock; what is true now may be younger. */
   at: number;
@@ -191,6 +160,8 @@ export interface States {
   by: number;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
+  /** What is known of the platform itself. */
+  facts: PlatformFacts;
 }
 
 export interface Successor {
@@ -198,6 +169,15 @@ export interface Successor {
   recorded: RecordedRow | undefined;
   /** Whether this run's whole listing lacks what is recorded. */
   vanished: boolean;
+}
+
+/**
+ * row: as it was read; undefined: as it is recorded. desired, recorded: of the name that it has now;
+ * recorded only where the source was not read wholly.
+ */
+export interface Renamed extends Pick<States, 'desired' | 'recorded'> {
+  id: string;
+  row: ObservedRow | undefined;
 }
 
 export interface Decision {
@@ -225,6 +205,10 @@ export interface Passage {
   abort: AbortSignal;
   /** Whether this run was shown the record, and not too long ago. */
   seen: boolean;
+  /** What is known of the platform itself at that moment. */
+  facts(): PlatformFacts;
+  /** What is recorded at that moment. */
+  recorded(): RecordedRow | undefined;
   /** Waited for right before it leaves; rejects with Held to keep it. */
   leaves(): Promise<void>;
 }
@@ -250,6 +234,9 @@ export interface Recovery {
    * that what is shown now may be what the person did.
    */
   late: boolean;
+  facts: PlatformFacts;
+  /** What was recorded when the change was sent, and is until its outcome is known. */
+  recorded: RecordedRow | undefined;
   signal: AbortSignal;
 }
 
@@ -257,7 +244,7 @@ export interface Acked {
   is: 'acked';
   /** The platform's id of the record. */
   id: string | undefined;
-  /** What the platform's answer showed, when it showed the whole record. */
+  /** What the answer showed, when it showed the whole record. */
   observed: ObservedRow | undefined;
   /** Found there: nobody can tell that this request made it. */
   found: boolean;
@@ -265,6 +252,11 @@ export interface Acked {
   late?: boolean;
   /** It may have been done, and was taken back by the person since. */
   undone?: boolean;
+  /** An opt-out that is shown may be this request's doing, or nobody's: it is no departure. */
+  doubtful?: boolean;
+  /** What the answer proves of the platform itself. */
+  evidence?: Evidence | undefined;
+  renamed?: boolean;
 }
 
 /** `wanted`: what the source says of the record by now, where it says one thing (a fingerprint). */

@@ -1,3 +1,4 @@
+import type { GuardClass } from './guard-classes.ts';
 import type { Key, KindName } from './record.ts';
 
 /**
@@ -15,12 +16,6 @@ export const ops = [
 ] as const;
 export type Op = (typeof ops)[number];
 
-/**
- * Which guard counts a change. delete: what befalls people for their absence, deletes and opt-outs.
- * opt_in: what brings people in, creations too.
- */
-export type GuardClass = 'delete' | 'opt_in';
-
 /** One request the plan wants to send, about one record. */
 export interface Change {
   kind: KindName;
@@ -34,13 +29,16 @@ export interface Change {
   body: string;
   /** Changes of a lower phase are sent first. */
   phase: number;
-  /** None: it is never held. */
+  /** Which guard counts it; none: it is never held. */
   guard?: GuardClass | undefined;
 }
 
-/** An opt-out on the CRM's word: it goes first, and nothing holds it up. */
+/**
+ * Whether a change is an opt-out on the CRM's word: it goes first, and nothing but the guard for
+ * mass opt-outs holds it up. Earlier versions journaled it without a guard.
+ */
 export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boolean {
-  return op === 'opt_out' && guard === undefined;
+  return op === 'opt_out' && (guard === undefined || guard === 'opt_out');
 }
 
 /**

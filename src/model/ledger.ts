@@ -2,12 +2,14 @@
 import type { Key } from './record.ts';
 
 /**
- * Why somebody is remembered. opt_out: left one channel, or was taken out of it. unsubscribed,
- * blocked, bounce, complaint, suppressed: out of all mail; a bounce belongs to the address.
- * vanished: was ours, and gone from the platform without us. erasure: forgotten on demand.
+ * Why somebody is remembered. opt_out: left one channel, or was taken out of it. doubtful: the
+ * same, and a request of ours that had no answer may have done it. unsubscribed, blocked, bounce,
+ * complaint, suppressed: out of all mail; a bounce belongs to the address. vanished: was ours, and
+ * gone from the platform without us. erasure: forgotten on demand.
  */
 export const causes = [
   'opt_out',
+  'doubtful',
   'unsubscribed',
   'blocked',
   'bounce',

@@ -16,4 +16,6 @@ export interface Problem {
   part: string;
   reason: string;
   fix: string;
+  /** An opt-out that the source states is not sent for it: listed first, and each time. */
+  urgent?: true;
 }

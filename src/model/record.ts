@@ -42,20 +42,51 @@ export interface DesiredRow {
   wants: boolean;
   presence: Presence;
   invalid: Fault | undefined;
+  /** Values of an invalid one that have no known meaning; they are counted as it is read. */
+  unknown?: readonly UnknownWord[] | undefined;
 }
 
 /** In how many readings of the source, all of them whole, a record of ours was not named. */
 export interface Absence {
   readings: number;
-  /** When the first and the last of them were made; milliseconds since the epoch. */
+  /** When the first and the last of them were made, by our clock; milliseconds since the epoch. */
   firstAt: number;
   lastAt: number;
+  /** Time between them, added up from reading to reading by the slower of two clocks. */
+  ageMs: number;
+  /**
+   * The same since the absence was due, or since our last opt-out after that; null: it is not due.
+   */
+  waitedMs: number | null;
+}
+
+/** From when on it counts that the source has not named a record. */
+export interface AbsenceDue {
+  /** Readings of the source that have to have missed it … */
+  absentReadings: number;
+  /** … and the least time between the first and the last of them. */
+  absentForMs: number;
 }
 
 /** Why something is not right and how to mend it; one line each, free of personal data. */
 export interface Fault {
   reason: string;
   fix: string;
+  /** Whether it is that the record has no address: one that was never known is skipped. */
+  noAddress?: boolean | undefined;
+  /** The option whose field holds an unknown word: such are listed by word, not by record. */
+  option?: string | undefined;
+}
+
+/** The value of a field that has no known meaning. It may hold personal data. */
+export interface UnknownWord {
+  /** The option of the configuration that names the field. */
+  option: string;
+  /** How such a value is given a meaning. */
+  fix: string;
+  unknown: 'word' | 'future' | 'no single value';
+  /** Undefined: a list or an object. */
+  text: string | undefined;
 }
 
 /** One record of the platform, in canonical form, as it was listed or read. */

@@ -14,3 +14,8 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return value === null || value === undefined ? '' : undefined;
 }
+
+/** A word as it is compared: trimmed, without case, in one Unicode form. */
+export function wordOf(text: string): string {
+  return text.trim().toLowerCase().normalize('NFC');
+}

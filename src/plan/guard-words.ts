@@ -1,37 +1,40 @@
 /** What is said of guards: what they hold, why, and how to let it pass. */
 import type { Fault } from '../model/record.ts';
+import { countWords, guardRows } from '../model/guard-classes.ts';
 import { mostOf, type Held, type Limit, type Rush } from './guard.ts';
 
 /** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
 export function explainHeld(
   held: Held,
   rush: Rush,
-  { limit, plan }: { limit: Limit; plan: string },
+  { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
 ): Fault {
   const { guard, fresh } = rush;
-  const whom = fresh === 1 ? '1 person' : `${fresh} people`;
-  const what =
-    guard === 'delete'
-      ? `${whom} who left the CRM, or an address there, would be deleted or opted out`
-      : `${whom} would be created or opted in`;
-  const cause =
-    guard === 'delete' ? causes[held.by] : 'often a column or a condition that changed its meaning';
+  const { would, cause } = guardRows[guard].words;
+  const often = guard === 'delete' ? (causes[held.by] ?? cause) : cause;
+  const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
-    reason: `${what}, and this was held: ${whyOf(held, rush, limit)}`,
-    fix: `${cause}; see \`crm-mirror plan\`, and if it is right: \`crm-mirror approve ${plan}\``,
+    reason: `${countWords(guard, fresh)} ${would}, and this was held: ${whyOf(held, rush, limit)}`,
+    fix:
+      `${often}; see \`crm-mirror plan\`, and if it is right: ` +
+      `\`crm-mirror approve ${plan}\`${anyway}`,
   };
 }
 
-const causes: Record<Held['by'], string> = {
-  standing: 'often an export that lacks people',
-  run: 'often an export that lacks people',
+/** When stated opt-outs are held no longer; milliseconds since the epoch. */
+export function sayEnd(until: number): string {
+  const at = new Date(until).toISOString().replace(/\.\d+/, '');
+  return `from ${at} on, what the CRM still states is applied without approval`;
+}
+
+const causes: Partial<Record<Held['by'], string>> = {
   week: 'often an export that lacks more people every day',
   domain: 'often a filter that was put on the export',
   block: 'often a page that got lost on the way',
 };
 
 function whyOf(held: Held, rush: Rush, limit: Limit): string {
-  const of = rush.guard === 'delete' ? 'people we own' : 'people the CRM wants';
+  const { of } = guardRows[rush.guard].words;
   const most = mostOf(rush, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;
   const approved = rush.all - rush.fresh;
@@ -39,6 +42,8 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
   switch (held.by) {
     case 'standing':
       return 'an earlier run held them, and nobody has approved it';
+    case 'everybody':
+      return 'nobody else is subscribed';
     case 'run':
       return `${others}more than ${most} in one run (${greater})`;
     case 'week':
@@ -48,12 +53,6 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }
-}
-
-/** What a run leaves alone that may not delete. */
-export function sayWaiting(people: number): string {
-  const whom = people === 1 ? '1 person waits' : `${people} people wait`;
-  return `${whom} for the next full run, as approved: it deletes, this one does not`;
 }
 
 /** Said to who approves it all the same. */

@@ -1,9 +1,11 @@
 /**
- * Whether a run asks for so much of one kind that a person should look first. Pure.
+ * Whether a run asks for so much of one class that a person should look first. Pure.
  *
  *   what the class asks for in this run                          → held, as
  *   whom an earlier run held, until they are approved            standing
  *   nobody else new                                              passes
+ *   stated opt-outs of four people or more: nobody else is       everybody
+ *     subscribed, and the percentage is not 100
  *   more people than max(floor, percent)                         run
  *   those who were not approved, and the last seven days:        week
  *     more than twice that
@@ -15,15 +17,18 @@
  *
  * The first matching row wins; the first of all is the caller's, and holds those people alone.
  * People are counted, not changes. Only who is new is held; those who are held since an earlier run
- * count with them. Whom an approval names passes, and counts in this run alone.
+ * count with them. Whom an approval names passes, and counts in this run alone. Stated opt-outs
+ * that were held or approved count with nobody: a later one passes below the limit.
  */
-import type { GuardClass } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 
 export interface Limit {
-  /** Of the people the class is about: owned ones, or those the CRM wants. */
+  /** Of the records that the class is about (guard-classes.ts). */
   percent: number;
   /** That many always pass. */
   floor: number;
+  /** After that what is held passes without approval; only of stated opt-outs. Milliseconds. */
+  holdForMs?: number;
 }
 
 export type Guards = Readonly<Record<GuardClass, Limit>>;
@@ -41,6 +46,8 @@ export interface Rush {
   week: number;
   /** What `percent` is of; counting it takes long, and of few (isFew) nobody asks. */
   readonly of: number;
+  /** Of so many stated opt-outs that it matters: whether nobody else is subscribed. */
+  isEverybody?: boolean;
 }
 
 /** What the new ones have in common. */
@@ -60,11 +67,13 @@ const oneDomainFrom = 0.9;
 /** 0.57 % of 10000 is 57, and a little less as a computer has it. */
 const rounding = 1e-6;
 
-export type Held = { by: 'standing' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
+export type Held =
+  { by: 'standing' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
 /** By how many they are; undefined: that is not too many. */
 export function judge(rush: Rush, limit: Limit): Held | undefined {
   if (rush.fresh === 0) return undefined;
+  if (rush.isEverybody && limit.percent < 100) return { by: 'everybody' };
   const most = isFew(rush, limit) ? limit.floor : mostOf(rush, limit);
   if (rush.all > most) return { by: 'run' };
   return rush.week + rush.unapproved > 2 * most ? { by: 'week' } : undefined;

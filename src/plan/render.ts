@@ -1,5 +1,6 @@
 /** A run or a plan as lines for people; pure. */
 import type { Change } from '../model/change.ts';
+import { guardNames, guardRows } from '../model/guard-classes.ts';
 import type { Summary } from './summary.ts';
 
 const shownChanges = 20;
@@ -16,6 +17,8 @@ const words: Record<string, string> = {
   archive: 'archived',
 };
 
+const heads = ['CRM', 'platform', 'conflicts', 'rejected', 'invalid', 'skipped'];
+
 /** The counts of a run, then its problems. */
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
@@ -23,12 +26,12 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
     '',
     ...table([
-      ['', 'CRM', 'platform', 'conflicts', 'rejected', 'invalid', writes ? 'done' : 'to do'],
+      ['', ...heads, writes ? 'done' : 'to do'],
       ['contacts', ...rowOf(contacts, writes)],
-      ['templates', ...rowOf(templates, writes)],
+      ['templates', ...rowOf({ ...templates, skipped: 0 }, writes)],
     ]),
     '',
-    ...heldLine(contacts.held),
+    ...heldLine(summary),
     ...returnsLine(summary.returns, writes),
     `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
@@ -37,21 +40,28 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
   return [...lines, ...renderProblems(summary)];
 }
 
-function heldLine({ delete: leaving, opt_in: coming }: Summary['contacts']['held']): string[] {
-  if (leaving + coming === 0) return [];
-  return [`held, in people: ${leaving} deletes and opt-outs for absence, ${coming} opt-ins`];
+function heldLine({ contacts, templates }: Pick<Summary, 'contacts' | 'templates'>): string[] {
+  const held = { ...contacts.held, template: templates.held };
+  const told = guardNames.filter((guard) => held[guard] > 0);
+  if (told.length === 0) return [];
+  const counts = told.map((guard) => {
+    const people = guardRows[guard].kind === 'contact' ? ' (people)' : '';
+    return `${held[guard]} ${guardRows[guard].words.counted}${people}`;
+  });
+  return [`held: ${counts.join(', ')}`];
 }
 
 /** Only where there is anything to say of it. */
 function returnsLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
-  const { told, waiting, rejected, leftOut } = returns;
+  const { told, waiting, rejected, leftOut, doubtful } = returns;
   const parts = [
     ...(writes
       ? [`${told} told to the CRM`, `${waiting} wait`]
       : [`${waiting} to be told to the CRM`]),
     ...(rejected > 0 ? [`${rejected} not taken by it`] : []),
     ...(leftOut > 0 ? [`${leftOut} that \`returns\` cannot tell`] : []),
+    ...(doubtful > 0 ? [`${doubtful} doubtful and not told (\`optouts\`)`] : []),
   ];
   return [`opt-outs of the platform: ${parts.join(', ')}`];
 }
@@ -61,11 +71,16 @@ function outcomeOf({ status, mode, ms }: Summary): string {
   return `${done} (${mode}, ${(ms / 1000).toFixed(1)} s)`;
 }
 
-function rowOf(kind: Summary['contacts'] | Summary['templates'], writes: boolean): string[] {
+type Shown = Pick<
+  Summary['contacts'],
+  'desired' | 'observed' | 'changes' | 'applied' | 'conflicts' | 'rejected' | 'invalid' | 'skipped'
+>;
+
+function rowOf(kind: Shown, writes: boolean): string[] {
   const counts = { ...kind.changes, ...(writes ? kind.applied : {}) };
   const done = Object.entries(counts).filter(([, n]) => n > 0);
   const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
-  const numbers = [kind.conflicts, kind.rejected, kind.invalid].map(String);
+  const numbers = [kind.conflicts, kind.rejected, kind.invalid, kind.skipped].map(String);
   return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
 }
 

@@ -16,8 +16,14 @@ export interface Summary {
   only: 'contacts' | 'templates' | null;
   /** The plan's hash; '' when none was made. */
   plan: string;
-  contacts: KindSummary & { held: { delete: number; opt_in: number }; invalid: number };
-  templates: KindSummary & { invalid: number };
+  contacts: KindSummary & {
+    /** People; the deletes with the opt-outs for absence. */
+    held: { delete: number; opt_in: number; opt_out: number };
+    /** Records that name nobody, for they have no address and were never known. */
+    skipped: number;
+    invalid: number;
+  };
+  templates: KindSummary & { held: number; invalid: number };
   /** What the CRM was told of who left; null: this mirror, or such a run, tells nothing. */
   returns: ReturnsSummary | null;
   requests: RequestCounts;
@@ -41,6 +47,8 @@ export interface ReturnsSummary {
   waiting: number;
   /** Who left, and cannot be told of as it is configured. */
   leftOut: number;
+  /** Opt-outs that are not told, since nobody is known to have left by them. */
+  doubtful: number;
 }
 
 export interface RequestCounts {
@@ -53,6 +61,8 @@ export interface RequestCounts {
 export interface ListedProblem extends Problem {
   /** Not listed by an earlier run. */
   isNew: boolean;
+  /** The reason with the values of the CRM in it, for who may see addresses. */
+  shown?: string | undefined;
 }
 
 export interface KindSummary {
@@ -80,8 +90,8 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0 } },
-    templates: counts('template'),
+    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0 },
+    templates: { ...counts('template'), held: 0 },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
     forecast: null,

@@ -69,6 +69,7 @@ export const enrolment = z.object({
       suppressionReason: shown(z.string()),
       suppressedAt: shown(z.string()),
       createdAt: shown(z.string()),
+      updatedAt: shown(z.string()),
     }),
   ),
   subscriptionId: shown(z.string()),

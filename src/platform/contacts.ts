@@ -49,7 +49,7 @@ export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */
-  retrieve(id: string, options?: CallOptions): Promise<Contact | undefined>;
+  retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
   /**
    * DELETE /api/contacts/{id}. 'unclear' when the answer is a 404 or does not say `success: true`:
    * only reading tells then.
@@ -80,7 +80,7 @@ export function createContacts({ call, find }: Caller): Contacts {
     async retrieve(id, options) {
       const operation = operations.retrieveContact;
       const found = await find({ operation, id, schema: contact, expected: 'a contact' }, options);
-      return found?.value;
+      return found && dated(found);
     },
     async remove(id, options) {
       const operation = operations.deleteContact;

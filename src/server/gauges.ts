@@ -1,6 +1,7 @@
 /** How each mirror stands at the moment it is asked about. */
 import { Gauge, type Registry } from 'prom-client';
 import { isExpected } from '../model/errors.ts';
+import { guardNames, type GuardClass } from '../model/guard-classes.ts';
 import type { RouteLimit } from '../model/limit.ts';
 import type { Depth } from '../queue/queue-view.ts';
 
@@ -13,7 +14,7 @@ export interface Standing {
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
-  held: readonly { delete: number; opt_in: number }[];
+  held: readonly Record<GuardClass, number>[];
   optOutsRefused: { count: number };
   /** null: this mirror does not tell the CRM who left. */
   returns: { waiting: number; rejected: { count: number } } | null;
@@ -39,7 +40,7 @@ const help = {
   conflicts: 'Records on which the CRM and the platform disagree, and which are left alone',
   rejected: 'Records the platform refused',
   invalid: 'Records of the CRM that cannot be used',
-  held: 'People whose changes a guard holds',
+  held: 'People, or templates, whose changes a guard holds',
   opt_outs_refused: 'Opt-outs the platform refused: these people are still written to',
   returns_waiting: 'Opt-outs that the CRM has not been told of yet',
   returns_rejected: 'Opt-outs that the CRM did not take',
@@ -117,7 +118,7 @@ function standing(of: Standing): Told[] {
   const { proven, held, optOutsRefused, erasuresUnfinished, open, paused, quarantine } = of;
   const perKind = (name: Name, counts: PerKind): Told[] =>
     kinds.map(([kind, plural]) => [name, counts?.[plural], { kind }]);
-  const heldOf = (guard: 'delete' | 'opt_in'): Told => {
+  const heldOf = (guard: GuardClass): Told => {
     const people = held.reduce((sum, one) => sum + one[guard], 0);
     return ['held', people, { class: guard }];
   };
@@ -127,8 +128,7 @@ function standing(of: Standing): Told[] {
     ...perKind('conflicts', of.conflicts),
     ...perKind('rejected', of.rejected),
     ...perKind('invalid', of.invalid),
-    heldOf('delete'),
-    heldOf('opt_in'),
+    ...guardNames.map(heldOf),
     ['opt_outs_refused', optOutsRefused.count],
     ['returns_waiting', of.returns?.waiting],
     ['returns_rejected', of.returns?.rejected.count],

@@ -117,6 +117,7 @@ function countChanges(register: Registry): Metrics['ended'] {
     for (const [op, n] of Object.entries(contacts.held)) {
       changes.inc({ mirror, kind: 'contact', op, outcome: 'held' }, n);
     }
+    changes.inc({ mirror, kind: 'template', op: 'template', outcome: 'held' }, templates.held);
     if (mode !== 'full' || plan === '') return;
     const seen = { contact: contacts, template: templates };
     for (const [kind, { changes: wanted }] of Object.entries(seen)) {

@@ -58,7 +58,7 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   // Valid, with a key that is what the source calls it, as nearly all are.
   const plain = ['kind', 'key', 'seq', 'id', 'place', 'form'];
   const addPlain = manyIn(db, into, plain);
-  const addOdd = manyIn(db, into, [...plain, 'alias', 'reason', 'fix']);
+  const addOdd = manyIn(db, into, [...plain, 'alias', 'reason', 'fix', 'option', 'no_address']);
   return (rows, nth) => {
     let seq = nth;
     const plainRows: unknown[] = [];
@@ -69,7 +69,7 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
       const isPlain = own === null && !invalid;
       const values = isPlain ? plainRows : oddRows;
       values.push(kind, key, seq, id, place, formOf(row));
-      if (!isPlain) values.push(own, invalid?.reason ?? null, invalid?.fix ?? null);
+      if (!isPlain) values.push(own, ...faultOf(invalid));
       seq += 1;
     }
     addPlain(plainRows);
@@ -77,10 +77,18 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   };
 }
 
+function faultOf(invalid: DesiredRow['invalid']): unknown[] {
+  if (!invalid) return [null, null, null, null];
+  const { reason, fix, option = null, noAddress = false } = invalid;
+  return [reason, fix, option, noAddress ? 1 : null];
+}
+
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {
   const sort = (which: string): string =>
-    `insert into temp.staged (kind, key, seq, id, alias, place, form, reason, fix)
-     select kind, key, seq, id, alias, place, form, reason, fix from temp.unsorted
+    `insert into temp.staged 
+       (kind, key, seq, id, alias, place, form, reason, fix, option, no_address)
+     select kind, key, seq, id, alias, place, form, reason, fix, option, no_address
+     from temp.unsorted
      where ${which} order by kind, key, id, seq`;
   const sortSpan = db.prepare<Span & { kind: string }>(sort(inSpan('unsorted')));
   const sortKeyless = db.prepare<{ kind: string }>(sort(`kind = @kind and key = ''`));

@@ -33,6 +33,10 @@ export interface Desired {
    * follow the `count` records of the reading.
    */
   nameByOrigin(kind: KindName, count: number): void;
+  /** Drops the records that have no address and were never known, and answers how many. */
+  skipUnknown(kind: KindName): number;
+  /** Recorded people of whom every record that is there has no address. */
+  countAddressless(kind: KindName): number;
   desired(kind: KindName, key: Key): DesiredRow[];
   /** The ids of these records, each once; of those that have none, none. */
   idsOf(kind: KindName, key: Key): string[];
@@ -54,19 +58,28 @@ interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   wants: number;
   reason: string | null;
   fix: string | null;
+  option: string | null;
+  no_address: number | null;
   /** Whether the same record stands under a key of its own as well. */
   again: number;
 }
 
 export function desiredIn(db: Statements): Desired {
-  return { ...addingIn(db), ...namingIn(db), ...sharedIn(db), ...readingIn(db) };
+  return {
+    ...addingIn(db),
+    ...namingIn(db),
+    ...addresslessIn(db),
+    ...sharedIn(db),
+    ...readingIn(db),
+  };
 }
 
 function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
   const named = db.prepare<{ kind: string; count: number }>(
-    `insert into temp.staged (kind, key, seq, id, place, form, reason, fix, again)
+    `insert into temp.staged
+       (kind, key, seq, id, place, form, reason, fix, option, no_address, again)
      select d.kind, o.key, @count + row_number() over (), d.id, min(d.place), d.form,
-       d.reason, d.fix, d.key <> ''
+       d.reason, d.fix, d.option, d.no_address, d.key <> ''
      from temp.staged d indexed by staged_invalid join origin o on o.kind = d.kind and o.id = d.id
      where d.kind = @kind and d.reason is not null and d.id <> '' and d.key <> o.key
        and (d.key = '' or not exists (
@@ -87,6 +100,25 @@ function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
       nameless.run({ kind });
       strangers.run({ kind });
     },
+  };
+}
+
+function addresslessIn(db: Statements): Pick<Desired, 'skipUnknown' | 'countAddressless'> {
+  const skip = db.prepare<{ kind: string }>(
+    `delete from temp.staged
+     where kind = @kind and key = '' and no_address and reason is not null`,
+  );
+  const count = db.prepare<{ kind: string }, { n: number }>(
+    `select count(distinct s.key) n from temp.staged s indexed by staged_invalid
+     where s.kind = @kind and s.reason is not null and s.no_address and s.key <> ''
+       and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
+       and not exists (
+         select 1 from temp.staged e
+         where e.kind = s.kind and e.key = s.key and e.no_address is null)`,
+  );
+  return {
+    skipUnknown: (kind) => skip.run({ kind }).changes,
+    countAddressless: (kind) => count.get({ kind })?.n ?? 0,
   };
 }
 
@@ -120,7 +152,7 @@ function sharedIn(db: Statements): SharedPart {
        where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
   );
   const invalidate = db.prepare<{ kind: string; reason: string; fix: string }>(
-    `update temp.staged set reason = @reason, fix = @fix
+    `update temp.staged set reason = @reason, fix = @fix, option = null, no_address = null
      where kind = @kind and key in (
          select s.key from temp.shared h
            cross join temp.strange s on s.kind = h.kind and s.id = h.id
@@ -194,12 +226,19 @@ function fromStored({
   wants,
   again: _,
   seq: _seq,
+  option,
+  no_address: noAddress,
   ...row
 }: StoredDesired): DesiredRow {
+  const invalid = reason === null ? undefined : { reason, fix: fix ?? '' };
   return {
     ...row,
     key: key === '' ? undefined : key,
     wants: wants === 1,
-    invalid: reason === null ? undefined : { reason, fix: fix ?? '' },
+    invalid: invalid && {
+      ...invalid,
+      ...(option !== null && { option }),
+      ...(noAddress !== null && { noAddress: true }),
+    },
   };
 }

@@ -1,7 +1,9 @@
 import type { Statements } from './statements.ts';
-import type { Change, GuardClass } from '../model/change.ts';
+import type { Change } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { Key, KindName } from '../model/record.ts';
-import { spansBy, type Span } from './spans.ts';
+import { isGuarded, spansBy, type Guarded, type Span } from './spans.ts';
+import { isOver, standsOf, type Ends } from './standing.ts';
 
 /** What stands before the guards of a run: parts of its staged plan, counted in people. */
 export interface Guarding {
@@ -12,21 +14,28 @@ export interface Guarding {
    * was not released since.
    */
   approve(approval: { plan: string; at: number }, guarded: Guarded): void;
-  /**
-   * Takes opt-outs for absence out of what is staged, of people whose deletion was so approved and
-   * is still to come: how many people that are.
-   */
-  leaveToDelete(approval: { plan: string; at: number }, guarded: Guarded): number;
   /** Marks all of it: no guard is for it. */
   exempt(guarded: Guarded): void;
+  /** Marks what has stood for so long that it is held no longer. */
+  expire(guarded: Guarded, ends: Ends): void;
+  /**
+   * Marks opt-outs that an earlier run than this let through and could not do: they were stated
+   * before.
+   */
+  excuse(guarded: Guarded, run: string): void;
+  /** Takes out of what is staged what would bring people in whose opt-outs are withheld. */
+  keepOut(guarded: Guarded): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
   follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guarded: Guarded): number;
   /** The spans of all that was asked for in this run, let through and withheld ones too. */
   askedSpans(guard: GuardClass): Iterable<Span>;
-  /** How many of that a span has, and those of them of whom not all was approved. */
-  counts(guarded: Guarded): { all: number; unapproved: number };
+  /**
+   * How many of that a span has; those of them of whom not all was approved; and those of whom
+   * something is neither approved nor held since an earlier run.
+   */
+  counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
   /**
    * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
    * those of whom this run wants something of the same class: they are counted there.
@@ -44,9 +53,9 @@ export interface Guarding {
   withheldSpans(guard: GuardClass): Iterable<Span>;
   /** What is withheld of a span, in the order of the keys. */
   withheld(guarded: Guarded): Change[];
-  /** How many changes are withheld, of both classes. */
+  /** How many changes are withheld, of all classes. */
   countChanges(): number;
-  /** People withheld in this run. */
+  /** Records withheld in this run. */
   countWithheld(guard: GuardClass): number;
   /** Changes withheld, by operation. */
   withheldOps(kind: KindName): { op: Change['op']; n: number }[];
@@ -56,25 +65,10 @@ export interface Guarding {
   forget(kind: KindName, key: Key): void;
 }
 
-/** A span of what one guard is for: all that is staged of one person is in the same. */
-export interface Guarded extends Span {
-  guard: GuardClass;
-}
-
-/** Of a statement about the rows of guards: that a row is in that span. */
-export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
-
-/** What no guard is for, in the journal. */
-const exempted = 'exempt';
-
 export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
   where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
     and (p.approved is null or p.part = planned.part))`;
-
-const stands = `exists (
-  select 1 from standing s
-  where s.guard = planned.guard and s.kind = planned.kind and s.key = planned.key)`;
 
 /** Of a change whose twin this approval has let pass before: each passes once. */
 const passedBy = (op: string, part: string) => `exists (
@@ -85,6 +79,9 @@ const passedBy = (op: string, part: string) => `exists (
 
 /** Whoever a class asked for in this run, a row for each change of it. */
 const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
+
+/** As t; what it is indexed by comes last. */
+const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
 
 /** The approval of what such a table has. */
 const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
@@ -102,7 +99,8 @@ export function guardingIn(db: Statements): Guarding {
   };
 }
 
-type Approved = Pick<Guarding, 'approve' | 'leaveToDelete' | 'exempt' | 'follow'>;
+type Approved = Pick<Guarding, 'approve' | 'follow' | keyof Excepted>;
+type Excepted = Pick<Guarding, 'exempt' | 'expire' | 'excuse' | 'keepOut'>;
 
 function approvedIn(db: Statements): Approved {
   const approve = db.prepare<Guarded & { plan: string; at: number }>(
@@ -112,22 +110,9 @@ function approvedIn(db: Statements): Approved {
          select 1 from held_plan s join held h on h.batch = s.batch
          where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
            and h.op = planned.op and h.part = planned.part and h.guard = planned.guard
+           and h.body in ('', planned.body)
            and h.target in ('', coalesce(planned.target, '')))
        and not ${passedBy('planned.op', 'planned.part')}`,
-  );
-  const awaits = `${isGuarded} and op = 'opt_out' and approved is null
-    and exists (
-      select 1 from held_plan s join held h on h.batch = s.batch
-      where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
-        and h.guard = 'delete' and h.op = 'delete'
-        and h.target in ('', coalesce(planned.target, '')))
-    and not ${passedBy("'delete'", "''")}`;
-  const awaiting = db.prepare<Guarded & { plan: string; at: number }, { n: number }>(
-    `select count(distinct key) n from temp.planned where ${awaits}`,
-  );
-  const leave = db.prepare(`delete from temp.planned where ${awaits}`);
-  const exempt = db.prepare<Guarded>(
-    `update temp.planned set approved = '${exempted}' where ${isGuarded} and approved is null`,
   );
   const follow = db.prepare<Guarded>(
     `update temp.planned set approved = (
@@ -138,13 +123,38 @@ function approvedIn(db: Statements): Approved {
   );
   return {
     approve: (approval, guarded) => void approve.run({ ...approval, ...guarded }),
-    leaveToDelete(approval, guarded) {
-      const { n = 0 } = awaiting.get({ ...approval, ...guarded }) ?? {};
-      if (n > 0) leave.run({ ...approval, ...guarded });
-      return n;
-    },
-    exempt: (guarded) => void exempt.run(guarded),
     follow: (guarded) => void follow.run(guarded),
+    ...exceptedIn(db),
+  };
+}
+
+/** What no guard is for, whatever it is of. */
+function exceptedIn(db: Statements): Excepted {
+  const mark = (as: string, also: string) =>
+    `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;
+  const exempt = db.prepare<Guarded>(mark('exempt', 'true'));
+  const expire = db.prepare<Guarded & Ends>(mark('expired', standsOf('planned', isOver)));
+  const excuse = db.prepare<Guarded & { run: string }>(
+    mark(
+      'excused',
+      `not ${standsOf('planned')} and exists (
+         select 1 from change c where c.seq = (
+           select max(l.seq) from change l
+           where l.kind = planned.kind and l.key = planned.key and l.part = planned.part)
+         and c.op = planned.op and c.run <> @run and c.state in ('stale', 'rejected')
+         and coalesce(c.guard, planned.guard) = planned.guard)`,
+    ),
+  );
+  const keepOut = db.prepare<Guarded>(
+    `delete from temp.planned where ${isGuarded} and exists (
+       select 1 from temp.withheld w
+       where w.guard = 'opt_out' and w.kind = planned.kind and w.key = planned.key)`,
+  );
+  return {
+    exempt: (guarded) => void exempt.run(guarded),
+    expire: (guarded, ends) => void expire.run({ ...guarded, ...ends }),
+    excuse: (guarded, run) => void excuse.run({ ...guarded, run }),
+    keepOut: (guarded) => void keepOut.run(guarded),
   };
 }
 
@@ -156,13 +166,14 @@ function countsIn(db: Statements): Counts {
        select distinct kind, key from temp.planned where ${isGuarded} and ${isNew})`,
   );
   const all = asked.map(
-    (table) => `select kind, key, ${approvalIn(table)} approved from ${table}
-      where ${isGuarded}`,
+    (table) => `select kind, key, ${approvalIn(table)} is not null approved,
+        ${approvalIn(table)} is null and not ${standsOf('t')} judged
+      from ${aliased(table)} where ${isGuarded}`,
   );
-  const counts = db.prepare<Guarded, { n: number; approved: number }>(
-    `select count(*) n, coalesce(sum(approved), 0) approved from (
-       select kind, key, min(approved is not null) approved from (${all.join(' union all ')})
-       group by kind, key)`,
+  const counts = db.prepare<Guarded, { n: number; approved: number; judged: number }>(
+    `select count(*) n, coalesce(sum(approved), 0) approved, coalesce(sum(judged), 0) judged from (
+       select kind, key, min(approved) approved, max(judged) judged
+       from (${all.join(' union all ')}) group by kind, key)`,
   );
   const isAsked = asked.map(
     (table) => `exists (select 1 from ${table} where guard = @guard
@@ -177,8 +188,8 @@ function countsIn(db: Statements): Counts {
   return {
     fresh: (guarded) => fresh.get(guarded)?.n ?? 0,
     counts(guarded) {
-      const { n, approved } = counts.get(guarded) ?? { n: 0, approved: 0 };
-      return { all: n, unapproved: n - approved };
+      const { n = 0, approved = 0, judged = 0 } = counts.get(guarded) ?? {};
+      return { all: n, unapproved: n - approved, judged };
     },
     sentSince: (guard, since, run) => sent.get({ guard, since, run })?.n ?? 0,
   };
@@ -196,7 +207,7 @@ function withheldIn(db: Statements): Withheld {
     mark: db.prepare<Guarded>(`update temp.planned set held = 1 where ${isGuarded} and ${which}`),
   });
   const fresh = keep(isNew);
-  const standing = keep(`${isNew} and ${stands}`);
+  const standing = keep(`${isNew} and ${standsOf('planned')}`);
   const pass = db.prepare<Guarded>(
     `insert or ignore into temp.passed (guard, kind, key, part, approved)
      select guard, kind, key, part, max(approved) from temp.planned

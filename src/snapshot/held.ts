@@ -1,37 +1,27 @@
 import type { Statements } from './statements.ts';
-import type { Change, GuardClass } from '../model/change.ts';
-import type { Key, KindName } from '../model/record.ts';
-import { isGuarded, type Guarded } from './guarding.ts';
-import { spansBy, type Span } from './spans.ts';
+import type { Change } from '../model/change.ts';
+import { byGuard, guardNames, type GuardClass } from '../model/guard-classes.ts';
+import type { KindName } from '../model/record.ts';
+import { standingIn, standsOf, type StandingHolds } from './standing.ts';
 import { most } from './stretches.ts';
 
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
  * Plans that hold the same changes share one batch of them.
- *
- *   a person stands   from when a run withholds anything of theirs
- *                     until it is approved and that approval has ended,
- *                     or a run that could tell wants nothing of the kind of them any more
  */
-export interface HeldPlans {
-  /** What a run of this mode holds now, in place of what earlier ones did: nothing. */
-  clear(mode: string): void;
+export interface HeldPlans extends StandingHolds {
+  /**
+   * What a run of this mode holds now, in place of what earlier ones did: nothing. `but`: plans
+   * that hold anything of these kinds stay, for it could not tell of them.
+   */
+  clear(mode: string, but: readonly KindName[]): void;
+  /** Whether anything was shown under a plan of one of these kinds. */
+  isAbout(plan: string, kinds: readonly KindName[]): boolean;
   /**
    * … or all that this run withholds, so many changes, which `batch` names by its content; `at` in
    * milliseconds since the epoch.
    */
   keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
-  /** Has whom this run withholds held in later runs too. */
-  stand(guarded: Guarded): void;
-  /** All who are held since a run, by the keys. */
-  spans(guard: GuardClass, kind: KindName): Iterable<Span>;
-  /**
-   * No longer has held of whom nothing was planned: of a run that called for all there is, but for
-   * those that another one was at meanwhile.
-   */
-  dropUnwanted(standing: Standing, but: readonly Key[]): void;
-  /** … nor whom this plan is about, which was approved, but for what is withheld beside it. */
-  dropApproved(standing: Standing, which: { plan: string; but: readonly Key[] }): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
   get(plan: string): HeldPlan | undefined;
   /** What is held now. */
@@ -61,13 +51,8 @@ export interface HeldPlan {
   plan: string;
   /** Since when any of it has been held; milliseconds since the epoch. */
   since: number;
-  /** People. */
+  /** People, and templates. */
   held: Record<GuardClass, number>;
-}
-
-/** A span of those who are held since a run. */
-export interface Standing extends Guarded {
-  kind: KindName;
 }
 
 export type HeldChange = Pick<Change, 'op' | 'part'> & { kind: KindName; key: string };
@@ -78,15 +63,10 @@ export interface Approval {
   at: number;
 }
 
-interface Stored {
+interface Stored extends Record<GuardClass, number> {
   plan: string;
   since: number;
-  deletes: number;
-  optIns: number;
 }
-
-const standsOf = (of: string) => `exists (select 1 from standing t
-  where t.guard = ${of}.guard and t.kind = ${of}.kind and t.key = ${of}.key)`;
 
 const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
   where h.batch = s.batch and h.guard = '${guard}')`;
@@ -100,16 +80,24 @@ const since = `coalesce((select min(e.at) from held h
     where a.ended_at >= e.at
       and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part)), s.at)`;
 
-const told = `select s.plan, ${since} since, ${people('delete')} deletes,
-  ${people('opt_in')} optIns from held_plan s`;
+const counts = guardNames.map((guard) => `${people(guard)} "${guard}"`).join(', ');
+
+const told = `select s.plan, ${since} since, ${counts} from held_plan s`;
 
 export function heldIn(db: Statements): HeldPlans {
+  const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
+    join held h on h.batch = ${batch} and h.kind = k.value)`;
   const clear = db.prepare(
-    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')`,
+    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')
+       and not ${hasAny('held_plan.batch')}`,
+  );
+  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
+    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
   );
   const keepBatch = db.prepare(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard)
-     select ?, kind, key, op, part, coalesce(target, ''), guard from temp.withheld`,
+    `insert or ignore into held (batch, kind, key, op, part, target, guard, body)
+     select ?, kind, key, op, part, coalesce(target, ''), guard, iif(kind = 'template', body, '')
+     from temp.withheld`,
   );
   const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');
   const keepPlan = db.prepare(
@@ -138,7 +126,8 @@ export function heldIn(db: Statements): HeldPlans {
      where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
   );
   return {
-    clear: (mode) => void clear.run({ mode }),
+    clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
+    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
     keep({ size, ...plan }) {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
@@ -147,47 +136,11 @@ export function heldIn(db: Statements): HeldPlans {
     current: () => current.all().map(fromStored),
     left(plan) {
       const counts = left.all(plan);
-      const of = (guard: GuardClass) => counts.find((one) => one.guard === guard)?.n ?? 0;
-      return { delete: of('delete'), opt_in: of('opt_in') };
+      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     changes: (plan, count) => changes.all(plan, count),
     ...standingIn(db),
     ...approvalsIn(db),
-  };
-}
-
-type StandingPart = Pick<HeldPlans, 'stand' | 'spans' | 'dropUnwanted' | 'dropApproved'>;
-
-function standingIn(db: Statements): StandingPart {
-  const stand = db.prepare<Guarded>(
-    `insert or ignore into standing
-     select distinct guard, kind, key from temp.withheld where ${isGuarded}`,
-  );
-  const spans = spansBy(db, {
-    column: 'key',
-    of: ['standing'],
-    where: 'guard = @guard and kind = @kind',
-  });
-  const others = 'and key not in (select value from json_each(@but))';
-  const dropThose = `delete from standing where ${isGuarded} and kind = @kind`;
-  const isIn = (table: string): string => `exists (
-    select 1 from ${table} t
-    where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind)`;
-  const unwanted = db.prepare<Standing & { but: string }>(
-    `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
-     ${others}`,
-  );
-  const approved = db.prepare<Standing & { plan: string; but: string }>(
-    `${dropThose} and not ${isIn('temp.withheld')} ${others} and exists (
-       select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
-         and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key)`,
-  );
-  return {
-    stand: (guarded) => void stand.run(guarded),
-    spans: (guard, kind) => spans({ guard, kind }),
-    dropUnwanted: (standing, but) => void unwanted.run({ ...standing, but: JSON.stringify(but) }),
-    dropApproved: (standing, { plan, but }) =>
-      void approved.run({ ...standing, plan, but: JSON.stringify(but) }),
   };
 }
 
@@ -197,14 +150,13 @@ type Approvals = Pick<
 >;
 
 function approvalsIn(db: Statements): Approvals {
-  // Whoever may be deleted need not be opted out first.
   const open = db.prepare<{ plan: string; after: number }, { n: number }>(
     `select count(*) n from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and not exists (
        select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
        where a.ended_at is null and a.at > @after
          and b.kind = h.kind and b.key = h.key and b.guard = h.guard
-         and (b.op = 'delete' or b.op = h.op and b.part = h.part)
+         and b.op = h.op and b.part = h.part
          and not exists (
            select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
              and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
@@ -238,6 +190,6 @@ function approvalsIn(db: Statements): Approvals {
   };
 }
 
-function fromStored({ plan, since: from, deletes, optIns }: Stored): HeldPlan {
-  return { plan, since: from, held: { delete: deletes, opt_in: optIns } };
+function fromStored({ plan, since: from, ...counts }: Stored): HeldPlan {
+  return { plan, since: from, held: byGuard((guard) => counts[guard]) };
 }

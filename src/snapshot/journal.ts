@@ -1,5 +1,6 @@
 import type { Statements } from './statements.ts';
-import type { ChangeState, GuardClass, JournaledChange } from '../model/change.ts';
+import type { ChangeState, JournaledChange } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { Key, KindName } from '../model/record.ts';
 import { inStretch, most, stretchesOf, whole, type Stretch } from './stretches.ts';
 

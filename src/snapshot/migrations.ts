@@ -127,6 +127,35 @@ export const migrations: readonly string[] = [
   // Each change moves from state to state: what it is found by need not be written each time.
   `drop index change_by_run;
    create index change_by_run on change (run, phase, kind, key);`,
+  // Whom we have opted out is decided upon again once: from then on it is known who stated it.
+  `update recorded set desired = null
+   where kind = 'contact' and desired is not null and exists (
+     select 1 from json_each(recorded.body, '$.channels') c
+     where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
+  // How long somebody is absent is added up by the slower of two clocks: what earlier versions have
+  // counted by one clock, under other defaults, is counted anew.
+  `drop table absence;
+   create table absence (
+     kind text not null, key text not null,
+     first_at integer not null, last_at integer not null,
+     readings integer not null, reading text not null,
+     marked_at integer not null, marked_platform_at integer,
+     age_ms integer not null, waited_ms integer,
+     primary key (kind, key)
+   ) without rowid;
+   insert into meta
+     select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
+  // A stated opt-out is held for each channel, and for a limited time; what is held of a template
+  // is what was shown of it. Earlier versions knew no such times.
+  `create table standing_new (
+     guard text not null, kind text not null, key text not null, part text not null default '',
+     at integer, platform_at integer,
+     primary key (guard, kind, key, part)
+   ) without rowid;
+   insert into standing_new (guard, kind, key) select guard, kind, key from standing;
+   drop table standing;
+   alter table standing_new rename to standing;
+   alter table held add column body text not null default '';`,
 ];
 
 /**
@@ -161,12 +190,12 @@ export const stagingTables = `
   create temp table unsorted (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text
+    reason text, fix text, option text, no_address integer
   );
   create temp table staged (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text, again integer not null default 0,
+    reason text, fix text, option text, no_address integer, again integer not null default 0,
     primary key (kind, key, id, seq)
   ) without rowid;
   create index temp.staged_invalid on staged (kind, seq) where reason is not null;
@@ -179,7 +208,7 @@ export const stagingTables = `
   ) without rowid;
   create temp view desired as
     select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
-      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix
+      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.option, s.no_address
     from temp.staged s join temp.form f on f.form = s.form;
   create temp view stands as
     select kind, id, key from temp.strange

@@ -72,7 +72,8 @@ export function narrowingIn(db: Statements): Narrowing {
      where ${differsFromSource}
      union all
      select @kind, r.key from recorded r where @absent and ${inSpan('r')}
-       and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)`,
+       and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+     ${moved}`,
   );
   const named = db.prepare<{ kind: KindName }>(
     `insert or ignore into temp.candidate (kind, key)

@@ -23,6 +23,8 @@ export interface Observed {
   resolveKeys(kind: KindName): void;
   forgetObserved(kind: KindName, key: Key): void;
   observed(kind: KindName, key: Key): ObservedRow[];
+  /** The record of this id, where it was seen under another key. */
+  elsewhere(kind: KindName, id: string, notKey: Key): ObservedRow | undefined;
   countObserved(kind: KindName): number;
   /**
    * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
@@ -109,7 +111,7 @@ interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
 
 type SeenPart = Pick<
   Observed,
-  'addObserved' | 'forgetObserved' | 'observed' | 'countObserved' | 'countCreatedBy'
+  'addObserved' | 'forgetObserved' | 'observed' | 'elsewhere' | 'countObserved' | 'countCreatedBy'
 >;
 
 function seenIn(db: Statements, add: Add): SeenPart {
@@ -120,6 +122,11 @@ function seenIn(db: Statements, add: Add): SeenPart {
   const ofKey = db.prepare<[string, string], StoredObserved>(
     `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
      from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
+  );
+  const ofId = db.prepare<[string, string, string], StoredObserved>(
+    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
+     from temp.observed indexed by observed_by_id
+     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
   );
   const count = db.prepare<[string], { n: number }>(
     'select count(*) n from temp.observed where kind = ?',
@@ -136,13 +143,18 @@ function seenIn(db: Statements, add: Add): SeenPart {
       }
     },
     forgetObserved: (kind, key) => void forget.run(kind, key),
-    observed: (kind, key) =>
-      ofKey
-        .all(kind, key)
-        .map(({ created_at: at, ...row }) => ({ ...row, createdAt: at ?? undefined })),
+    observed: (kind, key) => ofKey.all(kind, key).map(fromStored),
+    elsewhere(kind, id, notKey) {
+      const row = ofId.get(id, kind, notKey);
+      return row && fromStored(row);
+    },
     countObserved: (kind) => count.get(kind)?.n ?? 0,
     countCreatedBy: (kind, at) => createdBy.get(kind, at)?.n ?? 0,
   };
+}
+
+function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
+  return { ...row, createdAt: at ?? undefined };
 }
 
 /** All under this key, or else each under its alias. */

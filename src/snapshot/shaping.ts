@@ -1,7 +1,7 @@
 /** What those have in common who are new before a guard (guarding.ts), asked part by part. */
 import type { KindName } from '../model/record.ts';
-import { isGuarded, isNew, type Guarded } from './guarding.ts';
-import { everything, inSpan, type Span } from './spans.ts';
+import { isNew } from './guarding.ts';
+import { everything, inSpan, isGuarded, spansBy, type Guarded, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 
 export interface Shaping {
@@ -9,6 +9,15 @@ export interface Shaping {
   domains(guarded: Guarded): string[];
   /** How many people we own, and how many of them are of this domain; of a span, or of all. */
   owned(kind: KindName, of?: { span: Span; domain: string }): { all: number; same: number };
+  /** The spans of all that is recorded, or noted by a decision. */
+  spansOfKnown(kind: KindName): Iterable<Span>;
+  /** How many records of a span we own by now, those that a decision of this run adopts too. */
+  known(kind: KindName, span: Span): number;
+  /**
+   * How many of them are subscribed in one of these parts, by what is seen or recorded, and are not
+   * asked for by this class in this run.
+   */
+  subscribed(kind: KindName, guarded: Guarded, parts: readonly string[]): number;
   /** Notes under which ids of the source the new ones of a span stand. */
   addIds(guarded: Guarded): void;
   /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
@@ -39,7 +48,41 @@ export function shapingIn(db: Statements): Shaping {
     domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
     owned: (kind, { span, domain } = { span: everything, domain: '' }) =>
       owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
+    ...knownIn(db),
     ...idsIn(db),
+  };
+}
+
+/** What a decision has noted counts in place of what is recorded. */
+const knownRows = `select n.kind, n.key, n.body from temp.noted n
+  where ${inSpan('n')} and n.ownership <> 'noted'
+  union all
+  select r.kind, r.key, r.body from recorded r
+  where ${inSpan('r')} and r.ownership <> 'noted'
+    and not exists (select 1 from temp.noted n where n.kind = r.kind and n.key = r.key)`;
+
+function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subscribed'> {
+  const of = ['recorded', 'temp.noted'];
+  const spans = spansBy(db, { column: 'key', of, where: 'kind = @kind' });
+  const known = db.prepare<Span & { kind: string }, { n: number }>(
+    `select count(*) n from (${knownRows})`,
+  );
+  const isAsked = ['temp.planned', 'temp.passed', 'temp.withheld'].map(
+    (table) => `exists (select 1 from ${table} t
+      where t.guard = @guard and t.key = k.key and t.kind = k.kind)`,
+  );
+  const subscribed = db.prepare<Guarded & { kind: string; parts: string }, { n: number }>(
+    `select count(*) n from (${knownRows}) k
+     where instr(k.body, '"opt_in"') > 0
+       and exists (select 1 from json_each(k.body, '$.channels') c
+         where c.value ->> '$.is' = 'opt_in' and c.key in (select value from json_each(@parts)))
+       and not (${isAsked.join(' or ')})`,
+  );
+  return {
+    spansOfKnown: (kind) => spans({ kind }),
+    known: (kind, span) => known.get({ kind, ...span })?.n ?? 0,
+    subscribed: (kind, guarded, parts) =>
+      subscribed.get({ kind, ...guarded, parts: JSON.stringify(parts) })?.n ?? 0,
   };
 }
 

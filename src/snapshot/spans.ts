@@ -1,4 +1,5 @@
 import type { Statements } from './statements.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { KindName } from '../model/record.ts';
 
 /**
@@ -10,6 +11,14 @@ export interface Span {
   /** The end of the last one comes after every text: SQLite has bytes follow texts. */
   upTo: string | Uint8Array;
 }
+
+/** A span of what one guard is for: all that is staged of one person is in the same. */
+export interface Guarded extends Span {
+  guard: GuardClass;
+}
+
+/** Of a statement about the rows of guards: that a row is in that span. */
+export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
 /** Of a statement with the parameters `kind` and a span: that a row of this table is in it. */
 export function inSpan(table: string, column: 'key' | 'id' = 'key'): string {

@@ -1,5 +1,6 @@
 import type { Statements } from './statements.ts';
-import type { Change, GuardClass } from '../model/change.ts';
+import type { Change } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName, RecordedRow } from '../model/record.ts';
 import { desiredIn, type Desired } from './desired.ts';

@@ -1,7 +1,8 @@
 /**
  * A file of records as a source, read from its first byte to its last. Certified when that ended
  * without error, it came whole and did not change meanwhile, every row could be read, and the last
- * line is complete. Where it breaks off, what was read counts, without a certificate.
+ * line is complete (`finalNewline`). Where it breaks off, what was read counts, without a
+ * certificate.
  */
 import { Unavailable } from '../model/errors.ts';
 import { brokenFlaw, certificateOf, type Flaw } from './certificate.ts';
@@ -52,7 +53,8 @@ export function lineFile(
           cut = { why: `reading stopped: ${what}`, fix };
         }
         const found = await file.flaws(!tally.stopped && !cut);
-        return certificateOf(file.reading, flawsOf(tally, cut, found));
+        const isEnded = tally.lineEnded || options.finalNewline === 'optional';
+        return certificateOf(file.reading, flawsOf({ ...tally, lineEnded: isEnded }, cut, found));
       } finally {
         await file.close();
       }
@@ -61,7 +63,10 @@ export function lineFile(
   };
 }
 
-/** A file cut in mid-line looks like one that merely lacks its last line break: it is demanded. */
+/**
+ * A file cut in mid-line looks like one that merely lacks its last line break: it is demanded,
+ * unless the export never writes one. Then a last row of another width is broken like any other.
+ */
 function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
   const flaws: Flaw[] = cut ? [cut] : [];
   const { stopped, firstBroken } = tally;
@@ -77,7 +82,9 @@ function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]
   if (!stopped && !cut && !tally.lineEnded) {
     flaws.push({
       why: 'the last line has no line break, so the file may be cut off',
-      fix: 'end the file with a line break',
+      fix:
+        'end the file with a line break, or, where the export never does, ' +
+        'set finalNewline: optional in the source',
     });
   }
   return flaws;

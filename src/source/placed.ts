@@ -10,6 +10,8 @@ export interface PlacedOptions {
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs?: number | undefined;
   allowHttp?: boolean | undefined;
+  /** optional: a last line without a line break is whole all the same. */
+  finalNewline?: 'required' | 'optional' | undefined;
 }
 
 export const placedShape = {
@@ -26,6 +28,12 @@ export const placedShape = {
     'Longest silence of the host of an address, in milliseconds; 30000 if not said',
   ).optional(),
   allowHttp: flag('Allow an address without encryption that is not this machine').optional(),
+  finalNewline: z
+    .enum(['required', 'optional'])
+    .describe(
+      'optional: for an export that never ends with a line break; then its last row has to be whole',
+    )
+    .optional(),
 };
 
 /** Faults in how the fields fit together, each with the field it concerns. */

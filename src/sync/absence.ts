@@ -2,6 +2,9 @@
  * Counts whom the CRM has not named. A whole reading of a full run counts, once, if the source is
  * still what was read when the platform has been listed; a plan counts nothing, and shows what
  * earlier runs have counted. In other runs nobody's absence counts for anything.
+ *
+ * The platform's time is the `Date` of the first answer of its listing; where that has none, or
+ * nothing could be listed, our clock counts alone.
  */
 import type { Course } from './course.ts';
 import { onlyKey } from './mirror.ts';
@@ -11,7 +14,7 @@ import { throughout } from './throughout.ts';
 export async function countAbsences({ run, parts, known }: Course): Promise<void> {
   for (const { kind } of parts) {
     const knowledge = known.get(kind);
-    if (!knowledge || !kind.countsAbsence) continue;
+    if (!knowledge || !kind.absence) continue;
     const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
@@ -22,7 +25,14 @@ export async function countAbsences({ run, parts, known }: Course): Promise<void
       else absences.dropIfNamed(kind.name, only);
     });
     if (!absenceCounts) continue;
-    const reading = { name: knowledge.reading, at: run.startedAt };
+    const { absentReadings, absentForMs } = kind.absence;
+    const reading = {
+      name: knowledge.reading,
+      at: run.startedAt,
+      platformAt: knowledge.listing?.date,
+      absentReadings,
+      absentForMs,
+    };
     // Cut short, whoever was counted is not counted again by this reading.
     await throughout(run, spans.ofKeys(kind.name), (span) => {
       const but = overtakenIn(run, kind);

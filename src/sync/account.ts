@@ -1,5 +1,6 @@
 /** What an erasure has done so far, noted in the snapshot step by step. */
-import { acked, type Deed, type Kind } from '../kind/kind.ts';
+import type { Deed } from '../kind/erasing.ts';
+import { acked, type Kind } from '../kind/kind.ts';
 import { Busy } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Purged } from '../snapshot/purge.ts';

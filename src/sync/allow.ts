@@ -1,5 +1,6 @@
-/** Takes back what the ledger holds against one person. */
-import type { Kind, Leave } from '../kind/kind.ts';
+/** Takes back what the ledger holds against one person, and releases opt-outs of ours. */
+import type { Leave } from '../kind/erasing.ts';
+import type { Kind } from '../kind/kind.ts';
 import type { Entry } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';
 import { spoil } from './cursor.ts';
@@ -17,11 +18,16 @@ export interface Allowed {
   freed: readonly Entry[];
   /** Whether the record of a contact that vanished was dropped. */
   dropped: boolean;
+  /** Channels of which our opt-out, stated by the CRM, is released (row 16). */
+  released: readonly string[];
   /** Not read: what stands by an id may bear on the person still. */
   crm: Reading;
 }
 
-/** Ends every entry that bears on the person, and what would write it again. Nothing is sent. */
+/**
+ * Ends every entry that bears on the person, and what would write it again; and releases what we
+ * opted out on the CRM's word. Nothing is sent.
+ */
 export async function allow(
   mirror: Mirror,
   { part, key, reason }: { part: MirrorPart; key: Key; reason: string },
@@ -38,12 +44,21 @@ export async function allow(
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
   if (entries.length > 0) mirror.ledger.write([{ ...who, adds: [], ends, frees }], at);
-  mirror.snapshot.transaction(() => {
+  const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
     // Her record may be older than all that changes since.
     spoil(mirror.snapshot, part.kind);
+    return release(mirror, part.kind, key);
   });
-  return { at, taken, freed, dropped, crm };
+  return { at, taken, freed, dropped, released, crm };
+}
+
+/** The transaction is the caller's. */
+function release({ snapshot: { recorded } }: Mirror, kind: Kind, key: Key): string[] {
+  const row = recorded.get(kind.name, key);
+  const released = row && kind.release?.(row);
+  if (released) recorded.put(released.row);
+  return released?.parts ?? [];
 }
 
 /**

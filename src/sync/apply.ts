@@ -184,6 +184,8 @@ async function tryOnce(
     signal: stop,
     abort: run.abort,
     seen: known.fresh,
+    facts: run.facts.known,
+    recorded: () => run.snapshot.recorded.get(kind.name, change.key),
     leaves: async () =>
       run.together(() => {
         if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');

@@ -2,23 +2,20 @@
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
  * first full run that began later and could do all of it has ended, seven days at most.
  */
+import type { Kind } from '../kind/kind.ts';
 import { Invalid } from '../model/errors.ts';
+import { guardNames } from '../model/guard-classes.ts';
+import type { KindName } from '../model/record.ts';
 import { weekMs } from '../plan/guard.ts';
 import { nothingLeft, unknownPlan } from '../plan/guard-words.ts';
 import type { Approval } from '../snapshot/held.ts';
 import { atOnce, inTurns } from './commit.ts';
 import type { Course } from './course.ts';
+import { endFirstLoad } from './first-load.ts';
+import { sinceNow, standHeld } from './hold.ts';
 import { batchOf, standWithheld, type Batch } from './holding.ts';
 import { modeName, type Run } from './mirror.ts';
-import { eachOf } from './throughout.ts';
-import { guardClasses, guardedKind, isHolding, isLeft } from './withheld.ts';
-
-/** Set by the first full run that came to its end: until then everything is a first load. */
-const loaded = 'loaded';
-
-export function isFirstLoad({ firstLoad, snapshot }: Run): boolean {
-  return firstLoad === true || snapshot.meta.get(loaded) === undefined;
-}
+import { isHolding, isLeft } from './withheld.ts';
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
 export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
@@ -47,7 +44,7 @@ export function* approveOwn(course: Course): Generator<undefined, boolean> {
   }
   if (!isHolding(snapshot.guarding)) return false;
   const now = run.clock.now();
-  yield* standWithheld(run);
+  yield* standWithheld(run, sinceNow(run));
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(course, batch);
@@ -55,7 +52,7 @@ export function* approveOwn(course: Course): Generator<undefined, boolean> {
   });
   snapshot.guarding.release(hash);
   course.held.clear();
-  course.tally.released(guardClasses);
+  course.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
   return true;
 }
@@ -66,7 +63,7 @@ export function* approveOwn(course: Course): Generator<undefined, boolean> {
  */
 export async function keepHeld(course: Course, round: number): Promise<() => void> {
   const { run } = course;
-  await inTurns(run, standWithheld(run));
+  await standHeld(run);
   if (round > 1) return () => undefined;
   const batch = await inTurns(run, batchOf(run));
   return () => keepPlan(course, batch);
@@ -81,7 +78,8 @@ function keepPlan(course: Course, before: Batch): void {
   const { held, guarding } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
-  if (couldAll(course)) held.clear(mode);
+  // Of whom this run has not read, what earlier ones held stays shown.
+  if (course.unplanned === 0) held.clear(mode, othersThan(run, couldAll(course)));
   const size = guarding.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
@@ -89,54 +87,52 @@ function keepPlan(course: Course, before: Batch): void {
 }
 
 /**
- * A full run that came to its end ends the first load, and the approvals it began with if it could
- * do what they are about: answers whether it could. How the other kind fared, or a single channel,
- * is no matter of that.
+ * A full run that came to its end ends the first load, and the approvals it began with that are
+ * about nothing but what it could do: answers the kinds of which it could do all. How another kind
+ * fared, or a single channel, is no matter of that.
  */
-export function settleGuards(course: Course): boolean {
-  const { run, approvals, brake, failure } = course;
+export function settleGuards(course: Course): Kind[] {
+  const { run, approvals, brake, failure, known } = course;
   const { snapshot, mode, stop } = run;
-  const people = wholePeople(course);
-  if (mode !== 'full' || !people || failure || stop.aborted) return false;
-  if (brake.endsEarly(people.kind)) return false;
+  if (mode !== 'full' || failure || stop.aborted) return [];
+  const whole = wholeKinds(course).filter((kind) => !brake.endsEarly(kind));
   const at = run.clock.now();
-  if (snapshot.meta.get(loaded) === undefined) snapshot.meta.set(loaded, run.id);
+  if (whole.some(({ name }) => name === 'contact')) endFirstLoad(snapshot, run.id);
+  const could = couldAll(course);
   // Of an export that was written anew meanwhile no delete has left any more.
-  if (!couldAll(course) || !people.knowledge.still()) return false;
-  for (const { plan } of approvals) snapshot.held.end(plan, at);
-  if (!isHolding(snapshot.guarding)) snapshot.held.clear(mode);
-  return true;
-}
-
-/**
- * Takes out of the plan what would befall people whose deletion is approved before a run that may
- * delete them; answers how many people.
- */
-export function* leaveToDelete(course: Course): Generator<undefined, number> {
-  const { run, approvals } = course;
-  if (run.mode === 'full' && couldAll(course)) return 0;
-  const { stage, guarding } = run.snapshot;
-  let people = 0;
-  for (const approval of approvals) {
-    yield* eachOf(guarding.spans('delete'), (span) => {
-      stage(() => (people += guarding.leaveToDelete(approval, { ...span, guard: 'delete' })));
-    });
+  const settled = whole.filter(
+    (kind) => could.includes(kind) && (!kind.absence || known.get(kind)?.still()),
+  );
+  const others = othersThan(run, settled);
+  for (const { plan } of approvals) {
+    if (!snapshot.held.isAbout(plan, others)) snapshot.held.end(plan, at);
   }
-  return people;
+  if (settled.length > 0 && !isHolding(snapshot.guarding)) snapshot.held.clear(mode, others);
+  return settled;
 }
 
-/** Whether all that the CRM calls for was planned: a first load, for one, deletes nobody. */
-function couldAll(course: Course): boolean {
-  const people = wholePeople(course);
-  if (!people || course.run.firstLoad) return false;
-  return course.run.mode !== 'full' || people.knowledge.absenceCounts;
+/** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
+function couldAll(course: Course): Kind[] {
+  const { run, known } = course;
+  return wholeKinds(course).filter(
+    (kind) =>
+      !kind.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(kind)?.absenceCounts)),
+  );
 }
 
-/** People, if they took part and both their readings, as far as there are two, are certified. */
-function wholePeople({ run, parts, known }: Course) {
-  const kind = parts.find((part) => part.kind.name === guardedKind)?.kind;
-  if (!kind || run.quarantined) return undefined;
-  const knowledge = known.get(kind);
-  if (!knowledge?.certified) return undefined;
-  return run.mode !== 'full' || knowledge.listing?.complete ? { kind, knowledge } : undefined;
+/** Those that took part, and whose readings, as far as there are two, are certified. */
+function wholeKinds({ run, parts, known }: Course): Kind[] {
+  if (run.quarantined) return [];
+  const kinds = parts.map(({ kind }) => kind);
+  return kinds.filter((kind) => {
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified) return false;
+    return run.mode !== 'full' || knowledge.listing?.complete;
+  });
+}
+
+/** The kinds of the mirror that are none of these. */
+function othersThan({ parts }: Run, kinds: readonly Kind[]): KindName[] {
+  const all = parts.map(({ kind }) => kind.name);
+  return all.filter((name) => !kinds.some((kind) => kind.name === name));
 }

@@ -27,15 +27,16 @@ export async function giveBack(course: Course): Promise<ReturnsSummary | undefin
   const found = isRead ? await findReturns(finding, key) : undefined;
   const before = snapshot.returned.counts(kind.name);
   if (!writes) {
-    const { waiting, leftOut } = found ?? { waiting: before.waiting, leftOut: 0 };
-    return { told: 0, rejected: before.rejected, waiting, leftOut };
+    const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
+    return { told: 0, rejected: before.rejected, ...(found ?? none) };
   }
   const account = await tellReturns({ ...finding, tally }, key);
   noteStuck(snapshot, account, run.clock.now());
   const { waiting, rejected } = snapshot.returned.counts(kind.name);
   if (account.failure) course.stuck = sayStuck(waiting, account.failure);
   listKnown(course, kind.name);
-  return { told: account.told, rejected, waiting, leftOut: found?.leftOut ?? 0 };
+  const { leftOut = 0, doubtful = 0 } = found ?? {};
+  return { told: account.told, rejected, waiting, leftOut, doubtful };
 }
 
 /** What earlier runs were refused; what this one was is listed already. */

@@ -14,6 +14,7 @@ import {
 } from './mirror.ts';
 import { bindLedger } from './ledger.ts';
 import { holds, quarantineOf, sayQuarantine } from './quarantine.ts';
+import { createFacts } from './platform-facts.ts';
 import { createTally } from './tally.ts';
 import { takeCursors } from './cursor.ts';
 import { untilDone } from './throughout.ts';
@@ -28,7 +29,10 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   const isHeld = holds(quarantine, at);
   const quarantined = isHeld && options.writes;
   const together = gatherIn(snapshot, clock);
-  const run: Run = { ...mirror, ...options, clock, id, startedAt: at, quarantined, together };
+  const facts = createFacts(snapshot, options.writes);
+  const platformTime = { isAsked: false };
+  const own = { clock, id, startedAt: at, quarantined, facts, together, platformTime };
+  const run: Run = { ...mirror, ...options, ...own };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
   );
@@ -65,6 +69,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     approvals,
     held: new Map(),
     population: {},
+    unplanned: 0,
     rounds: 0,
   };
 }

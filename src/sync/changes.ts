@@ -40,8 +40,9 @@ async function readChanges(run: Run, part: MirrorPart, since: string): Promise<R
   const isAll = told && (await askOthers(run, part, told));
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
-  await stageFew(run, kind.name, rows);
-  return { ...told.certificate, whole: false, sizes: fewSizes(run, kind.name, rows) };
+  const skipped = await stageFew(run, kind.name, rows);
+  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  return { ...told.certificate, whole: false, sizes };
 }
 
 function requestOf({ stop }: Run, { fields }: Kind) {

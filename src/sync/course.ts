@@ -1,5 +1,5 @@
 import type { Kind } from '../kind/kind.ts';
-import type { GuardClass } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import { Busy, Interrupted, isExpected, Rejected, type Expected } from '../model/errors.ts';
 import type { KindName } from '../model/record.ts';
 import type { Forecast } from '../plan/forecast.ts';
@@ -51,7 +51,9 @@ export interface Course {
   approvals: Approval[];
   /** Classes that a guard holds, from the first time on. */
   held: Map<GuardClass, Held>;
-  /** How many people a class is about, once that was counted. */
+  /** People whose stated opt-outs stay held, and of whom this run did not read. */
+  unplanned: number;
+  /** How many records a class is about, once that was counted. */
   population: Partial<Record<GuardClass, number>>;
   /** How often the guards were asked. */
   rounds: number;

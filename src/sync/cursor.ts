@@ -4,7 +4,8 @@
  * or their own record; without one everything is read.
  *
  *   a run about everybody begins       takes it away, so that whoever is killed leaves none
- *   it ended well, and holds nobody    leaves the one of its own reading
+ *   it ended well, and holds nothing   leaves the one of its own reading
+ *   of the kind
  *   a fast one did not                 puts back the one it began with: it is read from there again
  *   a full one did not                 leaves none: what is left to do is not in the changes
  *   one about one person did not       spoils it, for whoever is under way as well, where it had
@@ -13,10 +14,12 @@
  */
 import { z } from 'zod';
 import type { Kind } from '../kind/kind.ts';
+import { guardNames, guardRows } from '../model/guard-classes.ts';
 import type { KindName } from '../model/record.ts';
 import type { Status } from '../plan/summary.ts';
 import type { Course } from './course.ts';
 import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror.ts';
+import { countHeld } from './withheld.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
@@ -60,13 +63,19 @@ function overlapped({ run, endedBefore }: Course): boolean {
   return run.beside.count().begun > endedBefore;
 }
 
+function endedWell(course: Course, { name }: Kind, status: Status): boolean {
+  if (status !== 'held') return status === 'done' || status === 'rejected';
+  const held = countHeld(course);
+  return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
+}
+
 /** When a run that writes has ended. */
 export function leaveCursors(course: Course, status: Status): void {
   const { run, begun, parts, known, since } = course;
   const { meta } = run.snapshot;
-  const isWell = status === 'done' || status === 'rejected';
   for (const { kind, manner } of begun) {
     const name = nameOf(kind.name);
+    const isWell = endedWell(course, kind, status);
     if (onlyKey(run) !== undefined) {
       if (!isWell && (course.plan || overlapped(course))) spoil(run.snapshot, kind);
       continue;

@@ -7,6 +7,7 @@ import type { Leaving } from '../kind/leaving.ts';
 import type { Remark } from '../model/ledger.ts';
 import type { Key, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Mirror } from './mirror.ts';
+import { factsIn } from './platform-facts.ts';
 import { nothing, whoOf } from './remember.ts';
 
 export interface Departing {
@@ -102,7 +103,9 @@ function statesOf(
     recorded,
     former: [],
     successors: [],
+    renamed: [],
     strays: false,
+    origins: snapshot.recorded.originsOf(kind.name, key),
     parked: [],
     entries: ledger.concerning(whoOf(mirror, kind, key)),
     observed,
@@ -110,10 +113,12 @@ function statesOf(
     certified: false,
     restored,
     absence: undefined,
+    announces: false,
     mayDelete: false,
     at,
     by,
     lost: new Set(snapshot.parking.parts(kind.name).map(({ part }) => part)),
+    facts: factsIn(snapshot),
   };
 }
 

@@ -11,7 +11,7 @@
  *
  * The CRM is asked for every id that is known of her, and is not read for others.
  */
-import type { Leave } from '../kind/kind.ts';
+import type { Leave } from '../kind/erasing.ts';
 import { Busy } from '../model/errors.ts';
 import type { DesiredRow, Key } from '../model/record.ts';
 import type { People } from './beside.ts';

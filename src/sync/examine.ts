@@ -42,7 +42,7 @@ export async function examine(
   const { kind } = part;
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
-  const known: Knowledge = { ...unknown, certified };
+  const known: Knowledge = { ...unknown, certified, whole: certified };
   const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
   const states = statesOf(run, kind, { key, known });
   run.snapshot.narrowing.add(kind.name, key);

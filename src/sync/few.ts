@@ -1,17 +1,18 @@
 /** What a run knows of a source that it has not read wholly: of the few it was told about. */
 import type { DesiredRow, KindName } from '../model/record.ts';
+import { countUnknown } from '../model/unknown-words.ts';
 import { everything } from '../snapshot/spans.ts';
 import type { Run } from './mirror.ts';
 import type { Sizes } from './read.ts';
 
 const stagedAtOnce = 1_000;
 
-/** Stages records that are few, and were not read as a whole. */
+/** Stages records that are few, and were not read as a whole; answers how many name nobody. */
 export async function stageFew(
   { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
   kind: KindName,
   rows: readonly DesiredRow[],
-): Promise<void> {
+): Promise<number> {
   for (let start = 0; start < rows.length; start += stagedAtOnce) {
     const some = rows.slice(start, start + stagedAtOnce);
     stage(() => staging.addDesired(some, start + 1));
@@ -22,11 +23,14 @@ export async function stageFew(
     staging.sortIn(kind, everything);
   });
   staging.endSorting();
+  let skipped = 0;
   stage(() => {
     staging.noteStrange(kind, 'keyless');
     staging.noteStrange(kind, everything);
     staging.nameByOrigin(kind, rows.length);
+    skipped = staging.skipUnknown(kind);
   });
+  return skipped;
 }
 
 /**
@@ -36,14 +40,18 @@ export async function stageFew(
 export function fewSizes(
   { snapshot }: Pick<Run, 'snapshot'>,
   kind: KindName,
-  rows: readonly DesiredRow[],
+  { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
 ): Sizes {
+  const unknown = countUnknown();
+  rows.forEach(unknown.add);
   const invalid = snapshot.staging.countInvalid(kind);
   const before = snapshot.meta.get(wantedOf(kind));
   const news = rows.filter((row) => row.wants && !row.invalid).length;
   return {
-    valid: rows.length - invalid,
+    valid: rows.length - invalid - skipped,
     invalid,
+    skipped,
+    unknown: unknown.words(),
     get wanted() {
       return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;
     },

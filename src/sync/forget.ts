@@ -2,7 +2,8 @@
  * Forgets one person on demand: the ledger first, then the platform, then the snapshot. Whatever
  * stops it on the way, the ledger has it already, what is left is noted, and it can be done again.
  */
-import type { Deed, Kind, Leave } from '../kind/kind.ts';
+import type { Deed, Leave } from '../kind/erasing.ts';
+import type { Kind } from '../kind/kind.ts';
 import { Invalid, isExpected, type Expected } from '../model/errors.ts';
 import { all, type Memory } from '../model/ledger.ts';
 import type { Key } from '../model/record.ts';

@@ -1,16 +1,21 @@
 /** Who is held from one run to the next, and what of them: span by span, since it may be many. */
+import type { Kind } from '../kind/kind.ts';
+import { guardNames, guardRows, type GuardClass } from '../model/guard-classes.ts';
 import { planning } from '../plan/plan.ts';
-import type { Guarded } from '../snapshot/guarding.ts';
-import type { Course } from './course.ts';
-import type { Run } from './mirror.ts';
+import type { Guarded } from '../snapshot/spans.ts';
+import type { Since } from '../snapshot/standing.ts';
+import { knowledgeOf, type Course } from './course.ts';
+import { onlyKey, type Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
 import { eachOf, throughout } from './throughout.ts';
-import { guardClasses, guardedKind } from './withheld.ts';
 
-/** Has whom a run withholds held in later runs too. */
-export function* standWithheld({ snapshot }: Run): Generator<undefined, void> {
+/** Has whom a run withholds held in later runs too; what is new stands since then. */
+export function* standWithheld({ snapshot }: Run, since: Since): Generator<undefined, void> {
   const { held, transaction } = snapshot;
-  yield* eachWithheld(snapshot, (guarded) => transaction(() => held.stand(guarded)));
+  yield* eachWithheld(snapshot, (guarded) => {
+    const byPart = guardRows[guarded.guard].isStated;
+    transaction(() => held.stand(guarded, { ...since, byPart }));
+  });
 }
 
 /** What a run withholds, named by its content. */
@@ -35,28 +40,46 @@ function* eachWithheld(
   { guarding }: Run['snapshot'],
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
-  for (const guard of guardClasses) {
+  for (const guard of guardNames) {
     yield* eachOf(guarding.withheldSpans(guard), (span) => work({ ...span, guard }));
   }
 }
 
 /**
- * Of whom a run wants nothing that could tell, or whose approval it ended, is held no longer. After
- * the run itself: with a process that ends in the middle, some are held until the next such run
- * wants nothing of them, or they are approved once more.
+ * Who is held no longer after this run. Of stated opt-outs a whole reading is enough to tell, for
+ * they are planned in every run; and what was acknowledged is over.
  */
-export async function settleStanding({ run, approvals }: Course): Promise<void> {
-  const { held, transaction } = run.snapshot;
-  const kind = run.parts.find((part) => part.kind.name === guardedKind)?.kind;
-  if (!kind) return;
-  for (const guard of guardClasses) {
-    await throughout(run, held.spans(guard, kind.name), (span) => {
-      const standing = { ...span, guard, kind: kind.name };
-      const but = overtakenIn(run, kind);
-      transaction(() => {
-        held.dropUnwanted(standing, but);
-        for (const { plan } of approvals) held.dropApproved(standing, { plan, but });
-      });
-    });
+export async function settleHeld(course: Course, settled: readonly Kind[]): Promise<void> {
+  const { run, parts, known, failure } = course;
+  for (const guard of guardNames) {
+    const { isStated, kind: name } = guardRows[guard];
+    const kind = parts.find((part) => part.kind.name === name)?.kind;
+    if (!kind) continue;
+    const { whole, certified } = knowledgeOf(course, kind);
+    const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
+    const tells = isStated && isRead && !failure && !run.stop.aborted && course.plan !== undefined;
+    if (tells || settled.includes(kind)) await settleStanding(course, { guard, kind });
+    if (isStated) run.snapshot.transaction(() => run.snapshot.held.dropDone(guard, run.id));
   }
+}
+
+/**
+ * Of whom a run wants nothing that could tell, or whose approval it ended (a full one), is held no
+ * longer. After the run itself: with a process that ends in the middle, some are held until the
+ * next such run wants nothing of them, or they are approved once more.
+ */
+async function settleStanding(
+  { run, approvals }: Course,
+  { guard, kind }: { guard: GuardClass; kind: Kind },
+): Promise<void> {
+  const { held, transaction } = run.snapshot;
+  const ended = run.mode === 'full' ? approvals : [];
+  await throughout(run, held.spans(guard, kind.name), (span) => {
+    const standing = { ...span, guard, kind: kind.name };
+    const but = overtakenIn(run, kind);
+    transaction(() => {
+      held.dropUnwanted(standing, but);
+      for (const { plan } of ended) held.dropApproved(standing, { plan, but });
+    });
+  });
 }

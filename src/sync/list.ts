@@ -30,6 +30,7 @@ export async function listAll(course: Course): Promise<void> {
   await eachListed(course, async (kind) => {
     const first = passed.get(kind);
     if (!first) return;
+    if (first.claim.evidence) run.facts.learn(first.claim.evidence);
     const listing = await prove(run, kind, { first, brake });
     if (kind.keyedById) staging.resolveKeys(kind.name);
     known.set(kind, { ...knowledgeOf(course, kind), listing });

@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../model/clock.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { RouteLimit } from '../model/limit.ts';
-import type { Key } from '../model/record.ts';
+import type { AbsenceDue, Key } from '../model/record.ts';
 import type { Forecast } from '../plan/forecast.ts';
 import type { Guards } from '../plan/guard.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -12,6 +12,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Returns } from '../source/returns.ts';
 import type { Source } from '../source/source.ts';
 import type { Beside } from './beside.ts';
+import type { Facts } from './platform-facts.ts';
 import type { Together } from './together.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
@@ -38,11 +39,19 @@ export interface Mirror {
   /** Runs and changes older than this are dropped. */
   keepMs: number;
   guards: Guards;
+  /** What happens to people who left the CRM, where the configuration does not say it itself. */
+  unstated?: Unstated | undefined;
   /** Share of each route's limit that is left to other programs, 0 to 1. */
   reserve: number;
   requests(): RequestCounts;
   /** By route, as the platform's answers tell. */
   limits(): Record<string, RouteLimit>;
+}
+
+/** By which defaults people who left the CRM are opted out, and deleted. */
+interface Unstated extends AbsenceDue {
+  deletes: 'off' | 'created' | 'owned';
+  deleteAfterMs: number;
 }
 
 /** Whose records on the platform it keeps equal; its snapshot belongs to one of these. */
@@ -106,10 +115,14 @@ export interface Run extends Mirror, RunOptions {
   id: string;
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
+  /** What is known of the platform itself. */
+  facts: Facts;
   /** Writes to the snapshot what others write at the same time. */
   together: Together;
   /** Only opt-outs are planned. */
   quarantined: boolean;
+  /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
+  platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
 }
 
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {

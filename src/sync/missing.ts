@@ -4,7 +4,8 @@
  */
 import { Rejected, RateLimited, Unavailable } from '../model/errors.ts';
 import type { KindName, RecordedRow } from '../model/record.ts';
-import type { Found, Kind } from '../kind/kind.ts';
+import type { Kind } from '../kind/kind.ts';
+import type { Found } from '../kind/page.ts';
 import type { Span } from '../snapshot/spans.ts';
 import type { Brake } from './brake.ts';
 import { each } from './each.ts';

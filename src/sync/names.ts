@@ -1,6 +1,6 @@
 /** Under which ids the source has somebody, for whoever asks or tells the ledger by them. */
 import { Interrupted, isExpected } from '../model/errors.ts';
-import type { Leave } from '../kind/kind.ts';
+import type { Leave } from '../kind/erasing.ts';
 import type { Mirror, MirrorPart } from './mirror.ts';
 import { read } from './read.ts';
 import { begin } from './begin.ts';

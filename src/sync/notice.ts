@@ -1,6 +1,7 @@
 /**
  * Lists the records of a source that cannot be used, each under a name that stays when lines move.
  */
+import type { Problem } from '../model/problem.ts';
 import type { DesiredRow, Key } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { Course } from './course.ts';
@@ -13,7 +14,12 @@ import { throughout } from './throughout.ts';
 
 const page = 500;
 
-export async function noticeInvalid(run: Run, kind: Kind, tally: Tally): Promise<void> {
+/** Those that hold an unknown word are listed by word, in a run about everybody. */
+export async function noticeInvalid(
+  run: Run,
+  kind: Kind,
+  { tally, known }: Pick<Course, 'tally' | 'known'>,
+): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
     const rows = run.snapshot.staging.desired(kind.name, only);
@@ -26,23 +32,25 @@ export async function noticeInvalid(run: Run, kind: Kind, tally: Tally): Promise
     run.snapshot.stage(() => {
       for (const row of rows) noticeOne(run, kind, { row, tally });
     });
-    if (rows.length < page) return;
+    if (rows.length < page) break;
     after = rows.at(-1)?.row ?? after;
     await run.clock.sleep(0);
   }
+  tally.unknown(kind.name, knowledgeNamed(known, kind.name).sizes.unknown);
 }
 
 function noticeOne(run: Run, kind: Kind, { row, tally }: { row: DesiredRow; tally: Tally }): void {
   if (!row.invalid) return;
-  const { reason, fix } = row.invalid;
-  tally.notice({
+  const { reason, fix, option } = row.invalid;
+  const problem: Problem = {
     kind: kind.name,
     key: nameOf(run, kind, row),
     class: 'invalid',
     part: '',
     reason: `${row.place}: ${reason}`,
     fix,
-  });
+  };
+  tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
 /** What names nobody is listed by its id, or by its place. */

@@ -10,7 +10,9 @@
  * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
  * through before any is proven.
  */
-import type { Kind, Page } from '../kind/kind.ts';
+import type { Kind } from '../kind/kind.ts';
+import type { Page } from '../kind/page.ts';
+import { evidenceOf, type Evidence, type NamedParts } from '../kind/platform-facts.ts';
 import type { ObservedRow } from '../model/record.ts';
 import type { Brake } from './brake.ts';
 import { each } from './each.ts';
@@ -27,6 +29,8 @@ export interface Listing {
   by: number;
   /** How far the ledger had got when it began. */
   knew: number;
+  /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
+  date: number | undefined;
   /** Of whom the platform says that these records are; undefined when it does not. */
   organization: string | undefined;
 }
@@ -36,7 +40,10 @@ interface Claim {
   total: number;
   /** By the platform's clock; milliseconds since the epoch. */
   began: number;
+  date: number | undefined;
   organization: string | undefined;
+  /** What its pages prove of the platform itself. */
+  evidence: Evidence | undefined;
 }
 
 const pagesAtOnce = 16;
@@ -52,7 +59,8 @@ export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
   const knew = run.ledger.newest();
   const [limit] = run.pageSizes;
   const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
-  return { at, knew, by: run.clock.now(), organization: claim.organization, claim };
+  const { date, organization } = claim;
+  return { at, knew, by: run.clock.now(), date, organization, claim };
 }
 
 /** Whether that shows all there is, or what is read besides does: the first claim counts. */
@@ -82,12 +90,14 @@ async function turnPages(
   const { stage } = run.snapshot;
   const rows: ObservedRow[] = [];
   const stageRows = (): void => stage(() => add(rows.splice(0)));
+  const parts: NamedParts[] = [];
   let seen = 0;
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     const found = await kind.list({ page: number, limit }, run.stop);
     rows.push(...found.rows);
+    if (found.parts) parts.push(found.parts);
     if (rows.length >= stagedAtOnce) stageRows();
     seen += found.rows.length;
     last = found;
@@ -110,8 +120,10 @@ async function turnPages(
     await page(number);
   }
   stageRows();
-  const { total, organization } = first;
-  return { total, began: beginning(first), organization };
+  const { total, date, organization } = first;
+  const names = kind.parts?.names ?? [];
+  const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
+  return { total, began: beginning(first), date, organization, evidence };
 }
 
 function beginning(first: Page): number {

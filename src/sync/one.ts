@@ -9,6 +9,7 @@ import type { DesiredRow, Key } from '../model/record.ts';
 import { everything } from '../snapshot/spans.ts';
 import type { SourceRecord } from '../source/source.ts';
 import type { People, Taken } from './beside.ts';
+import { isFresh } from './applying.ts';
 import type { Course } from './course.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { overtakenIn } from './overtaken.ts';
@@ -143,10 +144,12 @@ async function stage(
   { rows, keys, complete }: Asked,
 ): Promise<void> {
   const { run, known } = course;
-  await stageFew(run, kind.name, rows);
+  const skipped = await stageFew(run, kind.name, rows);
   const [key] = keys;
   if (key === undefined) course.parts = [];
   else run.mode = { single: key };
-  const sizes = fewSizes(run, kind.name, rows);
-  known.set(kind, { ...unknown, certified: complete, sizes });
+  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  const readAt = run.clock.now();
+  const still = (): boolean => isFresh(run, readAt);
+  known.set(kind, { ...unknown, certified: complete, sizes, still });
 }

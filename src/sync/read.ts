@@ -1,17 +1,23 @@
 /** Reads a source wholly into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../model/errors.ts';
 import type { DesiredRow, KindName } from '../model/record.ts';
+import { countUnknown, type UnknownWords } from '../model/unknown-words.ts';
 import type { Span } from '../snapshot/spans.ts';
 import type { Certificate, SourceRecord } from '../source/source.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { MirrorPart, Run } from './mirror.ts';
 import { throughout } from './throughout.ts';
 
-/** Of a reading: keys that have a valid record, those that want something, invalid records. */
+/**
+ * Of a reading: keys that have a valid record, those that want something, invalid records, and
+ * those that name nobody; and the words that are not known.
+ */
 export interface Sizes {
   valid: number;
   wanted: number;
   invalid: number;
+  skipped: number;
+  unknown: readonly UnknownWords[];
 }
 
 /** `whole`: of whom it does not name it is known that the source does not. */
@@ -29,10 +35,12 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
   const records = source.read({ fields: kind.fields, signal: run.stop });
+  const unknown = countUnknown();
   let count = 0;
   let sorted = 0;
   for await (const some of endingIn(records, (last) => (end.certificate = last))) {
     const rows = some.map((record) => desiredOf(kind, record));
+    rows.forEach(unknown.add);
     stage(() => staging.addDesired(rows, count + 1));
     count += rows.length;
     if (count - sorted >= sortedAtOnce) {
@@ -46,8 +54,30 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
   if (!certificate) throw new TypeError('a reading ended without a word on how');
   await sortIn(run, kind.name);
   if (count === 0) refuseEmpty(run, kind.name);
-  const all = await settleIds(run, kind.name, count);
-  return { ...certificate, whole: true, sizes: await sizesOf(run, kind.name, all) };
+  const { all, skipped } = await settleIds(run, kind.name, count);
+  const counts = await sizesOf(run, kind.name, all);
+  const sizes = { ...counts, skipped, unknown: unknown.words() };
+  return { ...withAddresses(run, kind.name, certificate), whole: true, sizes };
+}
+
+/** Where most of those who are recorded have lost their address, a column is empty, not people. */
+function withAddresses(
+  { snapshot: { recorded, staging } }: Run,
+  kind: KindName,
+  certificate: Certificate,
+): Certificate {
+  const lost = staging.countAddressless(kind);
+  const known = recorded.count(kind);
+  // One person proves nothing about a column.
+  if (lost < 2 || lost * 2 <= known) return certificate;
+  const flaw = {
+    why: `${lost} of ${known} recorded people have lost their address`,
+    fix: 'check the column that contacts.email names, and export it again',
+  };
+  const { reading } = certificate;
+  if (certificate.complete) return { complete: false, reading, ...flaw };
+  const { why, fix } = certificate;
+  return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
 /** An empty reading where there were records before is a failure, not data. */
@@ -81,9 +111,13 @@ async function sortIn(run: Run, kind: KindName): Promise<void> {
 
 /**
  * Which records have an id of their own, and under which names the invalid ones stand. Answers the
- * spans of all keys: what names were added here fits in.
+ * spans of all keys, into which the names that were added here fit, and how many name nobody.
  */
-async function settleIds(run: Run, kind: KindName, count: number): Promise<readonly Span[]> {
+async function settleIds(
+  run: Run,
+  kind: KindName,
+  count: number,
+): Promise<{ all: readonly Span[]; skipped: number }> {
   const { staging, spans, stage: staged } = run.snapshot;
   const all: Span[] = [];
   staged(() => staging.noteStrange(kind, 'keyless'));
@@ -94,15 +128,21 @@ async function settleIds(run: Run, kind: KindName, count: number): Promise<reado
   await throughout(run, spans.ofIds(kind), (span) => {
     staged(() => staging.findSharedIds(kind, span));
   });
+  let skipped = 0;
   staged(() => {
     staging.invalidateSharedIds(kind, sharedId);
     staging.nameByOrigin(kind, count);
+    skipped = staging.skipUnknown(kind);
   });
   await run.clock.sleep(0);
-  return all;
+  return { all, skipped };
 }
 
-async function sizesOf(run: Run, kind: KindName, all: readonly Span[]): Promise<Sizes> {
+async function sizesOf(
+  run: Run,
+  kind: KindName,
+  all: readonly Span[],
+): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
   const { staging } = run.snapshot;
   const sizes = { valid: 0, wanted: 0, invalid: 0 };
   await throughout(run, all, (span) => {

@@ -1,8 +1,10 @@
 /** How a run ends in the snapshot, and the summary it leaves. */
-import type { GuardClass } from '../model/change.ts';
+import { guardNames, type GuardClass } from '../model/guard-classes.ts';
+import type { Kind } from '../kind/kind.ts';
 import type { Key, KindName } from '../model/record.ts';
 import type { Counts } from '../plan/plan.ts';
 import { weekMs } from '../plan/guard.ts';
+import { settleAnnounced } from './announce.ts';
 import { settleGuards } from './approval.ts';
 import type { Course } from './course.ts';
 import { inTurns, leaveOvertaken } from './commit.ts';
@@ -18,7 +20,8 @@ import {
   type Summary,
 } from '../plan/summary.ts';
 import { giveBack } from './back.ts';
-import { settleStanding, standWithheld } from './holding.ts';
+import { standHeld } from './hold.ts';
+import { settleHeld } from './holding.ts';
 import { keepLimits } from './foresee.ts';
 import { settleQuarantine } from './quarantine.ts';
 import { knowledgeNamed } from './states.ts';
@@ -27,14 +30,14 @@ import { eachOf, throughout, untilDone } from './throughout.ts';
 import { leaveCursors } from './cursor.ts';
 import { findErased, noteUnfinished, unfinishedIn } from './unfinished.ts';
 import { sayUnfinished } from './unfinished-words.ts';
-import { countHeld, guardClasses, isLeft } from './withheld.ts';
+import { countHeld, isLeft } from './withheld.ts';
 
 export async function conclude(course: Course): Promise<Summary> {
   const { run } = course;
   if (run.writes) {
     settleQuarantine(course);
     await keepOrigins(course);
-    await inTurns(run, standWithheld(run));
+    await standHeld(run);
   }
   const returns = await giveBack(course);
   const done = await tallyOf(run);
@@ -44,19 +47,19 @@ export async function conclude(course: Course): Promise<Summary> {
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
-  const held = countHeld(run.snapshot.guarding);
-  course.tally.released(guardClasses.filter((of) => held[of] === 0));
+  const held = countHeld(course);
+  course.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
   const summary = summaryOf(course, { returns, done, held });
-  const couldAll = run.writes && run.snapshot.transaction(() => keep(course, summary));
+  const settled = run.writes ? run.snapshot.transaction(() => keep(course, summary)) : [];
   if (run.writes) await inTurns(run, keepNoticed(course));
-  if (couldAll) await settleStanding(course);
+  if (run.writes) await settleHeld(course, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
-/** Answers whether all that the CRM calls for was planned, and came to its end. */
-function keep(course: Course, summary: Summary): boolean {
+/** Answers the kinds of which all that is called for was planned, and came to its end. */
+function keep(course: Course, summary: Summary): Kind[] {
   const { run } = course;
   const { runs, journal } = run.snapshot;
   const { id } = run;
@@ -72,6 +75,7 @@ function keep(course: Course, summary: Summary): boolean {
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   leaveCursors(course, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
+  settleAnnounced(course);
   return settleGuards(course);
 }
 
@@ -171,8 +175,12 @@ function summaryOf(course: Course, { returns, done, held }: Done): Summary {
     mode: modeName(run.mode),
     only: run.only ?? null,
     plan: course.plan?.hash ?? '',
-    contacts: { ...contact, held },
-    templates: template,
+    contacts: {
+      ...contact,
+      held: { delete: held.delete, opt_in: held.opt_in, opt_out: held.opt_out },
+      skipped: knowledgeNamed(course.known, 'contact').sizes.skipped,
+    },
+    templates: { ...template, held: held.template },
     returns: returns ?? null,
     requests: run.requests(),
     forecast: course.forecast ?? null,

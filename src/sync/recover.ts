@@ -56,7 +56,9 @@ async function find(applying: Applying, change: JournaledChange): Promise<Outcom
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
   try {
-    return await kind.recover(change, { late, signal: run.abort });
+    const recorded = run.snapshot.recorded.get(kind.name, change.key);
+    const facts = run.facts.known();
+    return await kind.recover(change, { late, facts, recorded, signal: run.abort });
   } catch (error) {
     const outcome = outcomeOf(error);
     if (outcome.is !== 'rejected') brake.note(kind, change, outcome);

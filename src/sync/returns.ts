@@ -8,6 +8,8 @@
  *     the same                        anything else                it stays as it is
  *   the CRM says so itself, or has
  *     no such record                  planned, rejected, nothing   needless
+ *   anything; nobody is known to      planned, rejected, unknown   needless; else it stays as it is
+ *     have left by it (doubtful)
  *   nothing was read of it            nothing                      planned, where only what changed
  *                                                                  was read, else nothing
  *   she is back                       anything                     dropped: should she leave again,
@@ -24,6 +26,7 @@ import type { Returns } from '../source/returns.ts';
 import type { Run } from './mirror.ts';
 import type { Knowledge } from './states.ts';
 import { throughout } from './throughout.ts';
+import { unfinishedIn } from './unfinished.ts';
 
 export interface Finding {
   run: Run;
@@ -40,12 +43,15 @@ export interface Found {
   waiting: number;
   /** Who cannot be told in the way that is configured. */
   leftOut: number;
+  /** How many opt-outs it does not tell, since nobody is known to have left by them. */
+  doubtful: number;
 }
 
 /** What is to be done about one return; `waits`: 1 where it is to be told then. */
 interface Step {
   waits: 0 | 1;
   leftOut?: boolean;
+  doubtful?: boolean;
   write?(): void;
 }
 
@@ -53,18 +59,20 @@ interface Step {
 const peopleAtOnce = 500;
 
 const isOpen = new Set(['planned', 'unknown', 'sent']);
+const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
 /** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
 export async function findReturns(finding: Finding, key: Key | undefined): Promise<Found> {
   const { run, kind } = finding;
-  const found: Found = { waiting: 0, leftOut: 0 };
+  const found: Found = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: Span | Key): void => {
     const barred = run.snapshot.returned.barred(kind.name, keys);
     const within = barred.filter((one) => !one.startsWith('#'));
     const steps = stepsFor(finding, keys, within);
-    for (const { waits, leftOut } of steps) {
+    for (const { waits, leftOut, doubtful } of steps) {
       found.waiting += waits;
       if (leftOut) found.leftOut += 1;
+      if (doubtful) found.doubtful += 1;
     }
     const writes = steps.flatMap(({ write }) => write ?? []);
     if (!run.writes || writes.length === 0) return;
@@ -83,16 +91,18 @@ function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): S
   const { returned } = run.snapshot;
   const rows = new Map(returned.of(kind.name, keys).map((row) => [nameOf(row), row]));
   const isErased = run.ledger.erased() ?? (() => false);
+  // What an erasure that was cut short has done is nobody's departure.
+  const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
   const steps: Step[] = [];
   const people = [...leavers(finding, keys), ...barred.map((key) => remembered(finding, key))];
   for (const { key, outs } of people) {
-    if (isErased(key)) continue;
+    if (isErased(key) || isBegun.has(key)) continue;
     for (const out of outs) {
       for (const crmId of idsOf(run, kind.name, key)) {
         const at = { email: key, crmId, ...out };
         const row = rows.get(nameOf(at));
         rows.delete(nameOf(at));
-        steps.push(stepOf(finding, at, row));
+        steps.push(stepFor(finding, at, row));
       }
     }
   }
@@ -112,15 +122,19 @@ function leavers({ run, kind }: Finding, keys: Span | Key): Person[] {
   const { returned } = run.snapshot;
   const rows = new Map(returned.leavers(kind.name, keys).map((row) => [row.key, row]));
   if (!run.writes) for (const row of returned.noted(kind.name, keys)) rows.set(row.key, row);
-  return [...rows.values()].map((row) => ({ key: row.key, outs: kind.outs.recorded(row) }));
+  return [...rows.values()].map((row) => ({
+    key: row.key,
+    outs: kind.outs.recorded(row, run.facts.known()),
+  }));
 }
 
 function remembered({ run, kind }: Finding, key: Key): Person {
   const entries = run.ledger.concerning({ key, ids: [] });
   const outs = new Map<string, Out>();
   for (const entry of entries) {
-    const out = kind.outs.remembered(entry);
-    if (out && !outs.has(out.channel)) outs.set(out.channel, out);
+    const out = kind.outs.remembered(entry, run.facts.known());
+    const before = out && outs.get(out.channel);
+    if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
   }
   return { key, outs: [...outs.values()] };
 }
@@ -141,6 +155,14 @@ function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
 }
 
 type One = Omit<Return, 'id'>;
+
+type Outgoing = Omit<One, 'cause'> & Pick<Out, 'cause'>;
+
+function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): Step {
+  const { cause } = at;
+  if (cause === 'doubtful') return doubtOf(finding, { ...at, cause: 'opt_out' }, row);
+  return stepOf(finding, { ...at, cause }, row);
+}
 
 function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run, returns } = finding;
@@ -167,6 +189,19 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
     add(finding, one, 'planned');
   };
   return { waits: 1, write: again };
+}
+
+/** The source is not told of it, whatever an earlier version has planned. */
+function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
+  const { run } = finding;
+  const doubtful = verdictOn(finding, one) === 'tell';
+  if (!row || !isUnsettled.has(row.state)) return { waits: 0, doubtful };
+  const at = run.clock.now();
+  return {
+    waits: 0,
+    doubtful,
+    write: () => run.snapshot.returned.move(row.seq, 'needless', { at }),
+  };
 }
 
 function add({ run, kind }: Finding, one: One, state: 'planned' | 'needless'): void {
@@ -221,7 +256,7 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
   return { waits: 0, write: () => returned.move(row.seq, 'needless', { at }) };
 }
 
-/** Whether she is still out, by what is known at this moment. */
+/** Whether the person is still out, and is known to have left, at this moment. */
 export function isStillOut(
   { run, kind }: Pick<Finding, 'run' | 'kind'>,
   { email, channel }: Pick<Return, 'email' | 'channel'>,
@@ -229,9 +264,9 @@ export function isStillOut(
   if (run.ledger.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(kind.name, email);
   const outs = row
-    ? kind.outs.recorded(row)
+    ? kind.outs.recorded(row, run.facts.known())
     : run.ledger
         .concerning({ key: email, ids: [] })
-        .flatMap((entry) => kind.outs.remembered(entry) ?? []);
-  return outs.some((out) => out.channel === channel);
+        .flatMap((entry) => kind.outs.remembered(entry, run.facts.known()) ?? []);
+  return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }

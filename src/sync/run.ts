@@ -10,12 +10,13 @@ import { Busy, Invalid, isExpected } from '../model/errors.ts';
 import { planning, type Plan } from '../plan/plan.ts';
 import type { Kind } from '../kind/kind.ts';
 import { countAbsences } from './absence.ts';
+import { announce } from './announce.ts';
 import { apply } from './apply.ts';
 import type { Applying } from './applying.ts';
 import { belong, claim } from './belong.ts';
 import { readPart } from './changes.ts';
 import { knowledgeOf, leaveOut, type Course } from './course.ts';
-import { commit, inTurns } from './commit.ts';
+import { commit } from './commit.ts';
 import { decide } from './decide.ts';
 import { readingOf, unknown, type Knowledge } from './states.ts';
 import {
@@ -26,7 +27,7 @@ import {
   type Run,
   type RunOptions,
 } from './mirror.ts';
-import { keepHeld, leaveToDelete } from './approval.ts';
+import { keepHeld } from './approval.ts';
 import { foresee } from './foresee.ts';
 import { guard, guardNow } from './guard.ts';
 import { noticeInvalid, noticeUnread } from './notice.ts';
@@ -42,7 +43,6 @@ import { keepTwins, takeOne } from './one.ts';
 import { keysOf } from './single.ts';
 import { cutShort, readAgain, sliceMs } from './slice.ts';
 import { throughout } from './throughout.ts';
-import { sayWaiting } from '../plan/guard-words.ts';
 import type { Summary } from '../plan/summary.ts';
 
 const mostRounds = 3;
@@ -73,6 +73,7 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
     await listAll(course);
     if (options.writes) claim(course);
     await countAbsences(course);
+    await announce(course);
     for (const { kind } of course.parts) await narrow(course, kind);
     if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course, 'read');
     for (let round = 1; ; round += 1) {
@@ -172,13 +173,11 @@ async function plan(course: Course): Promise<void> {
   for (const { kind } of course.parts) {
     await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
     if (course.plan) continue;
-    await noticeInvalid(run, kind, tally);
+    await noticeInvalid(run, kind, course);
     await noticeUnread(course, kind);
   }
   if (course.plan) return;
   course.notes.push(...sayStopped(tally.counts().stopped));
-  const waiting = await inTurns(run, leaveToDelete(course));
-  if (waiting > 0) course.notes.push(sayWaiting(waiting));
   course.plan = await readPlan(run);
   course.forecast = foresee(course);
   run.foresees?.(course.forecast);
@@ -247,7 +246,7 @@ async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
   await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-  await noticeInvalid(run, kind, tally);
+  await noticeInvalid(run, kind, course);
   await guard(course);
   await commit(run);
   run.snapshot.narrowing.clear(kind.name);

@@ -2,9 +2,11 @@
 import type { JournaledChange } from '../model/change.ts';
 import type { Key, ObservedRow } from '../model/record.ts';
 import type { Outcome } from '../kind/kind.ts';
+import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './learn.ts';
+import { stageRead } from './single.ts';
 import { underway } from './underway.ts';
 
 /**
@@ -45,20 +47,33 @@ function acknowledge(
   outcome: Extract<Outcome, { is: 'acked' }>,
 ): boolean {
   const { run, kind } = applying;
-  const { journal, recorded, problems } = run.snapshot;
+  const { journal, recorded, problems, absences } = run.snapshot;
   const at = run.clock.now();
   const before = recorded.get(kind.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
   const row = kind.acknowledge(before, change, { ...outcome, at, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
+  if (outcome.evidence) run.facts.learn(outcome.evidence);
   learnOf(applying, change, row);
-  if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
+  if (outcome.renamed) {
+    // What was listed of it was so under the name it had.
+    run.snapshot.staging.assume(kind.name, change.key);
+    run.snapshot.narrowing.add(kind.name, change.key);
+  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
+  if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
+}
+
+/** Within a run time goes on evenly: the platform's too, since it was listed. */
+function timesNow({ run, known: { listing } }: Applying): Times {
+  const at = run.clock.now();
+  const platformAt = listing?.date === undefined ? undefined : listing.date + at - listing.at;
+  return { at, platformAt };
 }
 
 function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
@@ -72,15 +87,19 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  */
 function reconsiderFormer(applying: Applying, key: Key): void {
   const { run, kind, known } = applying;
-  if (!known.listing) return;
   const { staging, recorded, narrowing, journal } = run.snapshot;
   const { ids } = underway(applying, key);
-  const former = recorded.ofOrigins(kind.name, ids, key).map((row) => row.key);
+  const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
+  const former = recorded
+    .ofOrigins(kind.name, ids, key)
+    .map((row) => row.key)
+    .filter(isUnnamed);
   const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = staging.lookedAt(kind.name, old) === undefined;
+    const isListed = known.listing && staging.lookedAt(kind.name, old) === undefined;
     if (isListed && staging.observed(kind.name, old).length === 0) continue;
-    if (isListed) staging.assume(kind.name, old);
+    // A run that lists nobody has decided on it by now, by what it was shown.
+    if (isListed || !known.listing) staging.assume(kind.name, old);
     narrowing.add(kind.name, old);
   }
 }
@@ -127,12 +146,12 @@ function reject(
 function relearn(
   { run, kind, toBeListed }: Applying,
   key: Key,
-  observed: readonly ObservedRow[],
+  rows: readonly ObservedRow[],
 ): void {
   const { staging, narrowing } = run.snapshot;
   narrowing.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
-  staging.addObserved(observed, key);
+  stageRead(run, kind, { key, rows });
   staging.addLooked(kind.name, key, run.clock.now());
 }

@@ -1,11 +1,13 @@
 /** What those have in common whom a run would delete: asked part by part, since it takes long. */
-import type { GuardClass } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { KindName } from '../model/record.ts';
 import type { Shape } from '../plan/guard.ts';
 import type { FreshId } from '../snapshot/shaping.ts';
 import type { Run } from './mirror.ts';
 import { eachOf } from './throughout.ts';
-import { guardedKind } from './withheld.ts';
+
+/** Of people alone: nothing else has a mail domain, or an id of the CRM. */
+const guardedKind = 'contact';
 
 type Whole = Pick<Run, 'snapshot'>;
 

@@ -1,5 +1,5 @@
 /** One person, read by themselves: what a single run learns of the platform. */
-import type { Key } from '../model/record.ts';
+import type { Key, ObservedRow } from '../model/record.ts';
 import type { Kind } from '../kind/kind.ts';
 import type { Run } from './mirror.ts';
 import { statesOf, type Knowledge } from './states.ts';
@@ -28,12 +28,23 @@ export function formerKeys(run: Run, kind: Kind, single: Single): Key[] {
   return [...new Set(statesOf(run, kind, single).former.map(({ row }) => row.key))];
 }
 
+/** What was read of one record; what has another name by now is staged under that. */
+export function stageRead(
+  { snapshot: { staging } }: Run,
+  { keyedById }: Kind,
+  { key, rows }: { key: Key; rows: readonly ObservedRow[] },
+): void {
+  const isHere = ({ alias }: ObservedRow): boolean => keyedById || alias === key;
+  staging.addObserved(rows.filter(isHere), key);
+  staging.addObserved(rows.filter((row) => !isHere(row)));
+}
+
 async function stageOne(run: Run, kind: Kind, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
   if (!kind.read) return;
   const rows = await kind.read({ key, id: recorded.get(kind.name, key)?.id }, run.stop);
   run.snapshot.stage(() => {
-    staging.addObserved(rows, key);
+    stageRead(run, kind, { key, rows });
     staging.addLooked(kind.name, key, run.clock.now());
   });
 }

@@ -3,6 +3,8 @@ import type { Entry } from '../model/ledger.ts';
 import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../model/record.ts';
 import type { Kind, States } from '../kind/kind.ts';
 import type { Source } from '../source/source.ts';
+import { announces } from './announce.ts';
+import { isFirstLoad } from './first-load.ts';
 import type { Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
 import type { Read, Sizes } from './read.ts';
@@ -37,7 +39,7 @@ export const unknown: Knowledge = {
   listing: undefined,
   lost: new Set(),
   reading: '',
-  sizes: { valid: 0, wanted: 0, invalid: 0 },
+  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, unknown: [] },
   still: () => false,
   absenceCounts: false,
 };
@@ -64,35 +66,67 @@ export function statesOf(
   kind: Kind,
   { key, known }: { key: Key; known: Knowledge },
 ): States {
-  const { staging, recorded, absences, problems } = run.snapshot;
+  const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(kind.name, key);
   const entries = kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [];
   const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
   const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
+  const isListed = typeof looked === 'number' || (listed && looked === undefined);
+  const sight = isListed ? 'listed' : 'assumed';
   const desired = staging.desired(kind.name, key);
-  const isShown = observed.length > 0 || looked !== undefined;
   const isNamed = desired.length > 0;
-  const successors = isShown && !isNamed ? successorsOf(run, kind, { key, known }) : [];
+  const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
+  const isGone = desired.every(({ presence }) => presence !== 'present');
   return {
     key,
     desired,
     recorded: row,
     former: formerOf(run, kind, { key, known, desired, observed }),
     successors,
-    strays: successors.length > 0 && recorded.hasStrays(kind.name, key),
+    renamed: row ? renamedOf(run, kind, { row, known, isListed: sight === 'listed' }) : [],
+    origins: row ? recorded.originsOf(kind.name, key) : [],
     parked: problems.parked(kind.name, key).map(({ part }) => part),
     entries,
     observed,
-    sight: typeof looked === 'number' || (listed && looked === undefined) ? 'listed' : 'assumed',
+    sight,
     certified: known.certified,
     restored: run.restored === true,
-    absence: known.absenceCounts ? absences.get(kind.name, key) : undefined,
-    mayDelete: known.listing?.complete === true && !run.firstLoad,
+    ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
     lost: known.lost,
+    facts: run.facts.known(),
   };
+}
+
+const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
+
+interface Gone extends Pick<States, 'key' | 'successors'> {
+  known: Knowledge;
+  isNamed: boolean;
+}
+
+/** What is known besides of a record that the source does not name as one that is there. */
+function goneStates(
+  run: Run,
+  { name }: Kind,
+  { key, known, isNamed, successors }: Gone,
+): Pick<States, keyof typeof stays> {
+  const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
+  return {
+    strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
+    absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
+    announces: announces(run),
+    // That nobody else has the old address only a whole reading says.
+    mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
+  };
+}
+
+/** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
+function mayDelete(run: Run, { listing }: Knowledge): boolean {
+  if (isFirstLoad(run)) return false;
+  return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
 
 /**
@@ -132,6 +166,24 @@ function formerOf(
   }));
 }
 
+/** What is recorded under one name, and was read or is recorded under another one. */
+function renamedOf(
+  { snapshot }: Run,
+  { name, idsOf }: Kind,
+  { row, known, isListed }: { row: RecordedRow; known: Knowledge; isListed: boolean },
+): States['renamed'] {
+  const { staging, recorded } = snapshot;
+  return (idsOf?.(row) ?? []).flatMap((id) => {
+    const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
+    // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
+    if (!seen && (id === row.id || (isListed && known.listing))) return [];
+    const other = recorded.ofId(name, id, row.key);
+    const now = seen?.alias ?? other?.key;
+    const desired = now === undefined ? [] : staging.desired(name, now);
+    return [{ id, row: seen, desired, recorded: known.whole ? undefined : other }];
+  });
+}
+
 /** Of somebody whom the source does not name: who stands under another key by now. */
 function successorsOf(
   { snapshot }: Run,
@@ -139,14 +191,13 @@ function successorsOf(
   { key, known }: { key: Key; known: Knowledge },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
-  const { certified, listing } = known;
-  if (!certified || !listing) return [];
+  const { listing } = known;
   return recorded.successors(name, key).map((next) => {
     const row = recorded.get(name, next);
     const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
     const isNewer = staging.lookedAt(name, next) === 'assumed';
     const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
-    const vanished = listing.complete && !isSeen;
+    const vanished = listing?.complete === true && !isSeen;
     return { desired: staging.desired(name, next), recorded: row, vanished };
   });
 }

@@ -1,7 +1,9 @@
 /** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
-import type { Change, GuardClass } from '../model/change.ts';
+import type { Change } from '../model/change.ts';
+import type { GuardClass } from '../model/guard-classes.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Fault, KindName } from '../model/record.ts';
+import { sayUnknown, type UnknownWords } from '../model/unknown-words.ts';
 import type { Kind, Outcome, Stop } from '../kind/kind.ts';
 import type { ListedProblem } from '../plan/summary.ts';
 import type { Unread } from '../snapshot/parking.ts';
@@ -9,8 +11,13 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export interface Tally {
   adopted(kind: KindName): void;
-  /** Stages a problem found while deciding; lists it when it is new. */
-  notice(problem: Problem): void;
+  /**
+   * Stages a problem found while deciding; lists it when it is new. One that is for an unknown word
+   * of the field that `option` names is only counted.
+   */
+  notice(problem: Problem, option?: string): void;
+  /** Lists the words of a source that are not known, one line for each option. */
+  unknown(kind: KindName, words: readonly UnknownWords[]): void;
   /** A change the platform refused before, and that is not to be tried again yet. */
   parked(change: Change, known: Fault): void;
   /** What is known of records that this run has not read. */
@@ -47,18 +54,22 @@ const leftUndone: ReadonlySet<Outcome['is']> = new Set(['held', 'unsent', 'stopp
 /** What becomes of an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
+type Ranks = [ListedProblem[], ...ListedProblem[][]];
+
 export function createTally(snapshot: Snapshot): Tally {
   const adopted: Record<KindName, number> = { contact: 0, template: 0 };
   const settled: Record<KindName, number> = { contact: 0, template: 0 };
   // What is held, opt-outs that could not be applied, what is new, what was known.
-  const ranks: [ListedProblem[], ...ListedProblem[][]] = [[], [], [], []];
+  const ranks: Ranks = [[], [], [], []];
+  const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
+
   return {
     adopted: (kind) => void (adopted[kind] += 1),
-    notice(problem) {
+    notice({ urgent, ...problem }, option) {
       const again = ranks.flat().some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -66,8 +77,10 @@ export function createTally(snapshot: Snapshot): Tally {
       snapshot.staging.addNoticed(problem);
       if (again) return;
       if (!isConflict) count(isNew);
-      if (isNew || !isConflict) list(isNew ? 2 : 3, { ...problem, isNew });
+      if (option !== undefined) words.note(option, isNew);
+      else if (isNew || urgent || !isConflict) list(rankOf(isNew, urgent), { ...problem, isNew });
     },
+    unknown: words.list,
     parked({ op, kind, key, part }, { reason, fix }) {
       sums.known += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
@@ -79,16 +92,7 @@ export function createTally(snapshot: Snapshot): Tally {
       sums.optOutsFailed += refused;
       for (const one of optOuts) list(1, refusal(one, delays));
     },
-    held(problem) {
-      const isNew = !snapshot.problems.get(problem);
-      snapshot.staging.addNoticed(problem);
-      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
-    },
-    released(classes) {
-      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
-      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
-      ranks[0] = held;
-    },
+    ...holding(snapshot, ranks),
     returned(problem, isNew) {
       count(isNew);
       list(isNew ? 2 : 3, { ...problem, isNew });
@@ -104,8 +108,48 @@ export function createTally(snapshot: Snapshot): Tally {
     settledCount: (kind) => settled[kind],
     stopped: (by) => void (stopped[by] += 1),
     counts: () => ({ adopted, stopped, ...sums }),
-    problems: () => ranks.flat().slice(0, most),
+    problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
   };
+}
+
+/** What guards hold. */
+function holding(snapshot: Snapshot, ranks: Ranks): Pick<Tally, 'held' | 'released'> {
+  return {
+    held(problem) {
+      const isNew = !snapshot.problems.get(problem);
+      snapshot.staging.addNoticed(problem);
+      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
+    },
+    released(classes) {
+      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
+      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
+      ranks[0] = held;
+    },
+  };
+}
+
+/** Unknown words: one line for each option, which is new when a record of it is. */
+function unknownWords() {
+  const news = new Set<string>();
+  const listed = new Map<string, ListedProblem>();
+  return {
+    note: (option: string, isNew: boolean) => void (isNew && news.add(option)),
+    list(kind: KindName, all: readonly UnknownWords[]) {
+      for (const words of all) {
+        const { option: key, fix } = words;
+        const reason = sayUnknown(words, { asTheyAre: false });
+        const shown = sayUnknown(words, { asTheyAre: true });
+        const isNew = news.has(key);
+        listed.set(key, { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown });
+      }
+    },
+    listed: () => [...listed.values()],
+  };
+}
+
+function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
+  if (urgent) return 1;
+  return isNew ? 2 : 3;
 }
 
 /** As it was refused before. */

@@ -1,21 +1,19 @@
 /** What guards are about, and how much of it they hold. */
-import type { GuardClass } from '../model/change.ts';
+import { byGuard, guardNames, guardRows, type GuardClass } from '../model/guard-classes.ts';
 import type { Guarding } from '../snapshot/guarding.ts';
+import type { Course } from './course.ts';
 
-/** Templates have no guards. */
-export const guardedKind = 'contact';
-export const guardClasses: readonly GuardClass[] = ['delete', 'opt_in'];
-
-/** People who are held, by class. */
-export function countHeld({ countWithheld }: Guarding): Record<GuardClass, number> {
-  return { delete: countWithheld('delete'), opt_in: countWithheld('opt_in') };
+/** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
+export function countHeld({ run, unplanned }: Course): Record<GuardClass, number> {
+  const { countWithheld } = run.snapshot.guarding;
+  return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
 }
 
 export function isHolding({ countChanges }: Guarding): boolean {
   return countChanges() > 0;
 }
 
-/** Of people by class, whether there are any. */
-export function isLeft(people: Record<GuardClass, number>): boolean {
-  return guardClasses.some((of) => people[of] > 0);
+/** Of records by class, whether there are any. */
+export function isLeft(held: Record<GuardClass, number>): boolean {
+  return guardNames.some((of) => held[of] > 0);
 }

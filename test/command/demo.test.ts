@@ -124,7 +124,7 @@ function scene() {
 
 function desired(record: Record<string, string>): DesiredRow {
   const channels = [{ id: 'ch_news', subscription: 'news' }];
-  return contactDesire({ id: 'id', email: 'email', channels })(record, 'line 2');
+  return contactDesire({ id: 'id', email: 'email', channels }, Date.now)(record, 'line 2');
 }
 
 const counts = { desired: 0, observed: 0, changes: {}, applied: {}, rejected: 0, conflicts: 0 };
@@ -134,8 +134,8 @@ const summary: Summary = {
   status: 'done',
   mode: 'full',
   plan: '',
-  contacts: { ...counts, held: { delete: 0, opt_in: 0 }, invalid: 0 },
-  templates: { ...counts, invalid: 0 },
+  contacts: { ...counts, held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0, invalid: 0 },
+  templates: { ...counts, held: 0, invalid: 0 },
   returns: null,
   requests: { total: 0, byRoute: {}, rateLimited: 0 },
   forecast: null,

@@ -239,8 +239,8 @@ describe('explain', () => {
   });
 
   test.each([
-    ['off', 'opt_out', 'opt this contact out'],
-    ['created', 'delete', 'delete this contact'],
+    ['off', 'opt_out', 'a run opts out'],
+    ['created', 'delete', 'a run deletes'],
   ])('an address the CRM has replaced; deletes: %s', async (deletes, does, words) => {
     const world = await mirrored();
     policy(world, { deletes });
@@ -252,7 +252,7 @@ describe('explain', () => {
     const told = await tell(world, old, '--addresses');
     expect(told.snapshot.moved).toEqual({ to: [ann], does });
     expect((await world.call('explain', old)).out).toMatch(
-      new RegExp(`in the CRM as #\\w+ by now: full runs ${words} once`),
+      new RegExp(`in the CRM as #\\w+ by now: ${words} this contact once`),
     );
     await world.call('sync');
     const { channels, history } = (await world.call('explain', old, '--json')).json;

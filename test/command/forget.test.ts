@@ -176,6 +176,7 @@ describe('allow', () => {
         reason: 'asked',
         taken: [{ cause: 'erasure', part: '*', since: expect.any(String) }],
         freed: [],
+        released: [],
         dropped: false,
         crm: { read: true, certified: true, why: null },
       },

@@ -6,6 +6,8 @@ import { after, noticesOf, type Told } from '../../src/command/worker/notice.ts'
 const is = (...codes: Attention['code'][]): Attention[] =>
   codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}` }));
 
+const noon = Date.UTC(2026, 10, 20, 12);
+const dayMs = 86_400_000;
 const held: Told = { held: 'held it was' };
 const failed: Told = { failed: 'run_failed it was' };
 
@@ -27,12 +29,31 @@ test.each<[string, Told, Attention['code'][], string[]]>([
   ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],
   ['not proven for long',                   {},     ['stale'],                       ['stale: stale it is']],
   ['one goes, another comes',               held,   ['stale'],                       ['recovered: no longer: held it was', 'stale: stale it is']],
+  ['many opt-outs by events',               {},     ['opt_outs_many'],               ['opt_outs: opt_outs_many it is']],
   ['all at once',                           {},     ['held', 'stale', 'run_failed'], ['held: held it is', 'failed: run_failed it is', 'stale: stale it is']],
   ['what mends itself, or is meant',        {},     ['paused', 'restored', 'run_interrupted', 'outcomes_unknown', 'never_proven', 'no_snapshot'], []],
 ])('%s', (_, before, codes, expected) => {
-  const notices = noticesOf(before, is(...codes));
+  const notices = noticesOf(before, is(...codes), noon);
   expect(notices.map(({ type, reason }) => `${type.slice(7)}: ${reason}`)).toEqual(expected);
   // Once they are told there is nothing more to tell.
-  const told = notices.reduce(after, before);
-  expect(noticesOf(told, is(...codes))).toEqual([]);
+  const told = notices.reduce((so, notice) => after(so, notice, noon), before);
+  expect(noticesOf(told, is(...codes), noon + 2 * dayMs)).toEqual([]);
+});
+
+test('stated opt-outs that are held are told once a day', () => {
+  const daily = is('held').map((one): Attention => ({ ...one, isDaily: true }));
+  const tell = (before: Told, at: number): [number, Told] => {
+    const notices = noticesOf(before, daily, at);
+    return [notices.length, notices.reduce((so, notice) => after(so, notice, at), before)];
+  };
+  const [first, told] = tell({}, noon);
+  const [soon] = tell(told, noon + dayMs - 1);
+  const [next, again] = tell(told, noon + dayMs);
+  const [sooner] = tell(again, noon + dayMs + 1);
+  expect([first, soon, next, sooner]).toEqual([1, 0, 1, 0]);
+  // What an earlier version told has no time: it is told once more.
+  expect(tell(held, noon)[0]).toBe(1);
+  expect(noticesOf(told, [], noon)).toMatchObject([
+    { type: 'mirror.recovered', reason: 'no longer: held it is' },
+  ]);
 });

@@ -93,6 +93,19 @@ describe('optouts', () => {
     expect((await world.call('optouts')).out).toBe(head);
   });
 
+  test('lists apart who is out where the platform shows defaults, and says why', async () => {
+    const platform = { quirks: ['all-channels=opt_out'] };
+    const world = await mirrored({ kinds: ['contact'], platform });
+    world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
+    const { json } = await world.call('sync', '--json');
+    expect(json.problems[0].reason).toContain('nobody is known to have left');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts).toMatchObject([{ email: ann, channel: 'ch_news', cause: 'doubtful' }]);
+    expect((await world.call('explain', ann)).out).toContain(
+      'doubtful: nobody is known to have left',
+    );
+  });
+
   test('who was out before we knew them: not later than the first sight, and no more', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({

@@ -50,7 +50,13 @@ describe('who left', () => {
     const { call, emulator, told, back, returned } = await returning();
     expect(existsSync(back)).toBe(false);
     emulator.dashboard.leave(ann, 'ch_news');
-    expect(await returned('sync')).toEqual({ told: 1, rejected: 0, waiting: 0, leftOut: 0 });
+    expect(await returned('sync')).toEqual({
+      told: 1,
+      rejected: 0,
+      waiting: 0,
+      leftOut: 0,
+      doubtful: 0,
+    });
     expect(told()).toEqual([annLeft]);
     emulator.dashboard.unsubscribe(bob);
     expect((await call('one', bob)).out).toContain('1 told to the CRM, 0 wait');
@@ -179,7 +185,13 @@ describe('a plan', () => {
   test('counts who would be told, and tells nobody', async () => {
     const { call, emulator, told, returned } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
-    expect(await returned('plan')).toEqual({ told: 0, rejected: 0, waiting: 1, leftOut: 0 });
+    expect(await returned('plan')).toEqual({
+      told: 0,
+      rejected: 0,
+      waiting: 1,
+      leftOut: 0,
+      doubtful: 0,
+    });
     expect((await call('plan')).out).toContain('1 to be told to the CRM');
     expect(told()).toEqual([]);
     await call('sync');

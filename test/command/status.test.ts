@@ -68,6 +68,7 @@ describe('status', () => {
       returns: null,
       erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
       recorded: { contacts: 2, templates: 1 },
+      missing: null,
       conflicts: { contacts: 0, templates: 0 },
       rejected: { contacts: 0, templates: 0 },
       invalid: { contacts: 0, templates: 0 },
@@ -79,6 +80,7 @@ describe('status', () => {
       channelsLost: [],
       due: [],
       held: [],
+      optOutsByEvents: null,
       approvals: [],
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },

@@ -174,14 +174,16 @@ describe('a right one', () => {
     );
     const subscription = found?.channels[0]?.subscription;
     expect(found?.include?.fields).toEqual(['a', 'b c', 'd']);
-    expect(typeof subscription === 'object' && subscription.when.fields).toEqual(['e', 'f']);
+    const when = typeof subscription === 'object' && 'when' in subscription && subscription.when;
+    expect(when && when.fields).toEqual(['e', 'f']);
   });
 
   it('is in the example, and about columns of its export', () => {
     const { contacts: found } = loadConfig('config/conditions.yaml', { PLATFORM_API_KEY: 'k' });
     const [header] = readFileSync('config/demo/people.csv', 'utf8').split('\n');
     const subscription = found?.channels[1]?.subscription;
-    const when = typeof subscription === 'object' ? subscription.when : undefined;
+    const isCondition = typeof subscription === 'object' && 'when' in subscription;
+    const when = isCondition ? subscription.when : undefined;
     const fields = [...(found?.include?.fields ?? []), ...(when?.fields ?? [])];
     expect(fields).toEqual(['Lifecycle Stage', 'Product updates consent']);
     expect(header?.split(',')).toEqual(expect.arrayContaining(fields));

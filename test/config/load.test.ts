@@ -23,8 +23,10 @@ describe('a valid file', () => {
       platform: { url: 'https://api.example.com', apiKey: 'k', timeoutMs: 10_000, reserve: 0.1 },
       templates: { source: { type: 'directory', path: join(folder, 't') } },
       policy: {
-        absent: 'keep',
+        absent: 'opt_out',
+        statesAbsent: false,
         deletes: 'off',
+        deleteAfterMs: 30 * 86_400_000,
         optIns: 'on',
         resubscribe: 'never',
         missing: 'respect',
@@ -34,6 +36,8 @@ describe('a valid file', () => {
       guards: {
         deletes: { percent: 10, floor: 10 },
         optIns: { percent: 20, floor: 100 },
+        optOuts: { percent: 30, floor: 20, holdForMs: 72 * 3600 * 1000 },
+        templates: { percent: 20, floor: 3 },
         absentReadings: 2,
         absentForMs: 20 * 3600 * 1000,
       },
@@ -91,17 +95,37 @@ describe('a valid file', () => {
     const { policy, guards } = load(
       minimal(
         'policy: { absent: opt_out, deletes: created }\n' +
-          'guards: { deletes: { percent: 2.5, floor: 0 }, absentReadings: 3, absentFor: 90m }',
+          'guards: { deletes: { percent: 2.5, floor: 0 }, absentReadings: 3, absentFor: 90m,\n' +
+          '  optOuts: { floor: 5, holdFor: 1d }, templates: { percent: 50 } }',
       ),
     );
-    expect(policy).toMatchObject({ absent: 'opt_out', deletes: 'created' });
+    const days = 86_400_000;
+    expect(policy).toMatchObject({
+      absent: 'opt_out',
+      deletes: 'created',
+      deleteAfterMs: 30 * days,
+    });
     expect(guards).toEqual({
       deletes: { percent: 2.5, floor: 0 },
       optIns: { percent: 20, floor: 100 },
+      optOuts: { percent: 30, floor: 5, holdForMs: 86_400_000 },
+      templates: { percent: 50, floor: 3 },
       absentReadings: 3,
       absentForMs: 90 * 60_000,
     });
     expect(() => Object.assign(guards.deletes, { floor: 1 })).toThrow(TypeError);
+  });
+
+  it('may delete people at once, and opt them out after a single reading', () => {
+    const { policy, guards } = load(
+      minimal('policy: { deleteAfter: 0s }\nguards: { absentReadings: 1, absentFor: 0s }'),
+    );
+    expect([policy.deleteAfterMs, guards.absentReadings, guards.absentForMs]).toEqual([0, 1, 0]);
+    expect(policy).toMatchObject({ absent: 'opt_out', statesAbsent: false });
+    expect(load(minimal('policy: { absent: keep }')).policy).toMatchObject({
+      absent: 'keep',
+      statesAbsent: true,
+    });
   });
 
   it('may name a Redis; an empty variable names none', () => {
@@ -127,7 +151,7 @@ describe('a valid file', () => {
       path: resolve('config/demo/people.csv'),
     });
     expect(config.contacts?.channels.map(({ id }) => id)).toEqual(['ch_news', 'ch_product']);
-    expect(config.policy).toEqual(load(minimal()).policy);
+    expect(config.policy).toEqual({ ...load(minimal()).policy, statesAbsent: true });
     expect(config.keepMs).toBe(load(minimal()).keepMs);
   });
 });

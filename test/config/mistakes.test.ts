@@ -94,10 +94,7 @@ describe('one mistake', () => {
       '6:20  policy.missing  is not known here  → use respect or recreate',
     ],
     ['policy: { missing: }', undefined],
-    [
-      'keep: 0d',
-      '6:7  keep  is no time at all, and has to be longer than that  → write 1s or more',
-    ],
+    ['keep: 0d', '6:7  keep  must be greater than 0  → write 1s or more'],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
     ['schedule: { full: "0 3 * * *", fast: "*/5 * * * * *", templates: ~ }', undefined],
     ['schedule: { sentinel: ~ }', undefined],
@@ -172,7 +169,7 @@ describe('one mistake', () => {
       '  channels: [{ id: a }]',
       '10:14  contacts.channels[0].subscription  is missing' +
         '  → add "subscription: …" (Column or dotted path of the CRM record:' +
-        ' what this person wants of the channel; or a condition)',
+        ' what this person wants of the channel; or with words of its own; or a condition)',
     ],
     [
       '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',
@@ -192,7 +189,7 @@ describe('one mistake', () => {
     [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
-        ' path of the CRM record: truthy when the CRM says this person is gone; or a condition)',
+        ' path of the CRM record: yes when the CRM says this person is gone; or with words of its own; or a condition)',
     ],
   ])('contacts with %j', (lines, expected) => {
     expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
@@ -220,7 +217,7 @@ describe('one mistake', () => {
     ],
     [
       '{ type: csv, path: p, delimiter: x }',
-      '7:33  contacts.source.delimiter  is not known here  → known here: type, path, headers, timeoutMs, allowHttp',
+      '7:33  contacts.source.delimiter  is not known here  → known here: type, path, headers, timeoutMs, allowHttp, finalNewline',
     ],
   ])('a source %s', (source, expected) => {
     const content = contacts(channels).replace('{ type: csv, path: p }', source);

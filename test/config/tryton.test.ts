@@ -50,7 +50,9 @@ describe('a Tryton', () => {
     expect(people?.source).toMatchObject({ type: 'tryton', password: 'p' });
     const [{ subscription } = { subscription: '' }] = people?.channels ?? [];
     const judge = (categories: string) =>
-      typeof subscription === 'string' || subscription.when.judge({ categories });
+      typeof subscription === 'object' &&
+      'when' in subscription &&
+      subscription.when.judge({ categories });
     expect(judge('Customer,Newsletter')).toEqual({ gives: true });
     expect(judge('No Newsletter')).toEqual({ gives: false });
   });

@@ -58,6 +58,18 @@ describe('enrolment', () => {
     expect(withAnn('enrol-status').ask(NEWS, { email: 'new@example.org' }).status).toBe(200);
   });
 
+  test('enrol-touches: a change of a subscription moves updatedAt', () => {
+    const out = { contact_id: 'con_ann', subscription: 'opt_out' };
+    const moved = (...names: string[]): boolean => {
+      const platform = withAnn(...names);
+      const before = platform.world.contact('con_ann')?.updatedAt;
+      platform.pass(5_000);
+      platform.ask(NEWS, out);
+      return platform.world.contact('con_ann')?.updatedAt !== before;
+    };
+    expect([moved(), moved('enrol-touches')]).toEqual([false, true]);
+  });
+
   test('enrol-raw: the contact is a bare row', () => {
     const { json } = withAnn('enrol-raw').ask(NEWS, { email: 'new@example.org' });
     expect(Object.keys(json.contact).toSorted()).toEqual([

@@ -1,18 +1,20 @@
 /** Who left the CRM, row by row: what is due, what may be deleted, and of whom. */
 import { describe, expect, test } from 'vitest';
-import { recordedBody } from '../../src/kind/contact/record.ts';
+import { enrolmentBody, recordedBody } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';
 import { contactDesire } from '../../src/kind/contact/desire.ts';
 import { ANN, remembered, shown, steps, wish } from './person.ts';
-import { fields, LATER, open, states } from './stage.ts';
+import { fields, LATER, NOON, open, states } from './stage.ts';
 
 const hour = 3_600_000;
-const absent = (readings: number, hours: number) => ({
+const absent = (readings: number, hours: number, waited: number | null = null) => ({
   readings,
   firstAt: LATER - hours * hour,
   lastAt: LATER,
+  ageMs: hours * hour,
+  waitedMs: waited === null ? null : waited * hour,
 });
-const long = absent(2, 20);
+const long = absent(2, 20, 0);
 const there = {
   recorded: remembered({ news: 'in' }),
   observed: [shown({ news: 'opt_in' })],
@@ -23,10 +25,10 @@ const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
 
 const flagged = () => wish({ archived: 'yes' });
 const outside = (record: Record<string, unknown> = {}) =>
-  contactDesire({ ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } })(
-    { id: '2', email: ANN, newsletter: '', product: '', ...record },
-    '',
-  );
+  contactDesire(
+    { ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } },
+    () => NOON,
+  )({ id: '2', email: ANN, newsletter: '', product: '', ...record }, '');
 const optOut = ['opt_out ch_news → con_1'];
 
 describe('policy.absent: opt_out', () => {
@@ -36,13 +38,19 @@ describe('policy.absent: opt_out', () => {
     ['missing in too few readings',           { absence: absent(1, 0) }, []],
     ['missing in many, for too short a time', { absence: absent(9, 19.9) }, []],
     ['missing, where it does not count',      { absence: undefined }, []],
+    ['missing for long by the calendar alone', { absence: { ...long, ageMs: 5 } }, []],
     ['missing from an uncertified reading',   { absence: long, certified: false }, []],
     ['flagged',                               { desired: [flagged()] }, optOut],
+    ['flagged, in a run that announces a new default', { desired: [flagged()], announces: true }, []],
     ['flagged in an uncertified reading',     { desired: [flagged()], certified: false }, []],
     ['flagged, and present beside it',        { desired: [flagged(), wish()] }, []],
     ['out of scope for long',                 { desired: [outside()], absence: long }, optOut],
     ['out of scope since now',                { desired: [outside()] }, []],
-    ['flagged, and out of scope beside it',   { desired: [flagged(), outside()] }, optOut],
+    ['flagged, and out of scope beside it',   { desired: [flagged(), outside()] }, []],
+    ['… for long',                            { desired: [flagged(), outside()], absence: long }, optOut],
+    ['flagged twice',                         { desired: [flagged(), flagged()] }, optOut],
+    ['flagged, and a record of the address is missing', { desired: [flagged()], strays: true }, []],
+    ['… for long',                            { desired: [flagged()], strays: true, absence: long }, optOut],
     ['flagged and out of scope in one',       { desired: [outside({ archived: 'yes' })] }, []],
     ['out of scope, and present beside it',   { desired: [outside(), wish()], absence: long }, []],
     ['an invalid record beside it',           { desired: [outside(), wish({ newsletter: 'eh' })], absence: long }, []],
@@ -54,15 +62,31 @@ describe('policy.absent: opt_out', () => {
     const guards = (known: Partial<States>) =>
       optsOut.decide(states({ ...there, ...known })).changes.map(({ guard }) => guard);
     expect(guards({ absence: long })).toEqual(['delete']);
-    expect(guards({ desired: [wish({ newsletter: 'no' })] })).toEqual([undefined]);
-    expect(guards({ desired: [outside({ newsletter: 'no' })] })).toEqual([undefined]);
+    expect(guards({ desired: [wish({ newsletter: 'no' })] })).toEqual(['opt_out']);
+    expect(guards({ desired: [outside({ newsletter: 'no' })] })).toEqual(['opt_out']);
     expect(guards({ desired: [wish({ product: 'yes' })] })).toEqual(['opt_in']);
   });
 
-  test('of several contacts only ours', () => {
-    const observed = ['con_0', 'con_1', 'con_2'].map((id) => shown({ id, news: 'opt_in' }));
-    const decision = optsOut.decide(states({ ...there, observed, absence: long }));
-    expect(steps(decision)).toEqual(optOut);
+  test.each(['opt_in', 'opt_out', undefined] as const)(
+    'of several contacts only ours is opted out, the others being %s',
+    (news) => {
+      const others = ['con_0', 'con_2'].map((id) => shown({ id, ...(news && { news }) }));
+      const observed = [...others, shown({ news: 'opt_in' })];
+      const decision = optsOut.decide(states({ ...there, observed, absence: long }));
+      expect(steps(decision)).toEqual(optOut);
+    },
+  );
+
+  test.each([
+    ['absence', { absence: long }],
+    ['flag', { desired: [flagged()] }],
+  ] as const)('the change carries the cause %s', (cause, known) => {
+    const { changes } = deletes.decide(states({ ...there, ...known }));
+    const bodies = changes.map(({ op, body }) => ({
+      op,
+      ...enrolmentBody.parse(JSON.parse(body)),
+    }));
+    expect(bodies).toMatchObject([{ op: 'opt_out', cause }, { op: 'delete' }]);
   });
 
   test('who is known only by an opt-out of a record out of scope is not ours', () => {
@@ -97,10 +121,12 @@ describe('policy.deletes', () => {
   const notIn = { recorded: remembered({}), observed: [shown()] };
   const other = [shown({ id: 'con_9', news: 'opt_in' })];
 
+  const both = [...optOut, ...remove];
+
   // prettier-ignore
   test.each<[string, Partial<States>, string[]]>([
-    ['created, missing for long',            { ...there, absence: long }, remove],
-    ['created, flagged',                     { ...there, desired: [flagged()] }, remove],
+    ['created, missing for long',            { ...there, absence: long }, both],
+    ['created, flagged',                     { ...there, desired: [flagged()] }, both],
     ['created, not missing for long',        { ...there, absence: absent(1, 0) }, []],
     ['adopted',                              { ...adopted, absence: long }, optOut],
     ['where the run may delete nobody',      { ...there, absence: long, mayDelete: false }, optOut],
@@ -115,14 +141,14 @@ describe('policy.deletes', () => {
   });
 
   test('owned: whom we adopted too', () => {
-    expect(steps(deletesAll.decide(states({ ...adopted, absence: long })))).toEqual(remove);
+    expect(steps(deletesAll.decide(states({ ...adopted, absence: long })))).toEqual(both);
   });
 
   test('an opt-out that a flagged record states goes first: the delete may be held', () => {
     const desired = [wish({ archived: 'yes', do_not_mail: 'yes' })];
     const decision = deletes.decide(states({ ...there, desired }));
     expect(steps(decision)).toEqual([...optOut, ...remove]);
-    expect(decision.changes.map(({ guard }) => guard)).toEqual([undefined, 'delete']);
+    expect(decision.changes.map(({ guard }) => guard)).toEqual(['opt_out', 'delete']);
   });
 
   test.each([
@@ -140,6 +166,37 @@ describe('policy.deletes', () => {
     expect(steps(deletes.decide(states({ recorded: note, observed, absence: long })))).toEqual([
       'opt_out ch_news → con_9',
     ]);
+  });
+
+  describe('deleteAfter: 30d', () => {
+    const days = 24;
+    const waits = { deletes: 'created', deleteAfterMs: 30 * days * hour } as const;
+    const delayed = open({ contacts: { absent: 'opt_out' }, absence: waits }).contacts;
+    const kept = open({ contacts: { absent: 'keep' }, absence: waits }).contacts;
+    const waited = (n: number | null) => absent(9, 40 * days, n === null ? null : n * days);
+
+    // prettier-ignore
+    test.each<[string, Partial<States>, string[]]>([
+      ['due, subscribed: opted out alone',              { ...there, absence: waited(0) }, optOut],
+      ['out for 29 days',                               { ...outByUs, absence: waited(29.9) }, []],
+      ['out for 30 days',                               { ...outByUs, absence: waited(30) }, remove],
+      ['never due, for whatever reason',                { ...outByUs, absence: waited(null) }, []],
+      ['for 30 days, and not opted out yet',            { ...there, absence: waited(30) }, optOut],
+      ['not subscribed when due, 30 days ago',          { ...notIn, absence: waited(30) }, remove],
+      ['for 30 days, where the run may delete nobody',  { ...outByUs, absence: waited(30), mayDelete: false }, []],
+      ['flagged: at once',                              { ...there, desired: [flagged()] }, both],
+      ['flagged, with no absence that counts',          { ...outByUs, desired: [flagged()] }, remove],
+    ])('%s', (_, known, sent) => {
+      expect(steps(delayed.decide(states(known)))).toEqual(sent);
+    });
+
+    // prettier-ignore
+    test.each<[string, Partial<States>, string[]]>([
+      ['subscribed, due for 29 days', { ...there, absence: waited(29.9) }, []],
+      ['subscribed, due for 30 days', { ...there, absence: waited(30) }, both],
+    ])('absent: keep: %s', (_, known, sent) => {
+      expect(steps(kept.decide(states(known)))).toEqual(sent);
+    });
   });
 
   test('several contacts, the opt-out of one acknowledged: ours stays ours', () => {

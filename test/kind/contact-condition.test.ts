@@ -6,7 +6,7 @@ import { contactDesire, fieldNames, type ContactFields } from '../../src/kind/co
 import { desiredBody } from '../../src/kind/contact/record.ts';
 import { contradict, statedAt, strictest } from '../../src/kind/contact/strictest.ts';
 import type { Condition, Verdict } from '../../src/model/condition.ts';
-import { NEWS, PRODUCT } from './stage.ts';
+import { NEWS, NOON, PRODUCT } from './stage.ts';
 
 /** A condition that comes to this, whatever the record. */
 const comes = (verdict: Verdict): Condition => ({
@@ -37,7 +37,7 @@ function desire({ include, when = gives(true), record }: Stated) {
     ],
   };
   const ann = { id: '1', email: 'ann@example.com', product: 'yes', age: '42', leaves: '' };
-  const row = contactDesire(fields)({ ...ann, ...record }, 'line 2');
+  const row = contactDesire(fields, () => NOON)({ ...ann, ...record }, 'line 2');
   const { presence, channels } = desiredBody.parse(JSON.parse(row.body));
   return { row, presence, news: channels[NEWS], product: channels[PRODUCT] };
 }

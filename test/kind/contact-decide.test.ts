@@ -2,20 +2,19 @@
 import { describe, expect, test } from 'vitest';
 import {
   decideChannel,
-  isNewer,
-  seen,
   type ChannelStates,
   type ConsentPolicy,
   type Person,
   type Verdict,
 } from '../../src/kind/contact/decide.ts';
 import type { Membership } from '../../src/kind/contact/record.ts';
+import { isNewer, seen } from '../../src/kind/contact/recorded-state.ts';
 
 type Did = Verdict['do'];
 type D = 'gone' | '—' | 'out' | 'in';
-type R = '—' | 'in' | 'out by us' | 'out by platform';
+type R = '—' | 'in' | 'out by us' | 'taken back' | 'out by platform';
 type O = 'in' | 'out' | '—';
-const anyR: R[] = ['—', 'in', 'out by us', 'out by platform'];
+const anyR: R[] = ['—', 'in', 'out by us', 'taken back', 'out by platform'];
 const anyO: O[] = ['in', 'out', '—'];
 
 /** Who a row speaks of. */
@@ -60,10 +59,11 @@ const table: Row[] = [
   { row: 10, d: 'in',   r: anyR, o: ['in'], contact: 'present', does: 'nothing' },
   { row: 11, d: 'in',   r: anyR, o: ['—'], contact: 'absent, was owned', does: missing },
   { row: 12, d: 'in',   r: anyR, o: ['—'], contact: 'absent', does: 'create' },
-  { row: 13, d: 'in',   r: ['—', 'out by us'], o: ['—'], contact: 'present', does: 'opt_in' },
+  { row: 13, d: 'in',   r: ['—'], o: ['—'], contact: 'present', does: 'opt_in' },
   { row: 14, d: 'in',   r: ['in'], o: ['—'], contact: 'present', does: 'conflict' },
   { row: 15, d: 'in',   r: ['in'], o: ['out'], contact: 'present', does: 'conflict' },
-  { row: 16, d: 'in',   r: ['out by us'], o: ['out'], contact: 'present', does: 'opt_in' },
+  { row: 16, d: 'in',   r: ['taken back'], o: ['out', '—'], contact: 'present', does: 'opt_in' },
+  { row: 16, d: 'in',   r: ['out by us'], o: ['out', '—'], contact: 'present', does: 'conflict' },
   { row: 17, d: 'in',   r: ['out by platform', '—'], o: ['out'], contact: 'present', does: 'conflict' },
   { row: 18, d: 'in',   r: ['out by platform'], o: ['—'], contact: 'present', does: 'conflict' },
 ];
@@ -131,6 +131,8 @@ const recorded: Record<R, (Membership | undefined)[]> = {
     { is: 'opt_in', by: 'platform' },
   ],
   'out by us': [{ is: 'opt_out', by: 'us' }],
+  // Ours too, and the CRM takes it back by what it says now.
+  'taken back': [{ is: 'opt_out', by: 'us' }],
   'out by platform': [{ is: 'opt_out', by: 'platform' }],
 };
 const observed: Record<O, ChannelStates['observed']> = {
@@ -142,7 +144,13 @@ const observed: Record<O, ChannelStates['observed']> = {
 function decided({ d, r, o, person, policy }: Case, newer = false): Verdict[] {
   return recorded[r].map((was) =>
     decideChannel(
-      { desired: wished[d], recorded: was, observed: observed[o], newer },
+      {
+        desired: wished[d],
+        recorded: was,
+        observed: observed[o],
+        newer,
+        takenBack: r === 'taken back',
+      },
       person,
       policy,
     ),
@@ -211,10 +219,12 @@ const examples: [number, D, R, O, Person, Partial<ConsentPolicy>, Did][] = [
   [11, 'in', 'in', '—', away, {}, 'conflict'],
   [12, 'in', '—', '—', { ...away, owned: false }, {}, 'create'],
   [13, 'in', '—', '—', there, {}, 'opt_in'],
-  [13, 'in', 'out by us', '—', there, {}, 'opt_in'],
   [14, 'in', 'in', '—', there, { missing: 'recreate' }, 'conflict'],
   [15, 'in', 'in', 'out', there, { missing: 'recreate' }, 'conflict'],
-  [16, 'in', 'out by us', 'out', there, {}, 'opt_in'],
+  [16, 'in', 'taken back', 'out', there, {}, 'opt_in'],
+  [16, 'in', 'taken back', '—', there, {}, 'opt_in'],
+  [16, 'in', 'out by us', 'out', there, {}, 'conflict'],
+  [16, 'in', 'out by us', '—', there, {}, 'conflict'],
   [17, 'in', 'out by platform', 'out', there, {}, 'conflict'],
   [17, 'in', '—', 'out', stranger, {}, 'conflict'],
   [18, 'in', 'out by platform', '—', there, {}, 'conflict'],
@@ -237,7 +247,8 @@ describe('whatever the combination', () => {
   test('nobody who left is brought back', () => {
     const broughtBack = did('opt_in', 'create').filter(
       ({ person, r, o }) =>
-        person.present && (person.left || o === 'in' || r === 'out by platform'),
+        person.present &&
+        (person.left || o === 'in' || r === 'out by platform' || r === 'out by us'),
     );
     expect(broughtBack).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { isGone } from '../../src/kind/contact/absence.ts';
 import { contactDesire, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
 import { strictest } from '../../src/kind/contact/strictest.ts';
 import type { Condition, Verdict } from '../../src/model/condition.ts';
-import { NEWS, PRODUCT } from './stage.ts';
+import { NEWS, NOON, PRODUCT } from './stage.ts';
 
 const comes = (verdict: Verdict): Condition => ({ text: '', fields: ['a'], judge: () => verdict });
 const gives = (value: unknown) => ({ when: comes({ gives: value }) });
@@ -19,7 +19,7 @@ const channels = [
 ];
 const base: ContactFields = { id: 'id', email: 'email', channels };
 const rowOf = (fields: Partial<ContactFields>, record: object = {}) =>
-  contactDesire({ ...base, ...fields })(
+  contactDesire({ ...base, ...fields }, () => NOON)(
     { id: '1', email: 'ann@example.com', news: 'yes', product: 'no', ...record },
     'line 2',
   );

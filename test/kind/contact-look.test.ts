@@ -22,7 +22,14 @@ function stage(...faults: Fault[]) {
         contacts.look(what, { recorded, fresh: false, listed: false, partial: true, signal }),
       ),
     recover: (what: ReturnType<typeof change>) =>
-      world.run(contacts.recover(what, { late: false, signal })),
+      world.run(
+        contacts.recover(what, {
+          late: false,
+          facts: { defaults: {} },
+          recorded: undefined,
+          signal,
+        }),
+      ),
   };
 }
 

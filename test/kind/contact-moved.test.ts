@@ -106,7 +106,7 @@ describe('before it is sent', () => {
 
   test('it is looked at, unless it was just seen: it may have got the new address', async () => {
     expect(await looks('new@example.com')).toMatchObject({
-      moved: { is: 'stale', observed: [] },
+      moved: { is: 'stale', observed: [{ alias: 'new@example.com' }] },
       fresh: undefined,
       plain: undefined,
     });

@@ -4,7 +4,7 @@ import { recordedBody } from '../../src/kind/contact/record.ts';
 import type { States } from '../../src/kind/kind.ts';
 import { contactDesire } from '../../src/kind/contact/desire.ts';
 import { ANN, remembered, shown, steps, wish } from './person.ts';
-import { fields, LATER, open, states } from './stage.ts';
+import { fields, LATER, NOON, open, states } from './stage.ts';
 
 const isVip = {
   text: 'record.vip == "yes"',
@@ -15,13 +15,13 @@ const protect = [{ when: isVip }];
 const policy = { contacts: { absent: 'opt_out' }, absence: { deletes: 'owned' } } as const;
 const byAddress = open({ ...policy, protect: [' ANN@example.com'] }).contacts;
 const byRecord = open({ ...policy, protect }).contacts;
-const long = { readings: 9, firstAt: 0, lastAt: LATER };
+const long = { readings: 9, firstAt: 0, lastAt: LATER, ageMs: LATER, waitedMs: LATER };
 const here = {
   recorded: remembered({ news: 'in' }),
   observed: [shown({ news: 'opt_in' })],
 } satisfies Partial<States>;
 const vip = (record: Record<string, unknown> = {}) =>
-  contactDesire({ ...fields, protect })(
+  contactDesire({ ...fields, protect }, () => NOON)(
     { id: '1', email: ANN, newsletter: '', product: '', vip: 'yes', ...record },
     '',
   );

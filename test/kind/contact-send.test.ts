@@ -36,6 +36,7 @@ describe('a creation', () => {
     const outcome = await send('create');
     expect(outcome).toMatchObject({ is: 'acked', id: ann()?.id, found: false });
     expect(shownBy(outcome)).toEqual({
+      changed: ann()?.updatedAt,
       id: ann()?.id,
       left: false,
       channels: { [NEWS]: 'opt_in' },

@@ -150,7 +150,14 @@ describe('an acknowledged change', () => {
       const row = kind.acknowledge(note, changes[0]!, ack);
       return recordedBody.parse(JSON.parse(row?.body ?? '')).channels[NEWS];
     };
-    expect(by(false)).toEqual({ is: 'opt_out', by: 'us' });
+    expect(by(false)).toEqual({
+      is: 'opt_out',
+      by: 'us',
+      acked: LATER,
+      bound: ['1'],
+      cause: 'stated',
+      stated: ['1'],
+    });
     expect(by(true)).toMatchObject({ is: 'opt_out', by: 'platform' });
   });
 

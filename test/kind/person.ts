@@ -18,7 +18,10 @@ export const ANN = 'ann@example.com';
 
 /** One record of the CRM about Ann. */
 export function wish(record: Record<string, unknown> = {}): DesiredRow {
-  return contactDesire(fields)({ id: '1', email: ANN, newsletter: '', product: '', ...record }, '');
+  return contactDesire(fields, () => NOON)(
+    { id: '1', email: ANN, newsletter: '', product: '', ...record },
+    '',
+  );
 }
 
 export const bothIn = () => wish({ newsletter: 'yes', product: 'yes' });

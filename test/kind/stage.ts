@@ -102,8 +102,15 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
         resubscribe: 'never',
         ...contacts,
       },
-      absence: { deletes: 'off', absentReadings: 2, absentForMs: 20 * 3_600_000, ...absence },
+      absence: {
+        deletes: 'off',
+        deleteAfterMs: 0,
+        absentReadings: 2,
+        absentForMs: 20 * 3_600_000,
+        ...absence,
+      },
       platform: platform.contacts,
+      now: clock.now,
     }),
     templates: templateKind({
       policy: { templates: 'keep', absentTemplates: 'keep', ...templates },
@@ -126,6 +133,8 @@ export const passage = {
   abort: signal,
   seen: true,
   leaves: async () => undefined,
+  facts: () => ({ defaults: {} }),
+  recorded: () => undefined,
 };
 
 /** What the error bodies of the platform look like. */
@@ -142,7 +151,9 @@ export function states(known: Partial<States>): States {
     recorded: undefined,
     former: [],
     successors: [],
+    renamed: [],
     strays: false,
+    origins: ['1'],
     parked: [],
     entries: [],
     restored: false,
@@ -150,10 +161,12 @@ export function states(known: Partial<States>): States {
     sight: 'listed',
     certified: true,
     absence: undefined,
+    announces: false,
     mayDelete: true,
     at: LATER,
     by: LATER,
     lost: new Set(),
+    facts: { defaults: {} },
     ...known,
   };
 }

@@ -56,14 +56,15 @@ const summary = (of: Partial<Summary>): Summary => ({
 
 test('runs, and what they did', async () => {
   const metrics = createMetrics([]);
-  const { contacts } = summary({});
+  const { contacts, templates } = summary({});
   const run = summary({
     ms: 61_000,
+    templates: { ...templates, held: 3 },
     contacts: {
       ...contacts,
       changes: { ...contacts.changes, opt_in: 7 },
       applied: { create: 0, opt_in: 3, opt_out: 2, delete: 0 },
-      held: { delete: 4, opt_in: 0 },
+      held: { delete: 4, opt_in: 0, opt_out: 5 },
       rejected: 1,
     },
     requests: { total: 9, byRoute: { 'contacts.list': 8, 'contacts.optIn': 1 }, rateLimited: 2 },
@@ -81,6 +82,8 @@ test('runs, and what they did', async () => {
       'crm_mirror_changes_total{mirror="acme",kind="contact",op="opt_in",outcome="acked"} 6',
       'crm_mirror_changes_total{mirror="acme",kind="contact",op="opt_out",outcome="acked"} 4',
       'crm_mirror_changes_total{mirror="acme",kind="contact",op="delete",outcome="held"} 8',
+      'crm_mirror_changes_total{mirror="acme",kind="contact",op="opt_out",outcome="held"} 10',
+      'crm_mirror_changes_total{mirror="acme",kind="template",op="template",outcome="held"} 6',
       'crm_mirror_changes_total{mirror="acme",kind="contact",op="",outcome="rejected"} 2',
       'crm_mirror_changes_wanted{mirror="acme",kind="contact",op="opt_in"} 7',
       'crm_mirror_requests_total{mirror="acme",route="contacts.list"} 16',
@@ -113,8 +116,8 @@ test('how a mirror stands when it is asked', async () => {
     recorded: { contacts: 12, templates: 3 },
     conflicts: { contacts: 2, templates: 0 },
     held: [
-      { delete: 3, opt_in: 0 },
-      { delete: 1, opt_in: 9 },
+      { delete: 3, opt_in: 0, opt_out: 2, template: 0 },
+      { delete: 1, opt_in: 9, opt_out: 0, template: 6 },
     ],
     optOutsRefused: { count: 5 },
     returns: { waiting: 7, rejected: { count: 6 } },
@@ -130,6 +133,8 @@ test('how a mirror stands when it is asked', async () => {
       'crm_mirror_conflicts{mirror="acme",kind="contact"} 2',
       'crm_mirror_held{mirror="acme",class="delete"} 4',
       'crm_mirror_held{mirror="acme",class="opt_in"} 9',
+      'crm_mirror_held{mirror="acme",class="opt_out"} 2',
+      'crm_mirror_held{mirror="acme",class="template"} 6',
       'crm_mirror_opt_outs_refused{mirror="acme"} 5',
       'crm_mirror_returns_waiting{mirror="acme"} 7',
       'crm_mirror_returns_rejected{mirror="acme"} 6',

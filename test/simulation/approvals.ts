@@ -2,12 +2,13 @@
  * What was approved, as anybody could know who saw what was shown when that was done: what it lets
  * pass, how often, and when it ends. Told apart from how the engine counts.
  */
-import type { GuardClass } from '../../src/model/change.ts';
+import type { GuardClass } from '../../src/model/guard-classes.ts';
 import type { Unanswered } from './unanswered.ts';
 
 /** What a guard holds, as the snapshot keeps it under the plan that showed it. */
 export interface Shown {
   plan: string;
+  guard: GuardClass;
   key: string;
   op: string;
   part: string;
@@ -18,7 +19,7 @@ export interface Shown {
 /** A change that a guard is for, as it reached the platform. */
 export interface Passing {
   guard: GuardClass;
-  op: 'opt_in' | 'opt_out' | 'delete';
+  op: 'opt_in' | 'opt_out' | 'delete' | 'update' | 'archive';
   /** Every address it may be about. */
   keys: readonly string[];
   part: string;
@@ -106,7 +107,8 @@ export function passes(
 }
 
 /** A creation is an opt-in as soon as somebody is there. */
-function isSame({ key, op, part, target }: Shown, change: Passing): boolean {
+function isSame({ guard, key, op, part, target }: Shown, change: Passing): boolean {
+  if (guard !== change.guard) return false;
   if ((op === 'create' ? 'opt_in' : op) !== change.op || part !== change.part) return false;
   return target === '' ? change.keys.includes(key) : target === change.target;
 }

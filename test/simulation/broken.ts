@@ -78,7 +78,9 @@ export const broken: readonly Broken[] = [
     rule: 'one reading makes nobody absent',
     foundBy: 1,
     breaks: (mirror) =>
-      withAbsences(mirror, { get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15 }) }),
+      withAbsences(mirror, {
+        get: () => ({ readings: 2, firstAt: 0, lastAt: 1e15, ageMs: 1e15, waitedMs: 1e15 }),
+      }),
   },
   {
     rule: 'who left and stands in the ledger stays out',
@@ -86,11 +88,25 @@ export const broken: readonly Broken[] = [
     breaks: (mirror) => ({ ...mirror, ledger: { ...mirror.ledger, concerning: () => [] } }),
   },
   {
+    rule: 'a default, or what a request without an answer left, is no departure',
+    foundBy: 1,
+    breaks: (mirror) =>
+      ofKinds(mirror, (kind) => {
+        const { outs } = kind;
+        if (!outs) return kind;
+        const recorded: typeof outs.recorded = (row, facts) =>
+          outs
+            .recorded(row, facts)
+            .map((out) => (out.cause === 'doubtful' ? { ...out, cause: 'opt_out' } : out));
+        return { ...kind, outs: { ...outs, recorded } };
+      }),
+  },
+  {
     rule: 'guards hold what befalls too many',
     foundBy: 8,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
-      return { ...mirror, guards: { delete: none, opt_in: none } };
+      return { ...mirror, guards: { delete: none, opt_out: none, opt_in: none, template: none } };
     },
   },
   {

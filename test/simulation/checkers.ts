@@ -6,8 +6,8 @@
  * A run may act on what it was shown when it began, or a quarter of an hour before the request
  * left; what happened before that it had to know.
  */
-import { forbids, keyIn, textOf, wishFor, type CrmRecord } from './crm.ts';
-import { checkGuard } from './guarded.ts';
+import { forbids, keyIn, textOf, wishFor, type CrmRecord, type Reading } from './crm.ts';
+import { checkGuard, checkHeldOut, checkStatedOptOut } from './guarded.ts';
 import { horizon, type Arrival, type Known, type Outing } from './known.ts';
 import type { Former } from './memory.ts';
 import { isReplaced, mayBeOptedOut } from './moved.ts';
@@ -88,6 +88,7 @@ function checkOptIn(
     judge('where contacts share an address nobody is opted in', wrong);
   }
   checkErasures(what, key, { arrival, known });
+  checkHeldOut(what, about, { arrival, known });
   const keys = [key, ...keysOf(person)];
   const change = { guard: 'opt_in', op: 'opt_in', keys, part: channel, target: asks.id } as const;
   checkGuard(what, change, { arrival, known });
@@ -95,7 +96,9 @@ function checkOptIn(
   for (const one of there) {
     // By id a fast run sees one contact, and not that another has its address by now.
     const isSeen = outing.mode === 'full' || asks.email !== undefined || one === person;
-    if (isSeen) checkStanding(one, what, { ...about, newer, known });
+    if (!isSeen) continue;
+    checkStanding(one, what, { ...about, newer, known });
+    checkStated(one, what, { about, reading: outing.people, known });
   }
   if (there.length === 0) checkAbsent(what, about, known);
   else checkTaken(person, what, { ...about, newer, known });
@@ -182,6 +185,22 @@ function checkStanding(person: Person, what: string, about: Outweighed): void {
   judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
 }
 
+/** Row 16: what we opted out on the word of a record, only such a record takes back. */
+function checkStated(
+  { channels }: Person,
+  what: string,
+  { about, reading, known }: { about: About; reading: Reading; known: Known },
+): void {
+  const { memories, statements, judge } = known;
+  const { key, channel, since } = about;
+  const state = channels.get(channel);
+  if (state?.is !== 'opt_out' || state.by !== 'us' || state.at >= since) return;
+  if (state.at <= memories.lostAt() || !statements.has(key, channel)) return;
+  const wrong =
+    statements.stands(key, channel, reading) && `${what}, and none of its records had a say`;
+  judge('what one record has stated no other one takes back', wrong);
+}
+
 /** Rows 11 and 12: nobody who was ours and vanished, or left and was deleted, comes back. */
 function checkAbsent(what: string, { key, channel, since }: About, known: Known): void {
   const { memories, witness, story, judge } = known;
@@ -245,28 +264,29 @@ function checkOptOut(
   { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
-  const { memories, unanswered, judge } = known;
+  const { memories, statements, unanswered, judge } = known;
   const { outing } = arrival;
+  statements.optedOut(key, channel, outing.people);
   const keys = [key, ...keysOf(person)];
   const isTheirs = (record: CrmRecord) =>
     keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
   const wanted = outing.people.records.some(
     (record) => forbids(record, channel) && isTheirs(record),
   );
-  const moved =
-    outing.mode === 'full' && mayBeOptedOut(outing.people, { key, channel, since }, known);
-  const absent = !wanted && !moved && known.story.absent === 'opt_out';
+  const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
+  const { absent: policy, deletes } = known.story;
+  const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('an opt-out is wanted by the CRM', unwanted);
   if (absent) checkAbsence(what, keys, { outing, known });
-  const change = {
-    guard: 'delete',
-    op: 'opt_out',
-    keys,
-    part: channel,
-    target: person?.id,
-  } as const;
-  if (!wanted) checkGuard(what, change, { arrival, known });
+  // Who is not opted out for absence is opted out before the delete alone.
+  if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
+  const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;
+  if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
+  // What a creation of this run has brought along is taken back at once.
+  const isOurs = person?.made.by === 'us' && person.made.at >= outing.startedAt;
+  const isStated = keys.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);
@@ -280,12 +300,27 @@ function checkAbsence(
   { outing, known }: { outing: Outing; known: Known },
 ): void {
   const { absences, judge } = known;
-  const isDue = keys.some((key) => absences.isDue(key, outing));
+  const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
   judge('who is taken out for absence has left the CRM for long enough', early);
   const wasNamed = keys.some(absences.wasNamed);
   const foreign = !wasNamed && `${what}, and the CRM never named them`;
   judge('who is taken out for absence was in the CRM once', foreign);
+}
+
+/** Who is not flagged waits, from when they were due, or opted out by us. */
+function checkWait(
+  what: string,
+  person: Person | undefined,
+  { keys, outing, known }: { keys: readonly string[]; outing: Outing; known: Known },
+): void {
+  const { absences, story, judge } = known;
+  if (!person || story.deleteAfter === 0) return;
+  if (keys.some((key) => absences.isFlagged(key, outing))) return;
+  const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
+  const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
+  const early = !isOver && `${what}, and has not waited for that`;
+  judge('who is missing is deleted only so long after the opt-out', early);
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {
@@ -295,12 +330,18 @@ function checkDelete(arrival: Arrival, known: Known): void {
   if (!person) return;
   const what = `${person.key} was deleted`;
   judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
-  judge('nobody is deleted in a fast run', outing.mode !== 'full' && `${what} in a fast run`);
   const key = keyThen(person, arrival);
+  const isFlagged = known.absences.isFlagged(key, outing);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
+  const isStill = !isFlagged && !replaced && outing.mode !== 'full';
+  const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
+  judge('only who is flagged or replaced is deleted in a fast run', fast);
   const early = replaced === false && `${what}, and her new address is not on the platform`;
   judge('who moved is not deleted before the new address is there', early);
-  if (!replaced) checkAbsence(what, [key], { outing, known });
+  if (!replaced) {
+    checkAbsence(what, [key], { outing, known });
+    checkWait(what, person, { keys: [key], outing, known });
+  }
   const keys = [key, ...keysOf(person)];
   const change = { guard: 'delete', op: 'delete', keys, part: '', target: person.id } as const;
   checkGuard(what, change, { arrival, known });

@@ -90,6 +90,7 @@ export function checkReleased(
 /** Of a full run that could do all of it: whom the CRM forbids, as it was read. */
 export function checkForbidden(
   { people, startedAt }: Pick<Outing, 'people' | 'startedAt'>,
+  { standing }: Pick<Traces, 'standing'>,
   { story, witness, refusals, judge }: Known,
 ): void {
   const wasIn = ({ channels: all, made, former }: Person, channel: string): boolean => {
@@ -99,6 +100,7 @@ export function checkForbidden(
   };
   for (const { key, channel, wish } of wishesIn(people)) {
     if (wish !== 'opt_out' || refusals.has(`${key} ${channel} opt_out`)) continue;
+    if (standing.some((one) => one.key === key && one.part === channel)) continue;
     const isIn = witness.present(key).some((person) => wasIn(person, channel));
     const wrong = isIn && `${key} is in ${channel} after a full run, and the CRM forbids it`;
     judge('whom the CRM forbids is out when a full run has ended', wrong);
@@ -195,10 +197,13 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
   judge('in the end nobody is left in under a former address', wrong);
 }
 
+/** Less than the engine allows, which goes by whole seconds. */
+const soonMs = 8_000;
+
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered, erasures }: Known,
+  { story, witness, memories, unanswered, erasures, readBacks, statements }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -210,6 +215,8 @@ function isExcused(
   // The ledger is asked by every id that the CRM has given her.
   if (erasures.mayStand(memories.everIdsOf(key))) return true;
   const keys = memories.kinOf(key);
+  // Whom a record has stated an opt-out of, another one may not bring back.
+  if ([key, ...keys].some((one) => statements.has(one, channel))) return true;
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();
   if ([key, ...keys].some((one) => unsettled.has(one))) return true;
@@ -221,12 +228,16 @@ function isExcused(
   const addresses = new Set([key, ...keys]);
   const everywhere = witness.people().filter((one) => addresses.has(one.key));
   const lostAt = memories.lostAt();
-  const isHidden = story.quirks.includes('enrol-raw');
-  if (
-    isDefault &&
-    everywhere.some(({ made }) => isHidden || made.by === 'others' || made.at <= lostAt)
-  )
-    return true;
+  // Where that answer lists no channels, the first reading has to show it, and soon.
+  const isHidden = ({ id, made }: Person): boolean => {
+    const back = readBacks.get(id);
+    const isSoon = story.dates !== 'wrong' && back !== undefined && back.at - made.at < soonMs;
+    const isSeen = back?.isAnswered === true && isSoon;
+    return story.quirks.includes('enrol-raw') && !isSeen;
+  };
+  const isUnclear = (one: Person): boolean =>
+    isHidden(one) || one.made.by === 'others' || one.made.at <= lostAt;
+  if (isDefault && everywhere.some(isUnclear)) return true;
   // Whose word it was went with the snapshot.
   const wasOut = (one: Person): boolean => {
     const state = one.channels.get(channel);

@@ -125,6 +125,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   const ids = idsOf(known, key, outing.people);
   known.erasures.allow(key, ids);
   known.memories.allow(key, ids);
+  known.statements.allow(key);
   known.standing.drop(key);
 }
 

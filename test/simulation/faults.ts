@@ -15,6 +15,7 @@ import type { Life } from './life.ts';
 import type { Reached } from './reached.ts';
 import type { Judge } from './rules.ts';
 import type { RunStep } from './steps.ts';
+import { fallbackOf } from './story.ts';
 import { asked } from './asked.ts';
 import { shownBy } from './shown.ts';
 import { isReadable, type Unanswered } from './unanswered.ts';
@@ -84,11 +85,16 @@ export function createWire(options: WireOptions): Wire {
     const settle = unanswered.leave(request, enrols, judge);
     const exchanged = exchange(world, arrive(request, trip), { trip, signal });
     exchanged.catch(() => traffic.ends(request, undefined));
-    const answer = await life.wait(exchanged).catch((error: unknown) => {
-      noteLost(options, request, sentAt);
-      throw error;
-    });
-    if (answer.status >= 500 || !isReadable(answer)) noteLost(options, request, sentAt);
+    const answer = await life
+      .wait(exchanged)
+      .then((heard) => dated(heard, request, options))
+      .catch((error: unknown) => {
+        noteLost(options, request, sentAt);
+        throw error;
+      });
+    const isAnswered = answer.status < 500 && isReadable(answer);
+    if (!isAnswered) noteLost(options, request, sentAt);
+    if (isAnswered) noteRead(options, request, isAnswered);
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
@@ -105,8 +111,42 @@ export function createWire(options: WireOptions): Wire {
   return { send, counts: () => traffic };
 }
 
+const day = 86_400_000;
+
+/** What it tells of the time, where it lists: a proxy may be in the way. */
+function dated(
+  answer: Answer,
+  { method }: Request,
+  { world: { story }, step }: Pick<WireOptions, 'world' | 'step'>,
+): Answer {
+  if (method !== 'GET' || story.dates === 'right') return answer;
+  const { date, ...headers } = answer.headers;
+  if (story.dates === 'none' || date === undefined) return { ...answer, headers };
+  const off = [0, 40, -40][step.latency % 3] ?? 0;
+  const told = new Date(Date.parse(date) + off * day).toUTCString();
+  return { ...answer, headers: { ...headers, date: told } };
+}
+
+/** A contact is read by its id: of one that we made, how soon it was answered matters. */
+function noteRead(
+  { known, reached, world }: WireOptions,
+  { method, path }: Request,
+  isAnswered: boolean,
+): void {
+  const [, id] = /^\/api\/contacts\/retrieve\/(.+)$/.exec(path) ?? [];
+  if (method !== 'GET' || id === undefined || known.readBacks.has(id)) return;
+  known.readBacks.set(id, { at: world.clock.monotonic(), isAnswered });
+  const made = known.witness.people().find((person) => person.id === id)?.made;
+  if (made?.by === 'us') reached.note('run', 'a creation is read back');
+}
+
 /** An opt-out of ours that nobody heard of, of somebody whom this run was shown. */
-function noteLost({ known, outing }: WireOptions, request: Request, sentAt: number): void {
+function noteLost(options: WireOptions, request: Request, sentAt: number): void {
+  const { known, outing, reached, world } = options;
+  noteRead(options, request, false);
+  const isOptIn = asked(request).subscription === 'opt_in';
+  if (isOptIn && fallbackOf(world.story) === 'opt_out')
+    reached.note('run', 'an opt-in has no answer where defaults are shown');
   const { id, subscription } = asked(request);
   const channel = request.path.split('/').at(-1);
   const key = outing.shown.get(id ?? '');

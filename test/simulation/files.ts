@@ -25,6 +25,8 @@ export interface Traces {
   newest: number;
   /** What guards hold, and what they held before: the newest last. */
   held: (Shown & { current: boolean })[];
+  /** Stated opt-outs that are held from now on. */
+  standing: { key: string; part: string }[];
   /** What somebody is called where no address may stand. */
   hashOf(key: string): string;
 }
@@ -55,8 +57,11 @@ export function readFiles(path: string): Traces {
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
     const held = db.prepare<[], Shown & { current: number }>(
-      `select s.plan, s.current, h.key, h.op, h.part, h.target
+      `select s.plan, s.current, h.guard, h.key, h.op, h.part, h.target
        from held_plan s join held h on h.batch = s.batch order by s.current, s.at, s.plan`,
+    );
+    const standing = db.prepare<[], { key: string; part: string }>(
+      "select key, part from standing where guard = 'opt_out'",
     );
     const secret = db
       .prepare<[], { value: string }>("select value from meta where name = 'name-key'")
@@ -81,6 +86,7 @@ export function readFiles(path: string): Traces {
       problems: problems.all().map(({ kind, key, part }) => `${kind} ${key} ${part}`),
       newest: newest.get()?.n ?? 0,
       hashOf: (key) => shortHash({ get: () => secret }, key),
+      standing: standing.all(),
       held: held.all().map((row) => ({ ...row, current: row.current === 1 })),
     };
   } finally {

@@ -1,6 +1,7 @@
 /** What guards are for: how many may pass, and what an approval lets pass beside them. */
 import { passes, type Passing } from './approvals.ts';
-import type { Arrival, Known } from './known.ts';
+import { wishFor } from './crm.ts';
+import { horizon, type Arrival, type Known } from './known.ts';
 import type { Rule } from './rules.ts';
 
 export function checkGuard(
@@ -9,7 +10,7 @@ export function checkGuard(
   { arrival: { outing, entry }, known }: { arrival: Arrival; known: Known },
 ): void {
   const { guard, keys } = change;
-  const { story, judge, unanswered, standing } = known;
+  const { judge, unanswered, standing } = known;
   // A first load brings in whom it likes.
   if (guard === 'opt_in' && !outing.isLoaded) return;
   const done = entry.status >= 200 && entry.status < 300;
@@ -23,15 +24,81 @@ export function checkGuard(
     judge('whom a run held stays held until that is approved', wrong);
   }
   const through = outing.through[guard].add(keys[0] ?? '');
-  const most = guard === 'delete' ? story.floor : story.optIns;
-  const many = through.size > most && `${what}: more than a guard lets pass`;
+  const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
   judge(
     approvals.length > 0 ? 'who was not shown stays held, and who passed once' : rules[guard],
     many,
   );
 }
 
+function mostOf(guard: Passing['guard'], { story }: Known): number {
+  const most = {
+    delete: story.floor,
+    opt_in: story.optIns,
+    opt_out: story.optOuts,
+    template: story.letterFloor,
+  };
+  return most[guard];
+}
+
 const rules = {
   delete: 'no more leave in a run than a guard lets pass',
   opt_in: 'no more are brought in in a run than a guard lets pass',
+  opt_out: 'no more stated opt-outs leave in a run than a guard lets pass',
+  template: 'no more templates are changed in a run than a guard lets pass',
 } as const satisfies Record<Passing['guard'], Rule>;
+
+/** An opt-out that the CRM states of an address: held until its time is over, no longer. */
+export function checkStatedOptOut(
+  what: string,
+  change: Omit<Passing, 'done' | 'guard'>,
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { outing } = arrival;
+  const { keys, part } = change;
+  const guarded = { ...change, guard: 'opt_out' } as const;
+  const holds = keys.map((key) => known.standing.hold({ key, part }, momentOf(arrival, known)));
+  // By a wrong time of the platform everything may be over.
+  const isOver =
+    holds.some((hold) => hold === 'over' || hold === 'maybe over') ||
+    (known.story.dates === 'wrong' && holds.includes('held'));
+  const isHeld = !isOver && holds.includes('held');
+  if (isOver || isHeld) {
+    const { approvals } = outing;
+    const isApproved = approvals.some(({ shown }) =>
+      shown.some((one) => one.guard === 'opt_out' && one.part === part && keys.includes(one.key)),
+    );
+    const wrong = isHeld && !isApproved && `${what}, and that was held`;
+    known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
+  }
+  // What an earlier run has let through, and could not do, is not new; nor is it by being late.
+  if (isOver || keys.some((key) => known.letThrough.has(`${key} ${part}`))) return;
+  checkGuard(what, guarded, { arrival, known });
+}
+
+/** Nobody is brought in while the opt-out of another channel is held, and still stated. */
+export function checkHeldOut(
+  what: string,
+  { key, channel }: { key: string; channel: string },
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { standing, witness, judge } = known;
+  const { outing } = arrival;
+  const since = horizon(arrival);
+  for (const part of standing.partsOf(key)) {
+    if (part === channel || wishFor(outing.people, key, part) !== 'opt_out') continue;
+    const isHeld = standing.hold({ key, part }, momentOf(arrival, known)) === 'held';
+    const isIn = witness.present(key).some((person) => {
+      const state = person.channels.get(part);
+      return state?.is === 'opt_in' && state.at < since;
+    });
+    const isApproved = outing.approvals.length > 0;
+    const wrong = isHeld && isIn && !isApproved && `${what}, and an opt-out of ${part} is held`;
+    judge('who is held out is not opted in', wrong);
+  }
+}
+
+function momentOf({ sentAt, outing }: Arrival, { clock }: Known) {
+  const ours = Math.max(outing.ourStart, outing.ourStart + clock.monotonic() - outing.startedAt);
+  return { monotonic: sentAt, ours };
+}

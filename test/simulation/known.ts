@@ -1,6 +1,6 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
 import type { LoggedRequest } from '../../src/emulator/world.ts';
-import type { GuardClass } from '../../src/model/change.ts';
+import type { GuardClass } from '../../src/model/guard-classes.ts';
 import type { VirtualClock } from '../clock.ts';
 import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
@@ -11,6 +11,7 @@ import type { Memories } from './memory.ts';
 import type { Judge } from './rules.ts';
 import type { Standing } from './standing.ts';
 import type { RunStep } from './steps.ts';
+import type { Statements } from './stated.ts';
 import type { Story } from './story.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from './witness.ts';
@@ -47,6 +48,12 @@ export interface Outing {
   leftRefused: number;
 }
 
+/** `at`: by the clock that never jumps. */
+export interface ReadBack {
+  at: number;
+  isAnswered: boolean;
+}
+
 /** A request that has reached the platform. */
 export interface Arrival {
   outing: Outing;
@@ -66,8 +73,13 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
+  letThrough: Set<string>;
   erasures: Erasures;
+  statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
+  /** Of each contact, how it was read by its id for the first time. */
+  readBacks: Map<string, ReadBack>;
   /** Enrolments (address, channel, subscription) that the platform has refused. */
   refusals: Set<string>;
   judge: Judge;

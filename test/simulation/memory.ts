@@ -5,6 +5,8 @@
 import { channels } from '../sync/mirror.ts';
 import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
+import type { ReadBack } from './known.ts';
+import { fallbackOf, type Story } from './story.ts';
 import { keyOf, type Letter, type Person, type State, type Witness } from './witness.ts';
 
 /** What is remembered of one address: by the snapshot, and of who left by the ledger too. */
@@ -104,8 +106,14 @@ interface Lost {
   until: number;
 }
 
-/** `fallback`: what the platform shows of a channel where somebody has no subscription. */
-export function createMemories(witness: Witness, fallback?: string): Memories {
+/** `readBacks`: how each contact was first read. */
+export function createMemories(
+  witness: Witness,
+  story: Pick<Story, 'quirks'>,
+  readBacks: ReadonlyMap<string, ReadBack>,
+): Memories {
+  const fallback = fallbackOf(story);
+  const isBare = story.quirks.includes('enrol-raw');
   const memories = new Map<string, Memory>();
   let kept: Kept[] = [];
   /** Ids by which nothing that the ledger had before stands any more. */
@@ -164,7 +172,14 @@ export function createMemories(witness: Witness, fallback?: string): Memories {
       until = from;
     }
     // Nobody ever saw her otherwise than the platform showed her when we made her.
-    const { made, former } = person;
+    const { id, made, former } = person;
+    // What another program did before the reading that belongs to our creation was answered looks
+    // like a channel's default there. The engine has to take it for one: else it could never tell a
+    // default on such a platform. A moment passes between the two, and what contradicts it corrects
+    // it.
+    const back = readBacks.get(id);
+    const isBirth = isBare && made.by === 'us' && back?.isAnswered === true && state.at <= back.at;
+    if (isBirth && !state.before) return false;
     const isDefault = fallback === 'opt_out' && made.by === 'us' && made.at > lostAt && !former;
     return !isDefault;
   }

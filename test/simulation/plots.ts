@@ -14,11 +14,11 @@ const crm = (does: CrmAct) => ({ in: 'crm', does }) as const;
 const platform = (does: PlatformAct) => ({ in: 'platform', does }) as const;
 const template = (does: TemplateAct) => ({ in: 'templates', does }) as const;
 
-/** Whoever it is, in the end the newsletter reaches her, and the CRM wants that. */
+const newcomer = [crm('is new'), crm('is flagged no longer'), crm('wants mail again')];
+
+/** Whoever it is, in the end the newsletter reaches them, and the CRM wants that. */
 export const member = [
-  crm('is new'),
-  crm('is flagged no longer'),
-  crm('wants mail again'),
+  ...newcomer,
   crm('wants the newsletter'),
   platform('comes back to all mail'),
   platform('signs up for the newsletter'),
@@ -41,6 +41,11 @@ export const plots: readonly Plot[] = [
     [platform('is taken out of the newsletter')],
     [crm('wants the newsletter')],
   ],
+  [
+    [...newcomer, crm('says nothing of the newsletter'), crm('wants the product mail')],
+    [],
+    [crm('wants the newsletter')],
+  ],
   [member, [platform('is taken out of the newsletter')], []],
   [member, [platform('leaves the newsletter')], [platform('is taken out of the newsletter')]],
   [member, [platform('leaves the newsletter')], [crm('states a new will')]],
@@ -59,6 +64,19 @@ export const plots: readonly Plot[] = [
     [crm('is flagged no longer')],
   ],
   [member, [platform('leaves the newsletter')], [platform('is deleted'), 'loss'], []],
+  [member, [crm('has a double that forbids the newsletter')], [crm('loses its double')]],
+  [
+    member,
+    [crm('has a double that forbids the newsletter')],
+    [crm('loses its double'), crm('moves to a new address')],
+  ],
+  [member, [platform('is given another address')], [crm('forbids the newsletter')]],
+  [
+    member,
+    [platform('is given another address')],
+    [crm('has a double that forbids the newsletter'), crm('leaves its double behind')],
+  ],
+  [member, [crm('moves to a new address'), crm('forbids the newsletter')]],
   [member, ['forget'], [crm('states a new will')], ['allow']],
   [member, ['forget'], [crm('moves to a new address')], ['allow moved']],
   [member, [platform('leaves the newsletter')], ['forget'], ['allow']],

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { seeded } from '../../src/emulator/random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../src/model/errors.ts';
+import { byGuard } from '../../src/model/guard-classes.ts';
 import type { Summary } from '../../src/plan/summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/lease.ts';
 import { lookIntoLedger, openLedger } from '../../src/snapshot/ledger-file.ts';
@@ -14,6 +15,7 @@ import { run } from '../../src/sync/run.ts';
 import { mirrorOf } from '../sync/mirror.ts';
 import { absenceOf } from './absence.ts';
 import { telling } from './changes.ts';
+import { listening } from './departures.ts';
 import type { Known, Outing } from './known.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Wire } from './faults.ts';
@@ -151,6 +153,7 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
       ? telling(ground, people, { life, step, reading: outing.people })
       : people,
     templates: sourceOf(life, step, outing.templates),
+    returns: listening({ ...ground, life, found: (error) => find(ground, error) }),
     pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
   });
 }
@@ -225,9 +228,13 @@ function begin(ground: Ground, { mode, plans, only, reading, key, latency }: Run
   if (latency === 0) befall(ground, 'without latency');
 }
 
-/** Which of two wills is newer can be told by clocks that are right, and by no others. */
+/**
+ * Which of two wills is newer can be told by clocks that are right, and by no others; and for how
+ * long somebody is absent, while one of the two is.
+ */
 export function jump(ground: Ground, seconds: number, when: string): void {
-  if (ground.world.story.resubscribe !== 'never') return;
+  const { resubscribe, dates } = ground.world.story;
+  if (resubscribe !== 'never' || dates !== 'right') return;
   befall(ground, when);
   ground.aheadMs += seconds * 1000;
 }
@@ -282,7 +289,7 @@ function outingOf(
   return {
     startedAt: world.clock.monotonic(),
     ourStart,
-    through: { delete: new Set(), opt_in: new Set() },
+    through: byGuard(() => new Set()),
     approved: new Set(),
     approvals: known.approvals.inForce(ourStart),
     isLoaded: known.approvals.isLoaded(),

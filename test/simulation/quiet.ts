@@ -18,6 +18,7 @@ export function checkQuiet(
   const held = [
     ...(contacts.held.delete > 0 ? ['delete', 'opt_out'] : []),
     ...(contacts.held.opt_in > 0 ? ['create', 'opt_in'] : []),
+    ...(templates.held > 0 ? ['update', 'archive'] : []),
   ];
   const left = changes
     .filter(([op, n]) => n > 0 && op !== 'adopt' && !held.includes(op))

@@ -28,6 +28,7 @@ const rows = [
   '14 conflict',
   '15 conflict',
   '16 opt_in',
+  '16 conflict',
   '17 opt_in',
   '17 conflict',
   '18 conflict',
@@ -37,6 +38,10 @@ const rows = [
   '23 conflict',
   '24 conflict',
   '25 conflict',
+  '28 conflict',
+  '29 opt_out',
+  '30 opt_out',
+  '30 conflict',
 ];
 
 /** Everything there is to reach. */

@@ -2,6 +2,7 @@
  * What the simulation has found, each at its shortest. Kept as stories, not as seeds: what a seed
  * draws changes whenever something new may happen.
  */
+import { departures } from './departure-regressions.ts';
 import { leaving } from './leaving-regressions.ts';
 import {
   byDefault,
@@ -291,4 +292,5 @@ export const regressions: readonly Regression[] = [
     ),
   },
   ...leaving,
+  ...departures,
 ];

@@ -10,6 +10,7 @@ import { beyond } from '../../src/kind/contact/conflict.ts';
 
 const verdict = z.object({ answer: z.object({ row: z.number(), do: z.string() }) });
 const moved = z.object({ answer: z.boolean() });
+const told = z.object({ answer: z.object({ contacts: z.array(z.unknown()) }) });
 const explained = z.object({ given: z.tuple([z.number()], z.unknown()) });
 let decided: string[] = [];
 
@@ -20,6 +21,13 @@ subscribe('decideChannel', (message) => {
 subscribe('hasMoved', (message) => {
   if (moved.parse(message).answer) decided.push(`${beyond.movedAway} opt_out`);
 });
+subscribe('isForbidden', (message) => {
+  if (moved.parse(message).answer) decided.push(`${beyond.stated} opt_out`);
+});
+subscribe('toldOf', (message) => {
+  const { contacts } = told.parse(message).answer;
+  if (contacts.length > 0) decided.push(`${beyond.renamed} opt_out`);
+});
 // The other rows beyond the table show only in what is said of them.
 subscribe('conflictOf', (message) => {
   const [row] = explained.parse(message).given;
@@ -27,36 +35,40 @@ subscribe('conflictOf', (message) => {
 });
 
 const watched = new Map([
-  [urlOf('decide.ts'), 'decideChannel'],
-  [urlOf('conflict.ts'), 'conflictOf'],
-  [urlOf('moved.ts'), 'hasMoved'],
+  [urlOf('decide.ts'), ['decideChannel']],
+  [urlOf('conflict.ts'), ['conflictOf']],
+  [urlOf('moved.ts'), ['hasMoved', 'isForbidden']],
+  [urlOf('renamed.ts'), ['toldOf']],
 ]);
 
 function urlOf(name: string): string {
   return new URL(`../../src/kind/contact/${name}`, import.meta.url).href;
 }
 
-/** The module at `url`, but for one function that tells of every call. */
-function watching(url: string, name: string): string {
+/** The module at `url`, but for functions that tell of every call. */
+function watching(url: string, names: readonly string[]): string {
+  const functions = names.map(
+    (name) => `
+    export function ${name}(...given) {
+      const answer = own.${name}(...given);
+      channel('${name}').publish({ given, answer });
+      return answer;
+    }`,
+  );
   const text = `
     import { channel } from 'node:diagnostics_channel';
-    import { ${name} as own } from '${url}';
+    import * as own from '${url}';
     export * from '${url}';
-    const calls = channel('${name}');
-    export function ${name}(...given) {
-      const answer = own(...given);
-      calls.publish({ given, answer });
-      return answer;
-    }`;
+    ${functions.join('')}`;
   return `data:text/javascript,${encodeURIComponent(text)}`;
 }
 
 registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context);
-    const name = watched.get(found.url);
-    const isWatched = name !== undefined && !context.parentURL?.startsWith('data:');
-    return isWatched ? { url: watching(found.url, name), shortCircuit: true } : found;
+    const names = watched.get(found.url);
+    const isWatched = names !== undefined && !context.parentURL?.startsWith('data:');
+    return isWatched ? { url: watching(found.url, names), shortCircuit: true } : found;
   },
 });
 

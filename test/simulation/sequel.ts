@@ -31,9 +31,44 @@ export const release = fc.record({
   run: step.run,
 });
 
+/** A column is wrong, or it is not: many are out of the newsletter at once. */
+export const accident = fc.record({
+  mode: pick(['full', 'fast']),
+  /** What comes after it, each time with a run. */
+  how: pick(['waits', 'waits', 'approved', 'mended', 'one more']),
+  other: fc.nat(),
+  run: step.run,
+});
+
 /** All that happens in a story. */
 export function stepsOf(story: Story): Step[] {
-  return [...story.steps, ...farewellOf(story), ...releaseOf(story)];
+  return [...story.steps, ...farewellOf(story), ...releaseOf(story), ...accidentOf(story)];
+}
+
+const day: Step = { is: 'pause', minutes: 1560 };
+
+function accidentOf(story: Story): Step[] {
+  const { accident: drawn } = story;
+  if (!drawn) return [];
+  const { mode, how, other, run } = drawn;
+  const all = story.people.slice(0, 7).map((_, at) => at);
+  const one = other % story.people.length;
+  const most = all.filter((at) => at !== one || how !== 'one more');
+  const after: Record<typeof how, Step[]> = {
+    waits: [calm, day, day, day, run, { ...calm, mode }],
+    approved: [approve, run, calm],
+    mended: [...all.map((at) => act(at, 'wants the newsletter')), run, calm, day, fast],
+    'one more': [act(one, 'forbids the newsletter'), run, fast],
+  };
+  return [
+    ...all.flatMap((at) =>
+      member.filter((line) => line.in === 'crm').map(({ does }) => act(at, does)),
+    ),
+    calm,
+    ...most.map((at) => act(at, 'forbids the newsletter')),
+    { ...calm, mode },
+    ...after[how],
+  ];
 }
 
 const act = (who: number, does: CrmAct): Step => ({ is: 'act', act: { in: 'crm', who, does } });
@@ -64,7 +99,13 @@ function farewellOf(story: Story): Step[] {
     { is: 'pause', minutes: 1560 },
     act(stays, 'states a new will'),
     { ...parting.run, mode: 'full', reading: 'whole' },
+    ...(story.deleteAfter > 0 ? [...laterOf(stays), ...laterOf(stays)] : []),
   ];
+}
+
+/** Another day, and another reading. */
+function laterOf(stays: number): Step[] {
+  return [{ is: 'pause', minutes: 1560 }, act(stays, 'states a new will'), calm];
 }
 
 /** Only where a guard is tight enough to hold what is to be approved. */

@@ -16,18 +16,21 @@ import {
 import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
 import { createErasures } from './erasures.ts';
+import { endApprovals, noteGuards, rememberStated } from './holds.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
 import { timeoutMs } from './faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
+import type { Known } from './known.ts';
 import { createMemories } from './memory.ts';
 import { jump, live, type Ground, type Lived } from './process.ts';
-import { checkQuiet, endingOf, isEmpty, type Ending } from './quiet.ts';
+import { checkQuiet, endingOf, isEmpty } from './quiet.ts';
 import { createReached, type Counts } from './reached.ts';
 import { judgeTelling } from './rules.ts';
 import { stepsOf } from './sequel.ts';
 import { createStanding } from './standing.ts';
+import { createStatements } from './stated.ts';
 import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
-import { fallbackOf, isCrowd, type Story } from './story.ts';
+import { isCrowd, type Story } from './story.ts';
 import { whyProven } from './strange.ts';
 import { createUnanswered } from './unanswered.ts';
 import { inWords } from './words.ts';
@@ -73,11 +76,9 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const world = createWorld(story, reached);
   const { clock, witness } = world;
   const unanswered = createUnanswered();
-  const memories = createMemories(witness, fallbackOf(story));
-  const absences = createAbsences();
-  const approvals = createApprovals();
-  const standing = createStanding();
-  const erasures = createErasures();
+  const readBacks: Known['readBacks'] = new Map();
+  const memories = createMemories(witness, story, readBacks);
+  const absences = createAbsences(memories.idsOf);
   const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
@@ -89,10 +90,13 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       witness,
       memories,
       absences,
-      approvals,
-      standing,
-      erasures,
+      approvals: createApprovals(),
+      standing: createStanding(),
+      letThrough: new Set(),
+      erasures: createErasures(),
+      statements: createStatements(),
       unanswered,
+      readBacks,
       refusals,
       judge,
     },
@@ -168,6 +172,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
+  known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   reached.note('run', 'the snapshot is lost');
 }
@@ -209,20 +214,6 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   return summary;
 }
 
-function noteGuards({ known, reached }: Stage, { done: summary, outing }: Lived): void {
-  const { held } = summary?.contacts ?? { held: { delete: 0, opt_in: 0 } };
-  const isHolding = held.delete + held.opt_in > 0;
-  const befell = {
-    'a guard holds who left': held.delete > 0,
-    'a guard holds newcomers': held.opt_in > 0,
-    'an approval lets something pass': outing.approved.has('opt_in'),
-    'an approval lets somebody leave': outing.approved.has('delete'),
-    'somebody is held beside what is approved': isHolding && outing.approved.size > 0,
-    'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
-  };
-  for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
-}
-
 /** Its key is of another organization, for all it can prove: somebody has to begin anew. */
 function giveUp(stage: Stage, step: RunStep): void {
   checkProof(stage, step);
@@ -256,12 +247,14 @@ function remember(
   step: RunStep,
   { done: summary, killed, outing, files }: Lived & { files: Traces },
 ): void {
-  const { memories, absences, standing, erasures } = stage.known;
+  const { memories, absences, standing, erasures, statements } = stage.known;
   const { people, templates, startedAt, answered } = outing;
   const current = files.held.filter((one) => one.current);
   const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
   if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
+  rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);
+  statements.read(people);
   erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
   absences.ended(outing, summary !== undefined && summary.certificate.source !== null);
@@ -282,17 +275,10 @@ function remember(
     erasures.read(people);
   }
   if (ends === 'all') {
-    checkForbidden(outing, stage.known);
+    checkForbidden(outing, files, stage.known);
     checkReleased(outing, files, stage.known);
   }
   endApprovals(stage, ends);
-}
-
-function endApprovals({ known, reached }: Stage, ends: Ending): void {
-  const { approvals } = known;
-  if (ends === 'perhaps') approvals.doubt();
-  if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */
@@ -329,15 +315,13 @@ async function settle(stage: Stage): Promise<void> {
   const refuses = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   // Five who are refused stop a channel for that run.
   const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
-  // An opt-out by default that no answer shows is seen by the next run, and what waits for that
-  // under an old address is done by the one after it.
-  const hides = story.quirks.includes('enrol-raw') && fallbackOf(story) === 'opt_out' ? 1 : 0;
-  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops) + hides;
+  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
   stage.listed.clear();
   if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = 2 + slow; runs > 0; runs -= 1) {
     if (!(await goCalmly(stage))) return;
   }
+  if (!(await outlastHolds(stage))) return;
   // The platform tells its time in whole seconds: who came within the same one may come later.
   await world.clock.advance(2000);
   const { done: summary, outing } = await goDry(stage, { ...calm, plans: true });
@@ -362,6 +346,16 @@ async function settle(stage: Stage): Promise<void> {
     isLeaving: summary.contacts.held.delete > 0,
   });
   checkRecorded(files, known);
+}
+
+/** A stated opt-out is held for three days at most; what waits for it takes a run more. */
+async function outlastHolds(stage: Stage): Promise<boolean> {
+  const isHolding = (): boolean => readFiles(stage.path).standing.length > 0;
+  for (let runs = 8; runs > 0 && isHolding(); runs -= 1) {
+    if (!(await goCalmly(stage))) return false;
+    if (!isHolding()) return goCalmly(stage);
+  }
+  return true;
 }
 
 /**

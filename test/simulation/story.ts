@@ -10,7 +10,7 @@ import { person } from '../sync/people.ts';
 import { act, allActs, who } from './acts.ts';
 import { pick } from './draw.ts';
 import { plots, type Plot } from './plots.ts';
-import { farewell, release } from './sequel.ts';
+import { accident, farewell, release } from './sequel.ts';
 import { calm, faults, forgetting, readings, step, type Step } from './steps.ts';
 
 /** Every quirk with every value it takes. */
@@ -56,6 +56,14 @@ const settings = {
   optIns: [100, 100, 100, 100, 0, 1],
   /** Whether the CRM tells what changed. */
   tells: [false, true],
+  /** Hours from the opt-out of people who are missing to their deletion. */
+  deleteAfter: [0, 0, 30],
+  /** Which time the platform tells where it is read; right in runs in which nothing goes wrong. */
+  dates: ['right', 'right', 'wrong', 'none'],
+  /** How many stated opt-outs leave in one run. */
+  optOuts: [20, 20, 20, 0, 1],
+  /** How many templates are changed in one run. */
+  letterFloor: [3, 3, 0],
 } as const;
 const settingNames = [
   'algorithm',
@@ -70,6 +78,10 @@ const settingNames = [
   'floor',
   'optIns',
   'tells',
+  'deleteAfter',
+  'dates',
+  'optOuts',
+  'letterFloor',
 ] as const;
 
 /** All that a story may choose from, as what it comes to is counted. */
@@ -101,9 +113,14 @@ export const choices = {
     'somebody is deleted',
     'a guard holds who left',
     'a guard holds newcomers',
+    'a guard holds stated opt-outs',
+    'a guard holds templates',
+    'a hold ends by itself',
     'something is approved',
     'an approval lets something pass',
     'an approval lets somebody leave',
+    'an approval lets an opt-out pass',
+    'an approval lets a template pass',
     'somebody is held beside what is approved',
     'an approval ends with a full run',
     'an approval grows old',
@@ -115,6 +132,9 @@ export const choices = {
     'who was forgotten under another address is allowed',
     'its key is not proven',
     'the CRM tells what changed',
+    'somebody is reported as having left',
+    'a creation is read back',
+    'an opt-in has no answer where defaults are shown',
   ],
   settings: settingNames.flatMap((name) => {
     const values: readonly unknown[] = settings[name];
@@ -230,6 +250,11 @@ export const story = fc.record({
   optIns: pick(settings.optIns),
   release: fc.option(release, { freq: 9, nil: undefined }),
   tells: pick(settings.tells),
+  deleteAfter: pick(settings.deleteAfter),
+  dates: pick(settings.dates),
+  optOuts: pick(settings.optOuts),
+  letterFloor: pick(settings.letterFloor),
+  accident: fc.option(accident, { freq: 4, nil: undefined }),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
 

@@ -1,4 +1,5 @@
 /** What must hold of a template that is about to be made or changed. */
+import { checkGuard } from './guarded.ts';
 import { horizon, type Arrival, type Known } from './known.ts';
 import type { Since } from './witness.ts';
 
@@ -27,7 +28,8 @@ function isBetween(since: Since | undefined, from: number, to: number): boolean 
   return since !== undefined && since.by === 'others' && since.at >= from && since.at < to;
 }
 
-export function checkUpdate(arrival: Arrival, { witness, story, memories, judge }: Known): void {
+export function checkUpdate(arrival: Arrival, known: Known): void {
+  const { witness, story, memories, judge } = known;
   const { entry, outing, asks } = arrival;
   const since = horizon(arrival);
   const letter = witness.letters().find(({ id }) => entry.path.endsWith(`/${id}`));
@@ -39,6 +41,18 @@ export function checkUpdate(arrival: Arrival, { witness, story, memories, judge 
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
   const unnamed = !named && !archives;
   judge('a template is changed that the source names', unnamed && `${what}, and nobody wants it`);
+  // The second step of a creation belongs to that.
+  if (made.at < outing.startedAt) {
+    const op = asks.status === 'archived' && !named ? 'archive' : 'update';
+    const change = {
+      guard: 'template',
+      op,
+      keys: [letter.id],
+      part: '',
+      target: letter.id,
+    } as const;
+    checkGuard(what, change, { arrival, known });
+  }
   if (made.by === 'us' && isBetween(edited, memories.adoptedAt(), since)) {
     const isFree = archives || story.templates === 'overwrite';
     const wrong = !isFree && `${what}, and had been edited by hand`;

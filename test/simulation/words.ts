@@ -11,11 +11,12 @@ type Errand = Extract<Step, { is: 'approve' | 'forget' | 'allow' }>;
 export function beginning(story: Story): string[] {
   const { quirks, algorithm, limit, platformAhead } = story;
   const policy = `missing: ${story.missing}, resubscribe: ${story.resubscribe}, templates: ${story.templates}, absentTemplates: ${story.absentTemplates}`;
-  const leaving = `absent: ${story.absent}, deletes: ${story.deletes}, at most ${story.floor} a run`;
+  const leaving = `absent: ${story.absent}, deletes: ${story.deletes}, deleted after ${story.deleteAfter} hours, at most ${story.floor} a run`;
   const coming = story.optIns < 100 ? `, at most ${story.optIns} brought in` : '';
   const ahead = platformAhead === 0 ? '' : `, its clock ${platformAhead} hours ahead of ours`;
+  const dates = story.dates === 'right' ? '' : `, of which it tells ${story.dates}`;
   return [
-    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}; ${policy}, ${leaving}${coming}.`,
+    `A platform with ${quirks.join(', ') || 'no quirks'}, limit ${limit} (${algorithm})${ahead}${dates}; ${policy}, ${leaving}${coming}.`,
     ...story.people.map((_, at) => `  ${person(story, at)}`),
     ...story.letters.map(
       ({ crm, platform }, at) =>

@@ -147,6 +147,12 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
       if (first && records.length === 1)
         people.push({ ...first, id: `${at}-twin`, ch_news: 'yes' });
     },
+    'has a double that forbids the newsletter'() {
+      if (first && records.length === 1) people.push({ ...first, id: `${at}-twin`, ch_news: 'no' });
+    },
+    'loses its double': () => void (world.people = people.filter(({ id }) => id !== `${at}-twin`)),
+    'leaves its double behind': () =>
+      records.length > 1 && first && Object.assign(first, { email: other(address) }),
     'moves to a new address': () => set({ email: other(address) }),
     'moves to the address of the next one': () => set({ email: addressOf(next) }),
     'has a broken address': () => set({ email: 'not an address' }),

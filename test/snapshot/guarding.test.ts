@@ -1,7 +1,7 @@
 /** What stands before the guards, span by span: as if it were all looked at in one go. */
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Change } from '../../src/model/change.ts';
-import type { Guarded } from '../../src/snapshot/guarding.ts';
+import type { Guarded } from '../../src/snapshot/spans.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 
 const people = 6_000;
@@ -108,7 +108,9 @@ test('who stands since an earlier run is withheld in whichever span', () => {
     if (guarded.after !== '') guarding.withhold(guarded);
   });
   const stood = guarding.countWithheld('delete');
-  for (const span of guarding.withheldSpans('delete')) held.stand({ ...span, guard: 'delete' });
+  for (const span of guarding.withheldSpans('delete')) {
+    held.stand({ ...span, guard: 'delete' }, { byPart: false, at: 1, platformAt: null });
+  }
   snapshot.staging.clear();
   stageAll();
   const found: boolean[] = [];

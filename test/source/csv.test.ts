@@ -44,6 +44,38 @@ describe('the certificate', () => {
     expect(certificate.why.split('; ')).toHaveLength(faults);
     expect(certificate.why).toContain('the last line has no line break');
     expect(certificate.fix).toContain('end the file with a line break');
+    expect(certificate.fix).toContain('set finalNewline: optional in the source');
+  });
+
+  describe('where the export never ends with a line break (finalNewline: optional)', () => {
+    const readOptional = async (text: string) => {
+      await write(path, text);
+      const options = { type: 'csv', path, finalNewline: 'optional' } as const;
+      return readAll(csvSource(options, { clock: virtualClock(), random: () => 1 }), ['id']);
+    };
+    test.each([
+      ['id,a,b\n1,x,y\n2,x,y', 2],
+      ['id,a,b\n1,x,y\n2,x,', 2],
+      ['id,a\n1,"x"', 1],
+      ['id,a\n1,x\n', 1],
+      ['id,a', 0],
+    ])('%j is complete', async (text, rows) => {
+      const { values, certificate } = await readOptional(text);
+      expect([values.length, certificate.complete]).toEqual([rows, true]);
+    });
+    test.each([
+      ['id,a,b\n1,x,y\n2,x', '1 row cannot be read, the first at line 3'],
+      ['id,a,b\n1,x,y\n2', '1 row cannot be read, the first at line 3'],
+      ['id,a\n1,"x', 'reading stopped: line 2 opens a quote that is never closed'],
+    ])('%j is not: its last row has not the width of the header', async (text, why) => {
+      expect((await readOptional(text)).certificate).toMatchObject({ complete: false, why });
+    });
+  });
+
+  test('a row of another width than the header spoils it, wherever it stands', async () => {
+    const { certificate, broken } = await readText('id,a\n1,x\n2\n3,x,y\n4,x\n');
+    expect(broken.map(({ where }) => where)).toEqual(['line 3', 'line 4']);
+    expect(certificate).toMatchObject({ complete: false, why: expect.stringContaining('2 rows') });
   });
 
   const manyRows = `id,x\n${'1,abcdefghi\n'.repeat(20_000)}`;

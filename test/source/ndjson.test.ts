@@ -74,7 +74,18 @@ describe('the certificate', () => {
     expect(certificate).toMatchObject({
       complete: false,
       why: expect.stringContaining('the last line has no line break'),
+      fix: expect.stringContaining('set finalNewline: optional in the source'),
     });
+  });
+
+  test.each([
+    ['{"id":1}\n{"id":2}', true],
+    ['{"id":1}\n{"id":2', false],
+  ])('%j has one with finalNewline: optional: %s', async (text, complete) => {
+    await write(path, text);
+    const options = { type: 'ndjson', path, finalNewline: 'optional' } as const;
+    const source = ndjsonSource(options, { clock: virtualClock(), random: () => 1 });
+    expect((await readAll(source, ['id'])).certificate.complete).toBe(complete);
   });
 
   test.each([

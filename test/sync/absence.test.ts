@@ -139,7 +139,7 @@ describe('policy.deletes', () => {
     const { status, contacts } = await world.sync();
     expect({ status, applied: contacts.applied }).toMatchObject({
       status: 'done',
-      applied: { delete: gone.length, opt_out: 0 },
+      applied: { delete: gone.length, opt_out: gone.length },
     });
     for (const email of gone) expect(world.shown(email)).toBeUndefined();
     for (const email of kept) expect(world.shown(email)).toEqual({ ch_news: 'opt_in' });
@@ -189,9 +189,11 @@ describe('policy.deletes', () => {
     const { status, contacts } = await world.sync();
     expect({ status, ...contacts.applied }).toMatchObject({
       status: 'done',
-      opt_out: 1,
+      opt_out: 2,
       delete: 0,
     });
+    expect(world.shown(bob.email)).toEqual({ ch_news: 'opt_out' });
+    await world.sync();
     expect(world.shown(bob.email)).toEqual({ ch_news: 'opt_in' });
   });
 

@@ -83,16 +83,16 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('with another address: the new one is made, the old one is left to the next full run', async () => {
+  test('with another address: the new one is made, and the old one opted out at once', async () => {
     const stage = stageOf();
     await stage.sync();
     for (const person of stage.people)
       if (person['id'] === '1') person['email'] = 'new@example.com';
     sent(stage);
     await alone(stage, '1');
-    expect(sent(stage)).toEqual(['opt_in new@example.com']);
+    expect(sent(stage)).toEqual(['opt_in new@example.com', `opt_out ${ann}`]);
     await stage.sync();
-    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    expect(sent(stage)).toEqual([]);
     stage.close();
   });
 });

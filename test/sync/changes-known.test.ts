@@ -156,9 +156,9 @@ test('the guard for opt-ins goes by who wants something, not by who is recorded'
   stage.close();
 });
 
-test('a record without an address is no problem any more once it has one', async () => {
+test('a record with a broken address is no problem any more once it is mended', async () => {
   const stage = await settled();
-  edit(stage, '3', { email: '', ch_news: 'yes' });
+  edit(stage, '3', { email: `${cid},`, ch_news: 'yes' });
   expect(await fast(stage)).toMatchObject({ status: 'rejected' });
   edit(stage, '3', { email: cid });
   expect(await fast(stage)).toMatchObject({ status: 'done' });

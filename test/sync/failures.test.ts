@@ -143,7 +143,7 @@ test('4: what is not ours is neither deleted nor changed', async () => {
   const writes = world.writes();
   expect(writes.map(({ method }) => method).toSorted()).toEqual([
     'DELETE',
-    ...Array.from({ length: 4 }, () => 'POST'),
+    ...Array.from({ length: 5 }, () => 'POST'),
     'PUT',
   ]);
   expect(writes.flatMap(({ body }) => body.email ?? body.name ?? [])).not.toContain(eve);

@@ -16,12 +16,17 @@ import type { Mirror } from '../../src/sync/mirror.ts';
 
 export const channels = ['ch_news', 'ch_product'];
 
-/** As a configuration without a word about them has them. */
+/**
+ * As a configuration without a word about them has them, but that everybody may be opted out, and
+ * every template changed: few tests are about that.
+ */
 export const limits: Guards = {
   delete: { percent: 10, floor: 10 },
+  opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
   opt_in: { percent: 20, floor: 100 },
+  template: { percent: 100, floor: 3 },
 };
-export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000 };
+export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
 
 export interface Policy {
   absent?: 'keep' | 'opt_out';
@@ -44,6 +49,7 @@ export interface Parts {
   policy: Policy;
   guards?: Partial<Guards>;
   absence?: Partial<AbsenceRules>;
+  unstated?: Mirror['unstated'];
   contacts: Source;
   templates: Source;
   pageSizes?: Mirror['pageSizes'];
@@ -71,6 +77,7 @@ export function mirrorOf(parts: Parts): Mirror {
     policy: { absent, missing, resubscribe, optIns: 'on' },
     absence: { ...patience, deletes, ...parts.absence },
     platform: platform.contacts,
+    now: clock.now,
   });
   const template = templateKind({
     policy: { templates, absentTemplates },
@@ -94,6 +101,7 @@ export function mirrorOf(parts: Parts): Mirror {
     pageSizes,
     keepMs: 90 * 86_400_000,
     guards: { ...limits, ...parts.guards },
+    unstated: parts.unstated,
     reserve: 0,
     requests: gate.counts,
     limits: gate.limits,

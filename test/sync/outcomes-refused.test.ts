@@ -267,7 +267,8 @@ describe('a delete', () => {
       abort: signal,
       seen: true,
       leaves: async () => undefined,
-      answered: () => undefined,
+      facts: () => ({ defaults: {} }),
+      recorded: () => undefined,
     };
     const outcome = await parts[0]?.kind.send(change(id), passage);
     await close();

@@ -202,7 +202,7 @@ describe('what was sent and not answered counts as ours', () => {
     world.people([{ email: ann, news: 'no' }]);
     world.server.fail(toRoute('contacts.enrol'), { ...fault, acts: true }, 1);
     await world.sync();
-    expect(world.recorded(ann)['ch_news']).toEqual({ is: 'opt_out', by: 'us' });
+    expect(world.recorded(ann)['ch_news']).toMatchObject({ is: 'opt_out', by: 'us' });
     // So the CRM may take it back.
     world.people([{ email: ann, news: 'yes' }]);
     expect(await world.sync()).toMatchObject({ status: 'done', contacts: { conflicts: 0 } });

@@ -5,6 +5,7 @@ import {
   type EmulatorOptions,
 } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/random.ts';
+import type { AbsenceRules } from '../../src/kind/contact/absence.ts';
 import type { Send } from '../../src/model/exchange.ts';
 import type { Guards } from '../../src/plan/guard.ts';
 import type { Summary } from '../../src/plan/summary.ts';
@@ -56,6 +57,11 @@ export interface StageOptions {
   platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
   policy?: Policy;
   guards?: Partial<Guards>;
+  absence?: Partial<AbsenceRules>;
+  /** What happens to people who left, where the configuration does not say it. */
+  unstated?: Mirror['unstated'];
+  /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
+  ahead?: () => number;
   /** The file of the snapshot; without it, in memory. */
   path?: string;
   /** Stands between the client and the emulator. */
@@ -106,10 +112,12 @@ export function createStage(options: StageOptions = {}): Stage {
       snapshot: on,
       beside,
       ledger: on === whole.snapshot ? whole.ledger : whole.ledger.beside(),
-      clock,
+      clock: { ...clock, now: () => clock.now() + (options.ahead?.() ?? 0) },
       random,
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
+      ...(options.absence && { absence: options.absence }),
+      unstated: options.unstated,
       contacts: {
         ...sourceOf(stage, 'people', options),
         ...(options.tellsChanges && changesOf(stage, options)),

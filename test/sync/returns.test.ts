@@ -152,6 +152,8 @@ describe('when', () => {
     for (const name of names) {
       world.emulator.seed.contact({ email: at(name), channels: { ch_news: 'opt_out' } });
     }
+    // By this one the platform is known to show nobody a channel's default.
+    world.emulator.seed.contact({ email: at('foreign'), channels: { ch_product: 'opt_in' } });
     const { returns, heard } = crm({ most: 500 });
     expect((await sync(world, returns)).returns).toMatchObject({ told: 1_000, waiting: 5 });
     expect((await sync(world, returns)).returns).toMatchObject({ told: 5, waiting: 0 });

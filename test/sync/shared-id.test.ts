@@ -49,7 +49,7 @@ test.each(['full', 'fast'] as const)('their opt-outs apply to the known one: %s'
 });
 
 test('a broken record with a new address is present under the known one', async () => {
-  const stage = await then([{ ...two[0], ch_news: 'maybe', ch_product: 'no' }]);
+  const stage = await then([{ ...two[0], consent_at: 'soon', ch_product: 'no' }]);
   const summary = await stage.sync();
   expect(isPresent(stage)).toBe(true);
   expect(sent(stage)).toEqual(['opt_out ch_product']);

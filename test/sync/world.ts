@@ -201,6 +201,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       policy: { absent, resubscribe: 'never', missing, optIns },
       absence: { ...patience, deletes },
       platform: platform.contacts,
+      now: clock.now,
     });
     const template = templateKind({
       policy: { templates, absentTemplates },
@@ -348,7 +349,7 @@ function writeConfig({
     ...(kinds.includes('contact') && { contacts }),
     ...(kinds.includes('template') && { templates }),
     ...(lines.policy && { policy: lines.policy }),
-    ...(lines.guards && { guards: lines.guards }),
+    guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...lines.guards },
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),

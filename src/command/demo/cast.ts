@@ -152,7 +152,7 @@ export const claimsOfActTwo: readonly Claim[] = [
   },
   ...['oscar.silva@example.com', 'rita.gomez@example.com', 'karl.weber@example.org'].map((who) => ({
     who,
-    says: 'No longer in the export. A missing row may be a failed export, so all is kept (absent: keep).',
+    says: 'No longer in the export. A missing row may be a failed export: nothing is done before two of them, 20 h apart.',
     sent: [],
     shows: 'ch_news in',
   })),

@@ -45,7 +45,10 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): Told {
     .filter(({ email }) => email === key)
     .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
   const name = nameOf(key, facts.people);
-  const listed = facts.summary.problems.find((problem) => problem.key === name)?.class;
+  // An unknown word is listed for its field.
+  const option = facts.people.find((row) => row.key === key)?.invalid?.option;
+  const isListed = (as: string) => as === name || as === option;
+  const listed = facts.summary.problems.find((problem) => isListed(problem.key))?.class;
   const expected = truthOf(claim);
   const truth = truthOf({ sent, shows: standingOf(facts.world, key), listed });
   return { subject: who, says, truth: truth === expected ? undefined : truth };

@@ -1,5 +1,6 @@
 /** The people of the export, as a run understands them. */
 import type { Config } from '../../config/config.ts';
+import { systemClock } from '../../http/time.ts';
 import { contactDesire } from '../../kind/contact/desire.ts';
 import { desiredBody } from '../../kind/contact/record.ts';
 import type { DesiredRow } from '../../model/record.ts';
@@ -12,7 +13,7 @@ export async function readPeople(
 ): Promise<readonly DesiredRow[]> {
   if (!contacts) throw new Error('the example configuration has no contacts');
   const source = contactSource(contacts);
-  const desire = contactDesire(contacts);
+  const desire = contactDesire(contacts, systemClock.now);
   const rows: DesiredRow[] = [];
   for await (const batch of source.read({ fields: [contacts.id, contacts.email], signal })) {
     for (const record of batch) {

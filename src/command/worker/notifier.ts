@@ -95,12 +95,12 @@ function lookNow({ config, log }: Telling): Seen | undefined {
 
 /** What could not be told ends it: the next run brings it up again. */
 async function tell(telling: Telling, { attention, run }: Seen): Promise<void> {
-  const { config, shell, log } = telling;
+  const { config, shell, log, clock } = telling;
   let notice: Notice | undefined;
   try {
-    for (notice of noticesOf(toldIn(config.snapshot), attention)) {
+    for (notice of noticesOf(toldIn(config.snapshot), attention, clock.now())) {
       await deliver(telling, notice, run);
-      keepTold(config.snapshot, after(toldIn(config.snapshot), notice));
+      keepTold(config.snapshot, after(toldIn(config.snapshot), notice, clock.now()));
       log.noticed(notice);
     }
   } catch (error) {

@@ -64,6 +64,11 @@ export function enrolStatus(status: string): Quirk {
   };
 }
 
+/** A change of a subscription is one of the contact. */
+export function enrolTouches(): Quirk {
+  return { manner: { touches: true } };
+}
+
 const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);
 
 /** The contact of the answer is a row of the database: what other tables hold is not in it. */

@@ -1,7 +1,7 @@
 import { Invalid } from '../../model/errors.ts';
 import type { Manner } from '../store/manner.ts';
 import { allChannels, deleteSoft404, listGroupsEmpty, nullNames } from './contact.ts';
-import { enrolRaw, enrolStatus, noFlip, unknownEmail } from './enrolment.ts';
+import { enrolRaw, enrolStatus, enrolTouches, noFlip, unknownEmail } from './enrolment.ts';
 import { emailAsGiven, searchWildcards, unsortedTies } from './finding.ts';
 import { headers, retryAfterBody, retryAfterShort, retryAfterStuck } from './limit.ts';
 import type { Quirk, Question, Reply } from './quirk.ts';
@@ -47,6 +47,11 @@ export const quirks: readonly Entry[] = [
   },
   { name: 'null-names', line: 'names that are not known are null', make: nullNames },
   { name: 'enrol-raw', line: 'an enrolment answers a contact without channels', make: enrolRaw },
+  {
+    name: 'enrol-touches',
+    line: 'a change of a subscription moves updatedAt of the contact',
+    make: enrolTouches,
+  },
   {
     name: 'delete-soft-404',
     line: 'deleting an unknown contact: 200 with only a message',

@@ -34,7 +34,12 @@ export interface Contacts {
   clear(): void;
 }
 
-export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
+/** `touchedAt`: when a contact counts as changed whose subscription changes; undefined: never. */
+export function createContacts(
+  ids: Ids,
+  shelf: Shelf<ContactRow>,
+  touchedAt: () => number | undefined = () => undefined,
+): Contacts {
   const all = newestFirst<ContactRow>();
   const listings = createListings();
   const byId = new Map<string, ContactRow>();
@@ -75,7 +80,7 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    ...membershipsOf(ids, shelf),
+    ...membershipsOf(ids, shelf, touchedAt),
     listed: (status) => (status === undefined ? all : listings[status]),
     rows: () => byId.values(),
     clear() {
@@ -90,17 +95,20 @@ export function createContacts(ids: Ids, shelf: Shelf<ContactRow>): Contacts {
 function membershipsOf(
   ids: Ids,
   shelf: Shelf<ContactRow>,
+  touchedAt: () => number | undefined,
 ): Pick<Contacts, 'setMembership' | 'removeMembership'> {
   return {
     setMembership(row, channel, subscription) {
       const id = membershipIn(row, channel.id)?.id ?? ids('sub');
       const membership = { id, channel, subscription };
       row.memberships = withMembership(row.memberships, membership);
+      row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
       return membership;
     },
     removeMembership(row, membership) {
       row.memberships = row.memberships.filter((one) => one !== membership);
+      row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
     },
   };

@@ -7,6 +7,8 @@ export interface Manner {
   finds(key: string, search: string): boolean;
   /** An email keeps its case where people write it; an enrolment finds its exact spelling alone. */
   keepsCase: boolean;
+  /** Whether a change of a subscription moves the `updatedAt` of the contact. */
+  touches: boolean;
   /** The order in which rows, the newest first, are listed this time. */
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
@@ -14,6 +16,7 @@ export interface Manner {
 export const specified: Manner = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,
+  touches: false,
 };
 
 /** The contact that an enrolment by `email` (in lower case) is about, if there is one. */

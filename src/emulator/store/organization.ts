@@ -46,10 +46,13 @@ export function createOrganization(
   { ids, storage, now, manner }: Ground,
 ): Organization {
   const channels = new Map<string, Channel>();
+  const own: Manner = { ...specified, ...manner };
   const shelf = storage.shelf('channel', id);
   const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
   const parts = {
-    contacts: createContacts(ids, storage.shelf('contact', id)),
+    contacts: createContacts(ids, storage.shelf('contact', id), () =>
+      own.touches ? now() : undefined,
+    ),
     templates: createTemplates(ids, storage.shelf('template', id)),
     domains: createDomains(ids, storage.shelf('domain', id)),
     keys: createKeys(ids, storage.shelf('key', id), owner),
@@ -65,7 +68,7 @@ export function createOrganization(
       shelf.keep(channel);
     },
     ...parts,
-    manner: { ...specified, ...manner },
+    manner: own,
     now,
     rows: () => rowsOf(id, { channels, ...parts }),
     put(stored) {

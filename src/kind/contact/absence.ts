@@ -1,14 +1,12 @@
 /** Who left the CRM: since when that counts, and what may be done about it then. */
-import type { Absence, DesiredRow, RecordedRow } from '../../model/record.ts';
+import type { AbsenceDue, DesiredRow, RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 
-export interface AbsenceRules {
+export interface AbsenceRules extends AbsenceDue {
   /** Who is deleted: nobody, whom we created, or whom we adopted too. */
   deletes: 'off' | 'created' | 'owned';
-  /** Readings of the CRM that have to have missed somebody … */
-  absentReadings: number;
-  /** … and the least time between the first and the last of them. */
-  absentForMs: number;
+  /** How long after they were opted out, or were due where they need not be. */
+  deleteAfterMs: number;
 }
 
 /**
@@ -24,33 +22,12 @@ export function isGone(desired: readonly DesiredRow[]): boolean {
   return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
 
-/**
- * Whether that counts: the CRM says so itself, or enough readings, far enough apart, have missed
- * her. What an uncertified reading lacks may be the record that says otherwise.
- */
-export function isDue(states: States, rules: AbsenceRules): boolean {
-  if (!states.certified || !hasLeft(states)) return false;
-  const isFlagged = states.desired.some(({ presence }) => presence === 'flagged');
-  return isFlagged || isLongEnough(states.absence, rules);
-}
-
-function isLongEnough(
-  absence: Absence | undefined,
-  { absentReadings, absentForMs }: AbsenceRules,
-): boolean {
-  if (!absence) return false;
-  const { readings, firstAt, lastAt } = absence;
-  return readings >= absentReadings && lastAt - firstAt >= absentForMs;
-}
-
-/**
- * Whether policy has somebody deleted whose time has come, in a run that may. The ledger remembers.
- */
+/** Whether policy has somebody deleted, in a run that may. The ledger remembers. */
 export function mayDelete(states: States, rules: AbsenceRules): boolean {
   return isDeleted(states.recorded, rules) && states.mayDelete && states.certified;
 }
 
-/** Whether policy deletes whom we have so, rather than opt them out. */
+/** Whether policy deletes people whom we have so. */
 export function isDeleted(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
   return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);

@@ -3,12 +3,14 @@ import type { Change } from '../../model/change.ts';
 import { canonicalJson, type RecordedRow } from '../../model/record.ts';
 import type { Acknowledged } from '../kind.ts';
 import { fingerprintOf } from './observe.ts';
+import { isOurs } from './own-opt-out.ts';
 import { showsOnly } from './settles.ts';
 import {
   enrolment,
   enrolmentBody,
   observedBody,
   recordedBody,
+  type Bracket,
   type Membership,
   type ObservedContact,
   type RecordedContact,
@@ -34,26 +36,57 @@ export function acknowledge(
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
+  const isRenamed = isElsewhere(recorded, id, ack);
+  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
   const body: RecordedContact = {
-    channels: { ...recorded.channels, [change.part]: membership(recorded, change, ack) },
-    contacts: [...others, contact],
+    channels: {
+      ...recorded.channels,
+      [change.part]: membership(recorded, change, { ...ack, row: before }),
+    },
+    contacts,
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
+    renamed,
   };
   return {
     kind: 'contact',
     key: change.key,
     // Of several contacts one is ours, whichever of them was opted out last.
-    id: before && change.op !== 'create' ? before.id : id,
+    id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
-    shown: whole && others.length === 0 ? fingerprintOf(contact) : undefined,
+    shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
     // What an answer by id does not show was not seen: it is as old as it was.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
+  return ack.renamed === true || renamed.some((one) => one.id === id);
+}
+
+/** A contact that was renamed is none of this address, while there is another one. */
+function contactsAfter(
+  { renamed = [] }: RecordedContact,
+  {
+    contact,
+    others,
+    isRenamed,
+  }: { contact: ObservedContact; others: ObservedContact[]; isRenamed: boolean },
+): Pick<RecordedContact, 'contacts' | 'renamed'> {
+  if (!isRenamed) {
+    return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
+  }
+  const contacts = others.length > 0 ? others : [contact];
+  return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), contact] };
+}
+
+/** Under its former address a contact that was renamed is there no more. */
+function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
+  return isRenamed && before.id === id ? undefined : before.id;
 }
 
 /** An acknowledgement, with the contact that its answer shows. */
@@ -77,23 +110,35 @@ function ownershipAfter(
   return found ? 'adopted' : 'created';
 }
 
-function anew({ channels, outgrown }: RecordedContact): RecordedContact {
+function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
-  return { ...nothing, channels: Object.fromEntries(outs), outgrown };
+  return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, at }: Answer,
+  { found, undone = false, doubtful, at, row }: Answer & { row: RecordedRow | undefined },
 ): Membership {
-  const theirs = { by: 'platform', is: 'opt_out', made: { after: null, by: at } } as const;
-  if (undone) return theirs;
-  const is = enrolment(change).subscription;
   const before = recorded.channels[change.part];
+  const after = before?.is === 'opt_in' ? (row?.seenAt ?? null) : null;
+  const doubt = doubtful ? ({ doubtful } as const) : {};
+  const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: at } } as const;
+  if (undone) return again(before, theirs);
+  const is = enrolment(change).subscription;
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
-  return found ? theirs : { by: 'us', is };
+  if (found) return theirs;
+  const { cause, stated, bound } = enrolmentBody.parse(JSON.parse(change.body));
+  // What the CRM has stated stays stated, whatever another contact is opted out for.
+  if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
+  return { acked: at, bound, by: 'us', cause, is, stated };
+}
+
+/** The opt-out that stood before stands still, or was made again: it is as certain as it was. */
+function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
+  if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;
+  return { ...before, made: { after: before.made?.after ?? null, by: theirs.made.by } };
 }
 
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */

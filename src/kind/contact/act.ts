@@ -1,31 +1,46 @@
 /** From what was decided of a person and a channel to the changes that carry it out. */
-import type { Change, GuardClass } from '../../model/change.ts';
+import type { z } from 'zod';
+import type { Change } from '../../model/change.ts';
+import type { GuardClass } from '../../model/guard-classes.ts';
 import type { Problem } from '../../model/problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../model/record.ts';
 import type { Decision } from '../kind.ts';
 import { beyond, conflictOf, severalContacts } from './conflict.ts';
 import type { Verdict } from './decide.ts';
 import { fingerprintOf } from './observe.ts';
-import type { ObservedContact } from './record.ts';
+import type { enrolmentBody, ObservedContact } from './record.ts';
 
 /** Phases of a person's changes: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
+/** What an opt-out is for, and which CRM records state it, or stand beside those, if any do. */
+export type Why = Pick<z.infer<typeof enrolmentBody>, 'cause' | 'stated' | 'bound'>;
+
+interface About {
+  key: Key;
+  channel: string;
+  contacts: ObservedContact[];
+  why: Why;
+  /** Whether nobody is known to have left by the opt-out that is recorded. */
+  isDoubtful: boolean;
+}
+
 export function act(
   decision: Decision,
   verdict: Verdict,
-  { key, channel, contacts }: { key: Key; channel: string; contacts: ObservedContact[] },
+  { key, channel, contacts, why, isDoubtful }: About,
 ): void {
   const isMoved = verdict.row === beyond.movedAway;
-  const body = bodyOf({ isMoved });
   const change = (op: Change['op'], at: number, target?: string): Change => {
+    const body = bodyOf({ isMoved, ...(op === 'opt_out' && why) });
     return { ...changeOf(key, op, guardOf(verdict)), part: channel, target, body, phase: at };
   };
   const conflict = (fault: Fault): void => {
-    decision.problems.push(conflictProblem(key, channel, fault));
+    const urgent = verdict.row === beyond.renamed && { urgent: true as const };
+    decision.problems.push({ ...conflictProblem(key, channel, fault), ...urgent });
   };
   const several = contacts.length > 1;
-  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel));
+  if (verdict.do === 'conflict') conflict(conflictOf(verdict.row, channel, isDoubtful));
   else if (verdict.do === 'opt_in' && several) conflict(severalContacts(contacts.length, channel));
   else if (verdict.do === 'opt_in') {
     decision.changes.push(change('opt_in', phase.optIn, contacts[0]?.id));
@@ -33,7 +48,8 @@ export function act(
     const first = !decision.changes.some(({ op }) => op === 'create');
     decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
   }
-  if (verdict.row === 6 || verdict.row === 7 || verdict.do === 'opt_out' || isMoved) {
+  const isOut = isForLeaving(verdict) ? verdict.do !== 'nothing' : verdict.do === 'opt_out';
+  if (verdict.row === 6 || verdict.row === 7 || isOut || isMoved) {
     const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
     decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
   }
@@ -47,7 +63,7 @@ interface Leaving {
   isKept: boolean;
 }
 
-/** Row 2 concerns the person; opt-outs that the CRM states go first, for a delete may be held. */
+/** Row 2 concerns the person; opt-outs go first, for a delete may be held or refused. */
 export function remove(decision: Decision, { key, contacts, isMoved, isKept }: Leaving): void {
   for (const contact of contacts) {
     const change = changeOf(key, 'delete', 'delete');
@@ -56,19 +72,24 @@ export function remove(decision: Decision, { key, contacts, isMoved, isKept }: L
   }
 }
 
-/** Nobody stated what befalls an old address: the journal tells. */
-function bodyOf({ isMoved, shown }: { isMoved: boolean; shown?: string | undefined }): string {
-  return canonicalJson({ moved: isMoved || undefined, shown });
+/** Whether the rows about somebody who left the CRM have decided. */
+function isForLeaving({ row }: Verdict): boolean {
+  return row === 2 || row === 3;
 }
 
-function changeOf(key: Key, op: Change['op'], guard: GuardClass | undefined): Change {
+/** Nobody stated what happens to an old address, or to somebody who left: the journal tells. */
+function bodyOf({ isMoved, ...rest }: Why & { isMoved: boolean; shown?: string | undefined }) {
+  return canonicalJson({ ...rest, moved: isMoved || undefined });
+}
+
+function changeOf(key: Key, op: Change['op'], guard: GuardClass): Change {
   return { kind: 'contact', key, op, part: '', target: undefined, body: '{}', phase: 0, guard };
 }
 
-/** What the CRM states itself is never held. */
-function guardOf({ row, do: verdict }: Verdict): GuardClass | undefined {
-  if (verdict === 'create' || verdict === 'opt_in') return 'opt_in';
-  return row === 3 || row === beyond.movedAway ? 'delete' : undefined;
+/** What the CRM states itself counts as that, not as an absence. */
+function guardOf(verdict: Verdict): GuardClass {
+  if (verdict.do === 'create' || verdict.do === 'opt_in') return 'opt_in';
+  return isForLeaving(verdict) || verdict.row === beyond.movedAway ? 'delete' : 'opt_out';
 }
 
 export function conflictProblem(key: Key, part: string, fault: Fault): Problem {

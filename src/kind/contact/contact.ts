@@ -1,16 +1,18 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../model/change.ts';
 import { Rejected } from '../../model/errors.ts';
-import type { ObservedRow } from '../../model/record.ts';
+import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/client.ts';
 import type { Subscription } from '../../platform/request.ts';
 import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../kind.ts';
+import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../outcome.ts';
 import type { AbsenceRules } from './absence.ts';
 import { acknowledge } from './acknowledge.ts';
 import { erase } from './erase.ts';
 import { phase } from './act.ts';
+import { made } from './creation.ts';
 import { contactDesire, fieldNames, type ContactFields } from './desire.ts';
 import type { PersonRules } from './facts.ts';
 import { decidePerson } from './person.ts';
@@ -18,19 +20,24 @@ import { leavingOf } from './leaving.ts';
 import { outsOf } from './left.ts';
 import { look } from './look.ts';
 import { forbids, memoriesOf, newsOfChange } from './remember.ts';
-import { contactKey, observe, timeOf } from './observe.ts';
+import { contactKey, namedIn, observe, timeOf } from './observe.ts';
+import { release } from './own-opt-out.ts';
 import { partsOf } from './parts.ts';
-import { anew, find, read, readAll, retrieve, search, type Access } from './reading.ts';
-import { enrolmentBody, enrolment, observedBody, silentBody } from './record.ts';
+import { anew, find, read, readAll, retrieve, type Access } from './reading.ts';
+import { enrolmentBody, enrolment, observedBody, recordedBody, silentBody } from './record.ts';
+import { idsOf } from './renamed.ts';
 
 export interface ContactOptions {
   fields: ContactFields;
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
+  /** Milliseconds since the epoch. */
+  now: () => number;
 }
 
-export function contactKind({ fields, policy, absence, platform }: ContactOptions): Kind {
+export function contactKind(options: ContactOptions): Kind {
+  const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
@@ -41,20 +48,22 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
     decidesAbsent: { full: actsOnAbsence, fast: false },
-    countsAbsence: true,
+    absence,
     keyedById: false,
     parts: partsOf(channels),
     leaving: leavingOf(access),
     outs: outsOf(channels, policy),
     unreadBody: silentBody,
-    desire: contactDesire(fields),
+    desire: contactDesire(fields, options.now),
     list: async (query, signal) => {
       const page = await platform.list({ ...query, brief: true }, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
-      return { rows, total: page.total, date: page.date, organization: undefined };
+      const parts = namedIn(page.contacts);
+      return { rows, total: page.total, date: page.date, organization: undefined, parts };
     },
     find: (row, signal) => find(access, row, signal),
     read: (known, signal) => readAll(access, known, signal),
+    idsOf,
     decide: (states) => decidePerson(states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -62,6 +71,7 @@ export function contactKind({ fields, policy, absence, platform }: ContactOption
     send: (change, passage) => settled(() => send(access, change, passage)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
+    release,
     erase: async (what, leave) => erase(platform, what, leave),
     ledger: {
       memories: memoriesOf,
@@ -102,14 +112,16 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
   try {
     const body = { ...to, subscription };
     const answer = await access.platform.enrol(channel, body, { ...passage, priority });
-    if (change.target !== undefined) return acked({ id: change.target });
-    return await afterwards(() => made(access, { change, answer }, passage.abort));
+    if (change.target !== undefined) return answeredById(change, answer, passage);
+    const facts = passage.facts();
+    return await afterwards(() => made(access, { change, answer, facts }, passage.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
     const mayBeOurs = error.acted === 'maybe';
     if (error.status === 409) {
       const found = !mayBeOurs || isAnybodys(change, { late: !passage.seen });
-      const reading = () => readBack(access, { change, found }, passage.abort);
+      const doubtful = mayBeOurs && found && change.op === 'opt_out';
+      const reading = () => readBack(access, { change, found, doubtful }, passage.abort);
       // What may be ours is not sent again: a second 409 would no longer know.
       return mayBeOurs ? afterwards(reading) : reading();
     }
@@ -118,44 +130,13 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
   }
 }
 
-/**
- * The answer to a creation may be a raw row: then the contact is read where the CRM forbids a
- * channel that the creation may have brought along, and else learnt by the next listing.
- */
-async function made(
-  access: Access,
-  { change, answer }: { change: Change; answer: Enrolled },
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const { contact, date } = answer;
-  if (!contact) {
-    const [found] = await search(access, change.key, signal);
-    if (found) return acked({ id: found.id, observed: found, ...whose(found.createdAt, date) });
-    return { is: 'unknown', why: 'the answer names no contact' };
-  }
-  const { id, status, channels } = contact;
-  const theirs = whose(timeOf(contact.createdAt), date);
-  if (status && channels) {
-    const whole = { ...contact, email: change.key, status, channels };
-    return acked({ id, observed: observe(whole, access.channels), ...theirs });
-  }
-  const { forbids } = enrolmentBody.parse(JSON.parse(change.body));
-  const isRead = forbids || theirs.found;
-  const whole = isRead ? await retrieve(access, { ...change, target: id }, signal) : undefined;
-  return acked({ id, observed: whole, ...theirs });
-}
-
-/** Longer than one request takes, and than the platform's own clocks may differ. */
-const madeWithinMs = 60_000;
-
-/**
- * Who was created longer before the answer to our creation, by the platform's clocks, was made by
- * others: nothing of her is a default, and she is not deleted as one that we created. In
- * milliseconds since the epoch; where one is not known, we made her.
- */
-function whose(createdAt: number | undefined, date: number | undefined) {
-  const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
-  return age > madeWithinMs ? { found: true, late: true } : {};
+/** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
+function answeredById(change: Change, answer: Enrolled, passage: Passage): Outcome {
+  const { op, key, target } = change;
+  const email = answer.contact?.email ?? key;
+  const isRenamed = op === 'opt_out' && contactKey(email) !== key;
+  const evidence = movedBy(change, answer, passage.recorded());
+  return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
 }
 
 /**
@@ -170,15 +151,18 @@ function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
 /** 409: equal to what we want is done. Anything else the platform does not change. */
 async function readBack(
   access: Access,
-  { change, found }: { change: Change; found: boolean },
+  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
   signal: AbortSignal,
 ): Promise<Outcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (!row) return anew(access, change, { why: 'gone from the platform', signal });
+  if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
   // Read this late, what else it shows need not be the creation's doing.
-  if (holds(row, change)) return acked({ id: row.id, observed: row, found, late: true });
+  const renamed = row.alias === change.key ? {} : { renamed: true };
+  if (holds(row, change)) {
+    return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
+  }
   return {
     is: 'rejected',
     status: 409,
@@ -190,7 +174,8 @@ async function readBack(
 /** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
 async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
   const rows = await read(access, change, signal);
-  if (rows.length === 0) return anew(access, change, { why: 'gone from the platform', signal });
+  if (rows.length === 0)
+    return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
@@ -211,14 +196,12 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
 
 /**
  * Sent, and no answer: what the platform shows decides. An opt_in that it does not show may have
- * been carried out and taken back by the person since: the opt-out is hers, and she is not brought
- * back.
+ * been carried out and taken back by the person since, who is not brought back: it is sent again
+ * only where it certainly was not carried out. An opt-out that was there before is no departure,
+ * nor is one that may be the channel's default.
  */
-async function recover(
-  access: Access,
-  change: Change,
-  { late, signal }: Recovery,
-): Promise<Outcome> {
+async function recover(access: Access, change: Change, asked: Recovery): Promise<Outcome> {
+  const { late, signal } = asked;
   const rows = await read(access, change, signal);
   const [row] = rows;
   if (change.op === 'delete')
@@ -226,11 +209,63 @@ async function recover(
   const alone = rows.length === 1 ? row : undefined;
   const is = alone && subscriptionIn(alone, change);
   if (alone && change.op === 'opt_in' && is === 'opt_out') {
-    return acked({ id: alone.id, observed: alone, undone: true });
+    if (isUntouched(alone, change, asked)) return stale(rows, 'did not happen');
+    const doubtful = asked.facts.namesAll !== false || showedOut(change, asked.recorded);
+    return acked({ id: alone.id, observed: alone, undone: true, doubtful });
   }
   const found = isAnybodys(change, { late });
-  if (alone && holds(alone, change)) return acked({ id: alone.id, observed: alone, found, late });
-  return anew(access, change, { why: 'did not happen', signal });
+  const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
+  if (alone && holds(alone, change)) {
+    const doubtful = found && change.op === 'opt_out';
+    // What came along with a creation may be the person's word by now.
+    const isLate = late || change.op === 'create';
+    return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
+  }
+  return anew(access, change, { why: 'did not happen', signal, known: rows });
+}
+
+/** The contact as it was recorded last. */
+function before({ target }: Change, recorded: RecordedRow | undefined) {
+  const { contacts = [] } = recorded ? recordedBody.parse(JSON.parse(recorded.body)) : {};
+  return contacts.find(({ id }) => id === target);
+}
+
+function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
+  return before(change, recorded)?.channels[change.part] === 'opt_out';
+}
+
+/**
+ * Whether an opt_in without an answer was certainly not carried out: the channel still shows its
+ * default, and the contact has not changed, as it would have.
+ */
+function isUntouched(
+  row: ObservedRow,
+  change: Change,
+  { recorded, facts }: Pick<Recovery, 'recorded' | 'facts'>,
+): boolean {
+  if (!recorded || facts.enrolmentMoves !== true || facts.namesAll !== true) return false;
+  const isDefault = recordedBody.parse(JSON.parse(recorded.body)).defaults.includes(change.part);
+  const { changed } = observedBody.parse(JSON.parse(row.body));
+  return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
+}
+
+/** The platform's clocks may show another second. */
+const sameMomentMs = 2_000;
+
+/** Whether an acknowledged enrolment moved the contact's `updatedAt`, where that can be told. */
+function movedBy(
+  change: Change,
+  { contact, date }: Enrolled,
+  recorded: RecordedRow | undefined,
+): Evidence | undefined {
+  const changed = before(change, recorded)?.changed;
+  const now = contact?.updatedAt;
+  if (changed === undefined || !now) return undefined;
+  if (now === changed) return { of: 'enrolment', moved: false };
+  const at = timeOf(now);
+  if (at === undefined || date === undefined || Math.abs(date - at) > sameMomentMs)
+    return undefined;
+  return { of: 'enrolment', moved: true };
 }
 
 function holds(row: ObservedRow, change: Change): boolean {

@@ -3,18 +3,21 @@
  *
  *   D = what the CRM wants (in, out, — no opinion, gone: left the CRM)
  *   R = recorded: last acknowledged or seen; for an opt-out, by whom (us, platform)
- *   O = observed effective subscription
+ *   O = observed effective subscription; of somebody who is gone, of our contact alone
  *   *present* = on the platform, whatever the status; *owned* = created or adopted by us
- *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes
+ *   *due* = gone for so long, or so plainly, that it counts; *deletable* = due, and policy deletes:
+ *   at once, or `deleteAfter` after the opt-out
  *   *newer* = `resubscribe: newer`, and the will that the CRM states is later than the latest
  *   possible time of the opt-out, and not in the future
+ *   *taken back* = our opt-out was not stated by the CRM, or the CRM may take it back by what it
+ *   says now (own-opt-out.ts)
  *
  * The first matching row wins.
  *
  *   #   D     R                 O         contact                  →
  *   1   gone  any               any       absent, or foreign       nothing, silent
- *   2   gone  any               any       present, owned,          delete
- *                                         deletable
+ *   2   gone  any               any       present, owned,          delete; where subscribed,
+ *                                         deletable                opted out first
  *   3   gone  any               in        present, owned           absent: opt_out, due → opt_out
  *                                                                  else → nothing
  *   4   gone  any               out, —    present, owned           nothing, silent
@@ -27,10 +30,11 @@
  *  11   in    any               —         absent, was owned        missing: recreate → create
  *                                                                  missing: respect → conflict
  *  12   in    any               —         absent                   create
- *  13   in    —, out by us      —         present                  opt_in
+ *  13   in    —                 —         present                  opt_in
  *  14   in    in                —         present                  conflict: membership taken away
  *  15   in    in                out       present                  conflict: left on the platform
- *  16   in    out by us         out       present                  opt_in: it takes its own back
+ *  16   in    out by us         out, —    present                  taken back → opt_in
+ *                                                                  else → conflict
  *  17   in    out by platform,— out       present                  conflict; newer → opt_in
  *  18   in    out by platform   —         present                  conflict
  */
@@ -43,6 +47,8 @@ export interface ChannelStates {
   observed: Subscription | undefined;
   /** Whether what the CRM states is newer than the recorded opt-out. */
   newer: boolean;
+  /** Whether the CRM takes our opt-out back by what it says now. */
+  takenBack: boolean;
 }
 
 export interface Person {
@@ -89,8 +95,8 @@ const isUnseen = ({ states }: Known): boolean => states.observed === undefined;
 const wantsIn = ({ states }: Known): boolean => states.desired === 'opt_in';
 const wantsOut = ({ states }: Known): boolean => states.desired === 'opt_out';
 const wasIn = ({ states }: Known): boolean => states.recorded?.is === 'opt_in';
-const wasOutBy = (by: Membership['by'], { states: { recorded } }: Known): boolean =>
-  recorded?.is === 'opt_out' && recorded.by === by;
+const wasOutByUs = ({ states: { recorded } }: Known): boolean =>
+  recorded?.is === 'opt_out' && recorded.by === 'us';
 
 /** From the top: what a row asks, the rows above it have left open. */
 export const rules: readonly Rule[] = [
@@ -181,9 +187,8 @@ export const rules: readonly Rule[] = [
   },
   {
     row: 13,
-    asks: 'wanted in; no subscription, and nobody ever said no but we',
-    matches: (known) =>
-      isOpen(known) && isUnseen(known) && !wasIn(known) && !wasOutBy('platform', known),
+    asks: 'wanted in; no subscription, and nobody ever said no',
+    matches: (known) => isOpen(known) && isUnseen(known) && !known.states.recorded,
     do: 'opt_in',
   },
   {
@@ -200,9 +205,15 @@ export const rules: readonly Rule[] = [
   },
   {
     row: 16,
-    asks: 'wanted in; the CRM takes its own opt-out back',
-    matches: (known) => isOpen(known) && isOut(known) && wasOutBy('us', known),
+    asks: 'wanted in; opted out by us, and the CRM takes that back',
+    matches: (known) => isOpen(known) && wasOutByUs(known) && known.states.takenBack,
     do: 'opt_in',
+  },
+  {
+    row: 16,
+    asks: 'wanted in; opted out by us, and no record that stated it says in',
+    matches: (known) => isOpen(known) && wasOutByUs(known),
+    do: 'conflict',
   },
   {
     row: 17,
@@ -246,55 +257,3 @@ export function decideChannel(
 }
 
 const unlisted: Verdict = { row: 0, do: 'conflict' };
-
-/** What was seen of one person, and when. */
-export interface Sight {
-  present: boolean;
-  /** When the person was last seen before; null: never. */
-  before: number | null;
-  /** By when all this was seen. */
-  by: number;
-  /** Whether the contact is another than it was, or was changed in any way since then. */
-  changed: boolean;
-}
-
-/**
- * What R becomes by what was seen, before anything is sent. An opt-out or a lost membership that no
- * acknowledged request of ours explains was made by the platform, whatever the CRM wants, and at
- * the latest when it was seen: again and again, while the contact changes.
- *
- *   R                O     present  →  R
- *   any              in    yes         in
- *   out by us        out   yes         out by us
- *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
- *                                      or showed no opt-out there when it was last seen
- *   else             out   yes         out by platform, made since it was last seen in
- *   in               —     yes         the same   (membership was taken away)
- *   —, out           —     yes         unchanged
- *   any              —     no          unchanged  (vanished; nothing is known to have moved)
- */
-export function seen(
-  recorded: Membership | undefined,
-  observed: Subscription | undefined,
-  { present, before, by, changed }: Sight,
-): Membership | undefined {
-  if (!present) return recorded;
-  if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
-  if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
-  if (recorded?.is !== 'opt_out') {
-    const after = recorded ? before : null;
-    return { by: 'platform', is: 'opt_out', made: { after, by } };
-  }
-  if (recorded.by === 'us' || !changed) return recorded;
-  return { ...recorded, made: { after: recorded.made?.after ?? null, by } };
-}
-
-/** Row 17: whether the CRM's word is younger than an opt-out can be, and no slip of a clock. */
-export function isNewer(
-  consentAt: number | null,
-  recorded: Membership | undefined,
-  now: number,
-): boolean {
-  const made = recorded?.is === 'opt_out' ? recorded.made : undefined;
-  return consentAt !== null && made !== undefined && consentAt > made.by && consentAt <= now;
-}

@@ -1,21 +1,37 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import type { Condition } from '../../model/condition.ts';
 import { fieldAt } from '../../model/field.ts';
-import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../model/record.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type DesiredRow,
+  type Fault,
+  type UnknownWord,
+} from '../../model/record.ts';
 import { textOf } from '../../model/scalar.ts';
-import { email as emailForm, type Subscription } from '../../platform/request.ts';
+import type { Subscription } from '../../platform/request.ts';
 import type { Kind } from '../kind.ts';
+import { isAddress } from './address.ts';
 import { readConsentAt } from './consent-at.ts';
 import { contactKey } from './observe.ts';
 import type { DesiredContact } from './record.ts';
+import {
+  asking,
+  namesIn,
+  notAnAnswer,
+  notEvaluated,
+  type Ask,
+  type Flag,
+  type Wanted,
+} from './statement.ts';
 
 /** Which field of a CRM record says what: column names or dotted paths, or a condition. */
 export interface ContactFields {
   id: string;
   email: string;
-  /** True: the CRM says this person is gone. */
+  /** Yes: the CRM says this person is gone. */
   deleted?: Flag | undefined;
-  /** True: this person wants no mail at all. */
+  /** Yes: this person wants no mail at all. */
   unsubscribed?: Flag | undefined;
   /** When the person last stated their will (ISO 8601). */
   consentAt?: string | undefined;
@@ -25,23 +41,11 @@ export interface ContactFields {
   protect?: readonly (string | { readonly when: Condition })[] | undefined;
   channels: readonly {
     id: string;
-    subscription: string | Wanted;
+    subscription: Wanted;
     /** The channel it took over from. */
     replaces?: string | undefined;
   }[];
 }
-
-/** True opts in, false opts out, null does neither. */
-interface Wanted {
-  readonly when: Condition;
-}
-
-/** A field that is true unless it is empty or says no, or a condition that gives true or false. */
-type Flag = string | { readonly when: Condition };
-
-const yes = new Set(['true', 'yes', 'y', '1', 'opt_in', 'subscribed']);
-const no = new Set(['false', 'no', 'n', '0', 'opt_out', 'unsubscribed']);
-const untrue = new Set(['', 'false', 'no', 'n', '0']);
 
 /** The names a source must know, each once. */
 export function fieldNames(fields: ContactFields): string[] {
@@ -54,20 +58,17 @@ export function fieldNames(fields: ContactFields): string[] {
   return [...new Set([fields.id, fields.email, ...optional, ...scope, ...channels])];
 }
 
-function namesIn(stated: Flag | undefined): readonly string[] {
-  if (stated === undefined) return [];
-  return typeof stated === 'string' ? [stated] : stated.when.fields;
-}
-
 /**
  * Puts CRM records in canonical form. An invalid one keeps the opt-outs it states, and nothing
  * else. So does one that is out of scope: it needs no id and no address, but consents that can be
- * read, for they may be opt-outs.
+ * read, for they may be opt-outs. `now`: milliseconds since the epoch.
  */
-export function contactDesire(fields: ContactFields): Kind['desire'] {
+export function contactDesire(fields: ContactFields, now: () => number): Kind['desire'] {
   const formOf = forms();
+  const asks = asksOf(fields, now);
   return (value, place) => {
-    const faults: Fault[] = [];
+    const found: Found = { faults: [], unknown: [] };
+    const { faults } = found;
     const isOut = isOutOfScope(fields.include, value, faults);
     const id = text(fieldAt(value, fields.id));
     const address = contactKey(text(fieldAt(value, fields.email)));
@@ -75,12 +76,13 @@ export function contactDesire(fields: ContactFields): Kind['desire'] {
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
       if (id === '') faults.push(blank(fields.id));
-      if (!key) faults.push(address === '' ? blank(fields.email) : notAnAddress(fields.email));
+      if (!key && address !== '') faults.push(notAnAddress(fields.email));
+      if (address === '') faults.push(blank(fields.email));
     }
-    const presence = isOut ? 'outside' : presenceIn(fields, value, faults);
-    const channels = wishes(fields, value, faults);
+    const presence = isOut ? 'outside' : presenceIn(asks, value, found);
+    const channels = wishes(asks, value, found);
     const consentAt = isOut ? null : statedAt(fields, value, faults);
-    const isKept = isProtected(fields, value, faults);
+    const isKept = isProtected(asks, value, found);
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
       kind: 'contact',
@@ -90,8 +92,55 @@ export function contactDesire(fields: ContactFields): Kind['desire'] {
       place,
       ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
       presence,
-      invalid: faults[0],
+      ...brokenBy(found, address === '' ? fields.email : undefined),
     };
+  };
+}
+
+/** What is wrong with a record. */
+interface Found {
+  faults: Fault[];
+  unknown: UnknownWord[];
+}
+
+/** `lacks`: the field of its address, where that is empty; then nothing else is said of it. */
+function brokenBy(
+  { faults: [first], unknown }: Found,
+  lacks: string | undefined,
+): Pick<DesiredRow, 'invalid' | 'unknown'> {
+  if (first === undefined) return { invalid: undefined };
+  if (lacks !== undefined) return { invalid: { ...blank(lacks), noAddress: true } };
+  return { invalid: first, unknown };
+}
+
+interface Asks {
+  deleted: Ask;
+  unsubscribed: Ask;
+  protect: readonly Ask[];
+  channels: readonly { id: string; ask: Ask }[];
+}
+
+function asksOf(fields: ContactFields, now: () => number): Asks {
+  const { deleted, unsubscribed, channels } = fields;
+  const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
+    const option = `contacts.${use}`;
+    if (stated === undefined) return () => 'no';
+    return asking(stated, { use, option, called: `${option}.when`, now });
+  };
+  return {
+    deleted: flag('deleted', deleted),
+    unsubscribed: flag('unsubscribed', unsubscribed),
+    protect: protectingConditions(fields).map((when) =>
+      asking(
+        { when },
+        { use: 'deleted', option: 'contacts.protect', called: 'contacts.protect.when', now },
+      ),
+    ),
+    channels: channels.map(({ id, subscription }, at) => {
+      const option = `contacts.channels[${at}].subscription`;
+      const asked = { option, called: `subscription.when of "${id}"`, now };
+      return { id, ask: asking(subscription, { use: 'subscription', ...asked }) };
+    }),
   };
 }
 
@@ -127,45 +176,41 @@ function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>):
  * person is decided. A condition that gives no answer makes the record invalid, and then what was
  * recorded last counts.
  */
-function isProtected(
-  fields: Pick<ContactFields, 'protect'>,
-  value: Record<string, unknown>,
-  faults: Fault[],
-): boolean {
-  const option = 'contacts.protect.when';
-  return protectingConditions(fields)
-    .map((when) => says({ when }, { option, value, faults }))
-    .includes(true);
-}
-
-/** Invisible characters and a scheme ("mailto:") would make a second person of somebody known. */
-function isAddress(text: string): boolean {
-  return emailForm.safeParse(text).success && !/[\p{Cc}\p{Cf}:]/u.test(text);
+function isProtected({ protect }: Asks, value: Record<string, unknown>, found: Found): boolean {
+  return protect.map((ask) => answered(ask, value, found)).includes('yes');
 }
 
 function presenceIn(
-  { deleted }: ContactFields,
+  { deleted }: Asks,
   value: Record<string, unknown>,
-  faults: Fault[],
+  found: Found,
 ): 'flagged' | 'present' {
-  return says(deleted, { option: 'contacts.deleted.when', value, faults }) ? 'flagged' : 'present';
+  return answered(deleted, value, found) === 'yes' ? 'flagged' : 'present';
 }
 
 type Wishes = Record<string, Subscription | null>;
 
-function wishes(fields: ContactFields, value: Record<string, unknown>, faults: Fault[]): Wishes {
-  const leaves = says(fields.unsubscribed, { option: 'contacts.unsubscribed.when', value, faults });
-  const entries = fields.channels.map(({ id, subscription }): [string, Subscription | null] => {
-    const stated =
-      typeof subscription === 'string'
-        ? read(subscription, value)
-        : judged(subscription, { id, value });
-    const isFault = stated !== null && typeof stated === 'object';
-    if (isFault) faults.push(stated);
-    if (leaves) return [id, 'opt_out'];
-    return [id, isFault ? null : stated];
+function wishes(
+  { unsubscribed, channels }: Asks,
+  value: Record<string, unknown>,
+  found: Found,
+): Wishes {
+  const leaves = answered(unsubscribed, value, found) === 'yes';
+  const entries = channels.map(({ id, ask }): [string, Subscription | null] => {
+    const stated = answered(ask, value, found);
+    if (leaves || stated === 'no') return [id, 'opt_out'];
+    return [id, stated === 'yes' ? 'opt_in' : null];
   });
   return Object.fromEntries(entries);
+}
+
+/** Without an answer the record says neither yes nor no, and is invalid. */
+function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }: Found) {
+  const answer = ask(value);
+  if (typeof answer === 'string') return answer;
+  faults.push(answer.fault);
+  if (answer.unknown) unknown.push(answer.unknown);
+  return 'none';
 }
 
 function statedAt(
@@ -180,27 +225,6 @@ function statedAt(
     fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
   });
   return null;
-}
-
-type Stated = Subscription | null | Fault;
-
-function read(field: string, value: Record<string, unknown>): Stated {
-  const word = text(fieldAt(value, field)).toLowerCase();
-  if (yes.has(word)) return 'opt_in';
-  if (no.has(word)) return 'opt_out';
-  return word === '' ? null : notAConsent(field);
-}
-
-function judged(
-  { when }: Wanted,
-  { id, value }: { id: string; value: Record<string, unknown> },
-): Stated {
-  const verdict = when.judge(value);
-  const option = `subscription.when of "${id}"`;
-  if ('failsOn' in verdict) return notEvaluated(option, verdict.failsOn);
-  if (verdict.gives === true) return 'opt_in';
-  if (verdict.gives === false) return 'opt_out';
-  return verdict.gives === null ? null : notAnAnswer(option, 'true, false nor null');
 }
 
 /** Only a plain false takes a record out of scope: what is odd leaves it there, invalid. */
@@ -219,27 +243,6 @@ function isOutOfScope(
 
 function dropOptIns(channels: Wishes): void {
   for (const [id, wish] of Object.entries(channels)) if (wish === 'opt_in') channels[id] = null;
-}
-
-interface Asked {
-  option: string;
-  value: Record<string, unknown>;
-  faults: Fault[];
-}
-
-/**
- * Whether the record says so. Of a field anything but an empty or a plainly negative value is true:
- * the stricter reading. A condition that gives neither answer is a fault, and says nothing: as an
- * invalid record nobody is deleted, nobody is opted in, and the opt-outs it states stand.
- */
-function says(flag: Flag | undefined, { option, value, faults }: Asked): boolean {
-  if (flag === undefined) return false;
-  if (typeof flag === 'string') return !untrue.has(text(fieldAt(value, flag)).toLowerCase());
-  const verdict = flag.when.judge(value);
-  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict.failsOn));
-  else if (typeof verdict.gives === 'boolean') return verdict.gives;
-  else faults.push(notAnAnswer(option, 'true nor false'));
-  return false;
 }
 
 function text(value: unknown): string {
@@ -262,23 +265,4 @@ function noSingleValue(field: string): Fault {
 
 function notAnAddress(field: string): Fault {
   return { reason: `"${field}" is not an email address`, fix: 'correct the address in the CRM' };
-}
-
-function notAConsent(field: string): Fault {
-  return {
-    reason: `"${field}" holds no known subscription value`,
-    fix: 'use true, yes, y, 1, opt_in, subscribed or false, no, n, 0, opt_out, unsubscribed, or leave it empty',
-  };
-}
-
-function notEvaluated(option: string, failsOn: readonly string[]): Fault {
-  const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
-  return {
-    reason: `${option} cannot be evaluated${names && ` with this value of ${names}`}`,
-    fix: 'correct it in the CRM, or have the condition allow for it',
-  };
-}
-
-function notAnAnswer(option: string, wanted: string): Fault {
-  return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
 }

@@ -2,7 +2,7 @@
 import { Rejected, Unavailable } from '../../model/errors.ts';
 import type { Contact } from '../../platform/answer.ts';
 import type { Platform } from '../../platform/client.ts';
-import type { Erasing, Leave } from '../kind.ts';
+import type { Erasing, Leave } from '../erasing.ts';
 import { contactKey } from './observe.ts';
 import { recordedBody } from './record.ts';
 

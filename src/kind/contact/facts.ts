@@ -1,10 +1,12 @@
 /** What is known of one person when they are decided upon, decoded. */
 import type { Key } from '../../model/record.ts';
 import type { States } from '../kind.ts';
-import { hasLeft, isDue, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
-import { isNewer, type ConsentPolicy, type Person, type Sight } from './decide.ts';
+import { hasLeft, mayDelete, oursOf, type AbsenceRules } from './absence.ts';
+import type { ConsentPolicy, Person } from './decide.ts';
+import { hasWaited, isDue } from './due.ts';
 import { isAwaited, isReplaced } from './moved.ts';
 import { isChanged } from './observe.ts';
+import { attributed } from './own-opt-out.ts';
 import { distrusted, memberships, outgrown, pastOf, type Channels } from './past.ts';
 import {
   observedBody,
@@ -13,6 +15,8 @@ import {
   type RecordedContact,
 } from './record.ts';
 import { isProtected } from './protect.ts';
+import { isNewer, type Sight } from './recorded-state.ts';
+import { renamedOf, withoutOurs, type RenamedContact } from './renamed.ts';
 import { contactsOf, saidOf } from './shown.ts';
 import { statedAt, strictest, type Wish } from './strictest.ts';
 
@@ -44,6 +48,8 @@ export interface Facts {
   shown: ObservedContact[];
   /** These, without what nobody ever said: an opt-out that the creation left by default. */
   contacts: ObservedContact[];
+  /** Contacts of hers that have another address on the platform by now. */
+  renamed: RenamedContact[];
   /** What is recorded of her by what is seen now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
@@ -54,15 +60,19 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const recorded = known && states.restored ? distrusted(known, seen) : known;
   const shown = contactsOf(seen, states, recorded);
   const contacts = saidOf(shown, states, recorded);
+  const former = states.former.map((past) => pastOf(past, states, rules));
   const desired = wishesOf(states, rules.channels);
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
-  const ours = hasLeft(states) ? oursOf(contacts, states.recorded).length > 0 : recorded;
+  const ours = oursOf(contacts, states.recorded);
+  const isOurs = hasLeft(states) ? ours.length > 0 : isOwned(states.recorded);
   const due = isDue(states, rules.absence);
+  const isIn = rules.policy.absent === 'opt_out' && rules.channels.some(isInOf(ours));
+  const waited = due && hasWaited(states, isIn, rules.absence);
   const deletes = mayDelete(states, rules.absence);
   const isKept = isProtected({ ...states, recorded, protects: rules.protects });
   const hasReplacement = deletes && isReplaced(states, rules.channels);
-  const isOver = deletes && due && !hasReplacement && !isAwaited(states, rules.channels);
+  const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
   const replaced = hasReplacement && !isKept;
   return {
     states,
@@ -74,25 +84,51 @@ export function factsOf(states: States, rules: PersonRules): Facts {
     seen,
     shown,
     contacts,
-    former: states.former.map((past) => pastOf(past, states.restored, rules)),
+    renamed: renamedOf(states, recorded),
+    former,
     now: {
-      channels: memberships(recorded, contacts, {
-        channels: rules.channels.filter((channel) => !states.lost.has(channel)),
-        replaces: rules.replaces,
-        sight: sightOf(states, { recorded, shown }),
-      }),
+      channels: attributedAll(
+        withoutOurs(
+          memberships(recorded, contacts, {
+            channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+            replaces: rules.replaces,
+            sight: sightOf(states, { recorded, shown }),
+          }),
+          shown,
+          former,
+        ),
+        states,
+      ),
       outgrown: outgrown(recorded, contacts, rules.replaces),
     },
     desired,
     person: {
       present: contacts.length > 0,
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
-      owned: Boolean(ours) || (contacts.length > 0 && named),
+      owned: isOurs || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
       deletable: isOver && !isKept,
     },
   };
+}
+
+function attributedAll(
+  channels: RecordedContact['channels'],
+  states: States,
+): RecordedContact['channels'] {
+  return Object.fromEntries(
+    Object.entries(channels).map(([channel, is]) => [channel, attributed(is, channel, states)]),
+  );
+}
+
+/** What is merely noted of somebody does not make them ours. */
+function isOwned(row: States['recorded']): boolean {
+  return row !== undefined && row.ownership !== 'noted';
+}
+
+function isInOf(contacts: readonly ObservedContact[]): (channel: string) => boolean {
+  return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
 }
 
 /** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */

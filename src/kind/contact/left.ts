@@ -3,11 +3,13 @@ import { all, type Entry } from '../../model/ledger.ts';
 import type { RecordedRow } from '../../model/record.ts';
 import type { States } from '../kind.ts';
 import type { Out, Outs } from '../outs.ts';
+import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
 import type { ConsentPolicy } from './decide.ts';
 import {
   desiredBody,
   recordedBody,
   type Bracket,
+  type Membership,
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
@@ -19,9 +21,9 @@ export function outsOf(
 ): Outs {
   const isKept = ({ channel }: Out): boolean => channel === all || channels.includes(channel);
   return {
-    recorded: (row) => optOutsOf(row).filter(isKept),
-    remembered(entry) {
-      const out = optOutOf(entry);
+    recorded: (row, facts) => optOutsOf(row, facts).filter(isKept),
+    remembered(entry, facts) {
+      const out = optOutOf(entry, facts);
       return out && isKept(out) ? out : undefined;
     },
     saysSo({ body }, { channel }) {
@@ -53,21 +55,43 @@ export function leftSince(
 }
 
 /** What the ledger tells of a contact that is gone; undefined: not how somebody left. */
-export function optOutOf({ part, cause, through, after, by }: Entry): Out | undefined {
+export function optOutOf(
+  { part, cause, through, after, by }: Entry,
+  facts: PlatformFacts,
+): Out | undefined {
   // Of another address of the same CRM record it is told under that one, or nobody's any more.
   if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
-  return { channel: part, cause, after, by };
+  const isDefault = cause === 'opt_out' && after === null && mayBeDefault(facts, part);
+  return { channel: part, cause: isDefault ? 'doubtful' : cause, after, by };
+}
+
+/**
+ * Whether nobody is known to have left the channel by this opt-out: a request of ours that had no
+ * answer may have made it, or nobody ever saw the person in and the platform shows defaults.
+ */
+export function isDoubtful(
+  membership: Membership | undefined,
+  channel: string,
+  facts: PlatformFacts,
+): boolean {
+  if (membership?.is !== 'opt_out' || membership.by !== 'platform') return false;
+  const wasIn = membership.made !== undefined && membership.made.after !== null;
+  return membership.doubtful === true || (!wasIn && mayBeDefault(facts, channel));
 }
 
 /** The channels by name, then all mail. What was not dated was so when it was last seen. */
-export function optOutsOf({ body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>): Out[] {
+export function optOutsOf(
+  { body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>,
+  facts: PlatformFacts,
+): Out[] {
   const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
   const undated = { after: null, by: seenAt };
-  const outs = Object.entries(channels).flatMap(([channel, { is, by, made }]): Out[] =>
-    is === 'opt_out' && by === 'platform'
-      ? [{ channel, cause: 'opt_out', ...(made ?? undated) }]
-      : [],
-  );
+  const outs = Object.entries(channels).flatMap(([channel, membership]): Out[] => {
+    const { is, by, made } = membership;
+    if (is !== 'opt_out' || by !== 'platform') return [];
+    const cause = isDoubtful(membership, channel, facts) ? 'doubtful' : 'opt_out';
+    return [{ channel, cause, ...(made ?? undated) }];
+  });
   const gone = contacts.find((contact) => contact.left);
   if (!gone) return outs;
   const [cause = 'all_mail'] = gone.causes ?? [];

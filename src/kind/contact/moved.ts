@@ -1,16 +1,19 @@
 /**
- * Who has another address in the CRM by now is opted out under the old one, once the new one
- * stands. Per channel, of the new address:
+ * Who has another address in the CRM by now is opted out under the old one, in the run that sees
+ * the new one stand. Per channel, of the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out: what she says now holds for the old one too
- *   in               in, or out by platform    opt_out
+ *   out              any                       opt_out, stated: it holds for the old one at once
+ *   in               in, or out for good       opt_out: the platform has it so, or an opt-out of
+ *                                              ours that the CRM does not take back
  *   in               anything else             nothing yet: it is to be opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
  *   gone             any                       nothing: she has left the CRM
  *
- * Recorded is what this run has not found to be gone. Where policy deletes, the old contact is
+ * Recorded is what this run has not found to be gone. Whatever nobody stated needs a certified
+ * reading, and waits while a record that once had the old address is nowhere in the reading: until
+ * the old address is absent for long enough. Where policy deletes, the old contact is
  * deleted instead, once every new address stands in every channel that the CRM does not forbid, and
  * nobody who had the old one is missing from the CRM. Until then it is not deleted for absence
  * either. What the CRM forbids, other contacts of the old address, and a contact the platform did
@@ -18,14 +21,18 @@
  */
 import type { States, Successor } from '../kind.ts';
 import { isGone } from './absence.ts';
+import { isOurs, isTakenBack } from './own-opt-out.ts';
 import { recordedBody } from './record.ts';
 import { strictest, type Wish } from './strictest.ts';
 
-/** Whether the contact of this address is to be opted out of the channel for that. */
-export function hasMoved({ successors }: States, channel: string): boolean {
-  if (successors.length === 0) return false;
-  if (isForbidden(successors, channel)) return true;
-  return successors.every((next) => stands(next, channel, wishOf(next, channel)));
+/**
+ * Whether the contact of this address is to be opted out of the channel for that, though nobody
+ * states it. `due`: it is absent from the CRM for long enough.
+ */
+export function hasMoved(states: States, channel: string, due: boolean): boolean {
+  const { successors, strays, certified, by } = states;
+  if (!certified || successors.length === 0 || (strays && !due)) return false;
+  return successors.every((next) => stands(next, channel, by));
 }
 
 /** Whether that is what the CRM forbids under a new address. */
@@ -34,31 +41,33 @@ export function isForbidden(successors: States['successors'], channel: string): 
 }
 
 /** Whether nothing needs the old contact any more. */
-export function isReplaced({ successors, strays }: States, channels: readonly string[]): boolean {
-  return successors.length > 0 && !strays && successors.every((one) => standsWhole(one, channels));
+export function isReplaced({ successors, strays, by }: States, channels: readonly string[]) {
+  const isWhole = successors.every((one) => standsWhole(one, channels, by));
+  return successors.length > 0 && !strays && isWhole;
 }
 
 /** Whether somebody the CRM speaks of has no other contact yet that stands. */
-export function isAwaited({ successors }: States, channels: readonly string[]): boolean {
-  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels));
+export function isAwaited({ successors, by }: States, channels: readonly string[]): boolean {
+  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
 }
 
-function standsWhole(next: Successor, channels: readonly string[]): boolean {
+function standsWhole(next: Successor, channels: readonly string[], by: number): boolean {
   const { desired } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
   if (!isSound || !isThere(next)) return false;
   return channels.every((channel) => {
-    const wish = wishOf(next, channel);
-    return wish === 'opt_out' || stands(next, channel, wish);
+    return wishOf(next, channel) === 'opt_out' || stands(next, channel, by);
   });
 }
 
-function stands(next: Successor, channel: string, wish: Wish): boolean {
+function stands(next: Successor, channel: string, by: number): boolean {
   const { desired, recorded } = next;
+  const wish = wishOf(next, channel);
   if (wish === 'gone' || !recorded || !isThere(next)) return false;
   if (wish === null) return !desired.some(({ invalid }) => invalid);
   const is = recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
-  return is?.is === 'opt_in' || is?.by === 'platform';
+  if (isOurs(is)) return !isTakenBack(is, channel, { desired, by });
+  return is !== undefined;
 }
 
 function isThere({ recorded, vanished }: Successor): boolean {

@@ -8,7 +8,7 @@ import type { RecordedContact } from './record.ts';
 import { defaultsIn } from './shown.ts';
 
 export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
-  const { states, recorded, shown, now } = facts;
+  const { states, recorded, shown, renamed, now } = facts;
   const body: RecordedContact = {
     channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
@@ -16,6 +16,7 @@ export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
     left: leftSince(states, recorded, shown),
     outgrown: now.outgrown,
     protected: isProtectedByRecord(states.desired, recorded),
+    renamed: renamed.length > 0 ? renamed.map(({ contact }) => contact) : undefined,
   };
   const [row, twin] = states.desired;
   return {

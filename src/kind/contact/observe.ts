@@ -2,6 +2,7 @@
 import { canonicalJson, fingerprint, type ObservedRow } from '../../model/record.ts';
 import type { Contact } from '../../platform/answer.ts';
 import type { Subscription } from '../../platform/request.ts';
+import { isSame, type NamedParts } from '../platform-facts.ts';
 import type { ObservedContact } from './record.ts';
 
 type Cause = NonNullable<ObservedContact['causes']>[number];
@@ -95,6 +96,12 @@ export function isChanged(
   const isKnown = ({ id, changed }: ObservedContact): boolean =>
     known.some((one) => one.id === id && one.changed === changed);
   return !contacts.every(isKnown);
+}
+
+/** Which channels the contacts of a page name, whatever they are in. */
+export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedParts | undefined {
+  const [first, ...others] = contacts.map(({ channels }) => channels.map(({ id }) => id));
+  return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
 /** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */

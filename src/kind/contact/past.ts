@@ -1,7 +1,7 @@
 /** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
 import type { States } from '../kind.ts';
 import { beyond } from './conflict.ts';
-import { seen, type Sight, type Verdict } from './decide.ts';
+import type { Verdict } from './decide.ts';
 import { isChanged } from './observe.ts';
 import {
   observedBody,
@@ -10,7 +10,9 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from './record.ts';
+import { seen, type Sight } from './recorded-state.ts';
 import { saidOf } from './shown.ts';
+import { isCarried, isOurs, isTakenBack } from './own-opt-out.ts';
 import { strictestOf } from './strictest.ts';
 
 /** Of a channel, the one it took over from. */
@@ -24,6 +26,7 @@ export interface Channels {
 
 /** What is known of one person, besides the states of the channel in question. */
 interface Remembered {
+  states: Pick<States, 'desired' | 'by'>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: readonly RecordedContact[];
@@ -35,12 +38,13 @@ interface Remembered {
 /**
  * A person who left before vanishing is not made anew, whatever the policy on missing people says;
  * who left under a former address stays out under the new one, unless mail to the former one merely
- * bounced; and who left a channel stays out of the one that took over from it.
+ * bounced; and who left a channel stays out of the one that took over from it. An opt-out of ours
+ * that the CRM does not take back stands for a creation, and under a new address, too.
  */
 export function guarded(
   verdict: Verdict,
   channel: string,
-  { recorded, former, now, replaces }: Remembered,
+  { states, recorded, former, now, replaces }: Remembered,
 ): Verdict {
   if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
   const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
@@ -49,8 +53,14 @@ export function guarded(
     contacts.some((contact) => contact.left && !isBounce(contact));
   const isOut = (past: RecordedContact): boolean =>
     isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
+  const stands = ({ channels }: Remembered['now']): boolean =>
+    isOurs(channels[channel]) && !isTakenBack(channels[channel], channel, states);
   if (former.some(isOut)) return refuse(beyond.formerAddress);
+  const isOursStill = ({ channels }: RecordedContact): boolean =>
+    isCarried(channels[channel], channel, states);
+  if (former.some(isOursStill)) return refuse(beyond.formerOptOut);
   if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
+  if (stands(now)) return refuse(16);
   const vanished = verdict.do === 'create' && recorded;
   const left = vanished && (isTheirs(recorded.channels[channel]) || leftAll(recorded));
   return left ? refuse(beyond.leftBefore) : verdict;
@@ -128,7 +138,8 @@ export function memberships(
     const changed = sight.changed || isOutAnew(recorded, contacts, channel);
     const before = recordedIn(recorded, contacts, channel);
     const is = seen(before, strictestOf(contacts, channel), { ...sight, changed });
-    if (is) all[channel] = is;
+    if (is)
+      all[channel] = before?.is === 'opt_in' ? lostBy({ recorded, contacts }, channel, is) : is;
   }
   for (const channel of new Set(replaces.values())) {
     const shown = strictestOf(contacts, channel);
@@ -136,6 +147,25 @@ export function memberships(
     if (is) all[channel] = is;
   }
   return all;
+}
+
+/**
+ * Who was in and is no longer has left, if that shows on the contact that was in. Another contact
+ * of the address that shows an opt-out was never seen in; one that shows nothing is no departure.
+ */
+function lostBy(
+  { recorded, contacts }: { recorded: RecordedContact | undefined; contacts: ObservedContact[] },
+  channel: string,
+  is: Membership,
+): Membership {
+  if (is.is === 'opt_in' || !is.made) return is;
+  const wasIn = (id: string): boolean =>
+    recorded?.contacts.some((one) => one.id === id && one.channels[channel] === 'opt_in') === true;
+  if (contacts.some(({ id, channels }) => channels[channel] !== 'opt_in' && wasIn(id))) return is;
+  const isShown = contacts.some(({ channels }) => channels[channel] === 'opt_out');
+  const { by, made } = is;
+  if (isShown) return { by, is: 'opt_out', made: { ...made, after: null } };
+  return { by, doubtful: true, is: 'opt_out', made };
 }
 
 /**
@@ -163,13 +193,13 @@ export function outgrown(
  */
 export function pastOf(
   { row, seen: rows }: States['former'][number],
-  restored: boolean,
+  { restored, facts }: Pick<States, 'restored' | 'facts'>,
   looked: Channels,
 ): RecordedContact {
   const known = recordedBody.parse(JSON.parse(row.body));
   const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
   const recorded = restored ? distrusted(known, seenNow) : known;
-  const shown = saidOf(seenNow, { recorded: row }, recorded);
+  const shown = saidOf(seenNow, { recorded: row, facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   return {
     ...recorded,

@@ -5,16 +5,20 @@ import type { Change } from '../../model/change.ts';
 import { canonicalJson } from '../../model/record.ts';
 import type { Decision, States, Stop } from '../kind.ts';
 import { oursOf } from './absence.ts';
-import { act, conflictProblem, remove } from './act.ts';
-import { beyond, contradiction } from './conflict.ts';
+import { act, conflictProblem, remove, type Why } from './act.ts';
+import { beyond, contradiction, renamedThere } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
+import { isFlagged } from './due.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
 import { hasMoved, isForbidden } from './moved.ts';
 import { noteOf } from './note.ts';
+import { isTakenBack, statingOut } from './own-opt-out.ts';
+import { isDoubtful } from './left.ts';
 import { guarded, recordedIn } from './past.ts';
 import { stopOf, stopped } from './protect.ts';
 import type { ObservedContact } from './record.ts';
 import { forbids, isErased, isOver, newsOfSight } from './remember.ts';
+import { toldOf } from './renamed.ts';
 import { settles } from './settles.ts';
 import { fingerprintsOf } from './shown.ts';
 import { contradict, strictestOf } from './strictest.ts';
@@ -32,6 +36,9 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
   const isForgotten = isErased(states.entries);
   const stops = rules.channels.map((channel) => decideOne(decision, channel, facts));
   decision.stoppedBy = stopsOf(facts, stops);
+  if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
+    decision.problems.push(conflictProblem(states.key, '', renamedThere));
+  }
   if (facts.person.deletable || facts.replaced) {
     const ours = oursOf(facts.shown, states.recorded);
     const leaving = { key: states.key, contacts: ours, isMoved: facts.replaced };
@@ -62,7 +69,10 @@ function stopsOf({ isProtected, mayDelete }: Facts, stops: (Stop | undefined)[])
 function decideOne(decision: Decision, channel: string, facts: Facts): Stop | undefined {
   const { states } = facts;
   const { verdict, stop } = judge(facts, channel);
-  act(decision, verdict, { key: states.key, channel, contacts: aboutOf(facts, verdict) });
+  const why = whyOf(facts, verdict, channel);
+  const contacts = aboutOf(facts, verdict, channel);
+  const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
+  act(decision, verdict, { key: states.key, channel, contacts, why, isDoubtful: isUnsure });
   if (contradict(states.desired, channel)) {
     const fault = contradiction(states.desired.length, channel);
     decision.problems.push(conflictProblem(states.key, channel, fault));
@@ -70,10 +80,25 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
   return stop;
 }
 
-/** Whom of her contacts the verdict is about: who is deleted for it is not opted out first. */
-function aboutOf({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
+/** What an opt-out is for, if it comes to one. */
+function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
+  if (row === beyond.movedAway) return { cause: 'address' };
+  if (row === 2 || row === 3) return { cause: isFlagged(states) ? 'flag' : 'absence' };
+  const successors = row === beyond.stated ? states.successors : [];
+  const records = [...states.desired, ...successors.flatMap(({ desired }) => desired)];
+  return { cause: 'stated', ...statingOut(records, channel) };
+}
+
+/** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
+function aboutOf(facts: Facts, verdict: Verdict, channel: string): ObservedContact[] {
+  const isStated = verdict.row === 6 || verdict.row === 7 || verdict.row === beyond.renamed;
+  const told = isStated ? toldOf(facts.renamed, channel).contacts : [];
+  return [...aboutHere(facts, verdict), ...told];
+}
+
+function aboutHere({ states, contacts }: Facts, { row, do: verdict }: Verdict): ObservedContact[] {
   const ours = oursOf(contacts, states.recorded);
-  if (row === 3) return ours;
+  if (row === 2 || row === 3) return ours;
   const isRefused = states.parked.includes('');
   const isDeleted = row === beyond.movedAway && verdict === 'delete' && !isRefused;
   return isDeleted ? contacts.filter((contact) => !ours.includes(contact)) : contacts;
@@ -89,11 +114,14 @@ interface Judgement {
 /** What the table is asked of one channel, and what comes of it. */
 export function judge(facts: Facts, channel: string): Judgement {
   const { states, rules, person, desired, recorded, contacts } = facts;
+  const wish = desired.get(channel) ?? null;
+  const about = wish === 'gone' ? oursOf(contacts, states.recorded) : contacts;
   const asked = {
-    desired: desired.get(channel) ?? null,
+    desired: wish,
     recorded: recordedIn(recorded, contacts, channel),
-    observed: strictestOf(contacts, channel),
+    observed: strictestOf(about, channel),
     newer: newerWill(facts, channel) !== undefined,
+    takenBack: isTakenBack(facts.now.channels[channel], channel, states),
   };
   const decided = decideChannel(asked, person, rules.policy);
   const careful = states.lost.has(channel) ? withoutConclusion(decided) : decided;
@@ -101,7 +129,20 @@ export function judge(facts: Facts, channel: string): Judgement {
   const allowed = stop ? stopped(stop) : careful;
   const past = guarded(allowed, channel, { ...facts, replaces: rules.replaces });
   const verdict = remembered(past, channel, facts);
-  return { asked, stop, verdict: movedAway(verdict, channel, facts) ?? verdict };
+  const beside = movedAway(verdict, channel, facts) ?? renamedAway(verdict, channel, facts);
+  return { asked, stop, verdict: beside ?? verdict };
+}
+
+/** What comes of it that a contact to be opted out has another address on the platform by now. */
+function renamedAway(
+  verdict: Verdict,
+  channel: string,
+  { desired, renamed }: Facts,
+): Verdict | undefined {
+  if (desired.get(channel) !== 'opt_out' || verdict.do !== 'nothing') return undefined;
+  const { contacts, isClaimed } = toldOf(renamed, channel);
+  if (isClaimed) return { row: beyond.renamed, do: 'conflict' };
+  return contacts.length > 0 ? { row: beyond.renamed, do: 'opt_out' } : undefined;
 }
 
 /** What comes of it that the CRM has another address of hers by now, if anything does. */
@@ -110,11 +151,11 @@ function movedAway(
   channel: string,
   { states, person, replaced, isProtected }: Facts,
 ): Verdict | undefined {
+  if (isForbidden(states.successors, channel)) return { row: beyond.stated, do: 'opt_out' };
   const isOpen = verdict === 'nothing' || (replaced && row === 3);
-  if (!isOpen || !person.owned || !hasMoved(states, channel)) return undefined;
-  if (isProtected && !isForbidden(states.successors, channel)) return undefined;
-  const isDeleted = replaced && !isForbidden(states.successors, channel);
-  return { row: beyond.movedAway, do: isDeleted ? 'delete' : 'opt_out' };
+  if (!isOpen || !person.owned || isProtected) return undefined;
+  if (!hasMoved(states, channel, person.due)) return undefined;
+  return { row: beyond.movedAway, do: replaced ? 'delete' : 'opt_out' };
 }
 
 /** Of a channel that is lost as a whole only what the CRM forbids is done. */

@@ -2,7 +2,8 @@
 import type { Change } from '../../model/change.ts';
 import type { ObservedRow, RecordedRow } from '../../model/record.ts';
 import type { Platform } from '../../platform/client.ts';
-import type { Found, Outcome } from '../kind.ts';
+import type { Outcome } from '../kind.ts';
+import type { Found } from '../page.ts';
 import { stale } from '../outcome.ts';
 import { contactKey, observe } from './observe.ts';
 
@@ -23,13 +24,15 @@ export async function find(
   return { is: 'whole', rows: await search(access, key, signal) };
 }
 
+/** Whom an opt-out by its id is meant for it reaches under any address. */
 export async function read(
   access: Access,
   change: Change,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
-  const { key, target } = change;
+  const { key, target, op } = change;
   if (target === undefined) return search(access, key, signal);
+  if (op === 'opt_out') return byId(access, target, signal);
   const row = await retrieve(access, { key, target }, signal);
   return row ? [row] : [];
 }
@@ -45,7 +48,12 @@ export async function retrieve(
   return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
-/** Whom a search does not show may still be there by the id that is recorded. */
+async function byId({ platform, channels }: Access, id: string, signal: AbortSignal) {
+  const contact = await platform.retrieve(id, { signal });
+  return contact ? [observe(contact, channels)] : [];
+}
+
+/** Whom a search does not show may still be there by the id that is recorded, renamed or not. */
 export async function readAll(
   access: Access,
   { key, id }: Pick<RecordedRow, 'key' | 'id'>,
@@ -53,8 +61,7 @@ export async function readAll(
 ): Promise<ObservedRow[]> {
   const rows = await search(access, key, signal);
   if (id === undefined || rows.some((row) => row.id === id)) return rows;
-  const known = await retrieve(access, { key, target: id }, signal);
-  return known ? [...rows, known] : rows;
+  return [...rows, ...(await byId(access, id, signal))];
 }
 
 /** Everybody of exactly this address; the platform's own search may match more. */
@@ -72,11 +79,14 @@ export async function search(
 
 /**
  * A contact that is not what it was planned on proves nothing else of its address: that is asked.
+ * `known`: what was read by its id just now.
  */
 export async function anew(
   access: Access,
-  { key }: Change,
-  { why, signal }: { why: string; signal: AbortSignal },
+  { key, op, target }: Change,
+  { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedRow[] },
 ): Promise<Outcome> {
-  return stale(await search(access, key, signal), why);
+  const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
+  const id = op === 'opt_out' && !known ? target : undefined;
+  return stale([...(await readAll(access, { key, id }, signal)), ...renamed], why);
 }

@@ -50,15 +50,32 @@ export type ObservedContact = z.infer<typeof observedBody>;
 const bracket = z.object({ after: z.number().nullable(), by: z.number() });
 export type Bracket = z.infer<typeof bracket>;
 
+const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
+
 /** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
 const membership = z.object({
+  /** Of an opt-out of ours: when it was acknowledged, by our clock; earlier versions do not say. */
+  acked: z.number().optional(),
+  /**
+   * Of an opt-out of ours that the CRM stated: the ids of all records of the address since then.
+   * With these it goes to another address.
+   */
+  bound: z.array(z.string()).optional(),
   by: z.enum(['us', 'platform']),
+  /** Of an opt-out of ours: what it was for; earlier versions do not say. */
+  cause: optOutCause.optional(),
+  /** An opt-out that our request without an answer may have made, or that was there before. */
+  doubtful: z.literal(true).optional(),
   is: subscription,
   /**
    * When an opt-out of the platform's was made: after we last saw the person in (null: we never
    * did), and not later than we saw them out.
    */
   made: bracket.optional(),
+  /** Of an opt-out of ours: `allow` lets any record of the CRM take it back. */
+  released: z.literal(true).optional(),
+  /** Of an opt-out of ours that the CRM stated: the ids of the records that state it. */
+  stated: z.array(z.string()).optional(),
 });
 export type Membership = z.infer<typeof membership>;
 
@@ -72,6 +89,8 @@ export const recordedBody = z.object({
   left: bracket.optional(),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
+  /** Contacts of the person that have another address on the platform by now, as shown last. */
+  renamed: z.array(observedBody).optional(),
   /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
   protected: z.literal(true).optional(),
 });
@@ -95,7 +114,10 @@ export const enrolmentBody = z.object({
    * Holds why an opt-out is made: the CRM states it, the person is missing there, is flagged as
    * deleted there, or has another address by now. Changes of earlier versions do not say.
    */
-  cause: z.enum(['stated', 'absence', 'flag', 'address']).optional(),
+  cause: optOutCause.optional(),
+  /** Holds the ids of the CRM records that state an opt-out, and of all that it is bound to. */
+  stated: z.array(z.string()).optional(),
+  bound: z.array(z.string()).optional(),
   /** Of a delete, where nothing is recorded of what was seen: the fingerprint of the contact. */
   shown: z.string().optional(),
   /** Where it outweighs an opt-out: how the contact must still be. */

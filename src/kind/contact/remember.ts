@@ -2,8 +2,8 @@
  * What the ledger learns of people, and what it forbids (README, ledger). Pure.
  *
  *   entry                         is made of                      forbids          ends when
- *   opt_out of a channel          recorded: out, by platform      create, opt_in   the same contact
- *                                                                 there            is seen in there
+ *   opt_out of a channel,         recorded: out, by platform      create, opt_in   the same contact
+ *   doubtful                                                      there            is seen in there
  *   unsubscribed, blocked,        recorded: the contact shows it  create, opt_in   the same contact
  *   bounce, complaint,                                                             is seen, and out
  *   suppressed: all channels                                                       of none of it
@@ -26,17 +26,17 @@ import { recordedBody, type ObservedContact, type RecordedContact } from './reco
 export function memoriesOf(row: RecordedRow): Memory[] {
   const recorded = recordedBody.parse(JSON.parse(row.body));
   const by = row.seenAt;
-  const outs = Object.entries(recorded.channels).flatMap(([part, { is, by: author, made }]) => {
+  const outs = Object.entries(recorded.channels).flatMap(([part, membership]) => {
+    const { is, by: author, made, doubtful } = membership;
     if (is !== 'opt_out' || author !== 'platform') return [];
     const contact = contactOf(recorded, part, row.id);
-    return [
-      { part, cause: 'opt_out' as const, contact, after: made?.after ?? null, by: made?.by ?? by },
-    ];
+    const cause = doubtful ? ('doubtful' as const) : ('opt_out' as const);
+    return [{ part, cause, contact, after: made?.after ?? null, by: made?.by ?? by }];
   });
   const left = recorded.contacts.flatMap((contact) =>
     causesOf(contact).map((cause) => ({ part: all, cause, contact: contact.id, after: null, by })),
   );
-  if (row.id !== undefined) return [...outs, ...left];
+  if (row.id !== undefined || row.ownership === 'noted') return [...outs, ...left];
   const contact = recorded.contacts[0]?.id ?? null;
   return [...outs, ...left, { part: all, cause: 'vanished', contact, after: null, by }];
 }
@@ -83,6 +83,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
     case 'vanished':
       return same !== undefined || (entry.through === 'address' && shown.length > 0);
     case 'opt_out':
+    case 'doubtful':
       return same !== undefined && !same.left && same.channels[entry.part] === 'opt_in';
     default:
       return same !== undefined && !same.left;
@@ -102,7 +103,7 @@ export function newsOfChange(
     if (through === 'id') return false;
     // Who was deleted by us, or came back, has not vanished.
     if (cause === 'vanished') return change.op === 'delete' || change.op === 'create';
-    return brings && !isOut && cause === 'opt_out' && part === change.part;
+    return brings && !isOut && isOfChannel(cause) && part === change.part;
   });
   const ends = over.map(({ seq }) => ({ seq, why: `${change.op} acknowledged` }));
   return {
@@ -127,6 +128,11 @@ function isSame(entry: Entry, { part, cause, contact }: Memory): boolean {
   return entry.part === part && entry.cause === cause && entry.contact === contact;
 }
 
+/** Whether it says that the person is out of one channel, whoever made that so. */
+function isOfChannel(cause: Entry['cause']): boolean {
+  return cause === 'opt_out' || cause === 'doubtful';
+}
+
 /** What would bring somebody in. */
 export interface Asked {
   op: string;
@@ -145,7 +151,7 @@ export function forbids(
   const against = entries.filter((entry) => {
     if (entry.part !== all && entry.part !== part) return false;
     if (entry.cause === 'vanished') return op === 'create' && missing === 'respect';
-    return entry.cause !== 'opt_out' || entry.through === 'id' || entry.by >= newer;
+    return !isOfChannel(entry.cause) || entry.through === 'id' || entry.by >= newer;
   });
   const causes = new Set(against.map(({ cause }) => cause));
   if (causes.delete('erasure')) return beyond.erased;

@@ -14,16 +14,21 @@ export function contactsOf(
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
-  const isUnseen = ({ id }: ObservedContact): boolean => seenNow.every((seen) => seen.id !== id);
+  const isUnseen = ({ id }: ObservedContact): boolean =>
+    [...seenNow, ...states.renamed].every((seen) => seen.id !== id);
   return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
 }
 
-/** The channels on which the contact we made still shows the opt-out it was made with. */
+/**
+ * The channels on which the contact we made still shows the opt-out it was made with. Where the
+ * platform turned out to show no defaults, somebody made it.
+ */
 export function defaultsIn(
   shown: ObservedContact[],
-  { recorded: row }: Pick<States, 'recorded'>,
+  { recorded: row, facts }: Pick<States, 'recorded' | 'facts'>,
   { defaults }: RecordedContact,
 ): string[] {
+  if (facts.namesAll === false) return [];
   const ours = shown.find((contact) => contact.id === row?.id);
   return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
@@ -31,7 +36,7 @@ export function defaultsIn(
 /** Her contacts as far as anybody said what they show: without the defaults of the one we made. */
 export function saidOf(
   shown: ObservedContact[],
-  states: Pick<States, 'recorded'>,
+  states: Pick<States, 'recorded' | 'facts'>,
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));

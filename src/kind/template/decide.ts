@@ -193,7 +193,10 @@ function change(
   op: Change['op'],
   { target, ...body }: z.infer<typeof changeBody> & { target?: string },
 ): Change {
-  return { kind: 'template', key, op, part: '', target, body: canonicalJson(body), phase: 0 };
+  // What is made anew takes nothing from anybody; its second step belongs to that.
+  const guard = op === 'update' || op === 'archive' ? 'template' : undefined;
+  const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
+  return { kind: 'template', key, op, ...rest };
 }
 
 function noteOf(

@@ -31,7 +31,6 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
     phases,
     needsCertificate: false,
     decidesAbsent: { full: true, fast: true },
-    countsAbsence: false,
     keyedById: true,
     unreadBody: '{}',
     desire: desireTemplate,

@@ -11,13 +11,19 @@ import { isOneOf } from './soql.ts';
 /** An address may have 16 KB. */
 const IDS_AT_ONCE = 250;
 
+/** unknown: nobody can tell, and the record is not believed otherwise. */
+export interface OptOutField {
+  field: string;
+  says(value: unknown): 'yes' | 'no' | 'unknown';
+}
+
 export interface Reader {
   session: Session;
   shapes: readonly Shape[];
   /** Every field that is asked for. */
   fields: readonly string[];
-  /** Fields of which true is an opt-out from all mail. */
-  optOuts: readonly string[];
+  /** Fields that may say an opt-out from all mail. */
+  optOuts: readonly OptOutField[];
   /** Of which true is one as well. */
   optsOut: Condition | undefined;
   where: string | undefined;
@@ -32,7 +38,7 @@ export interface ReaderOptions {
   shapes: readonly Shape[];
   options: SalesforceOptions;
   fields: readonly string[];
-  optOuts: readonly string[];
+  optOuts: readonly OptOutField[];
   optsOut: Condition | undefined;
 }
 

@@ -31,7 +31,7 @@ import { createCursors } from './cursor.ts';
 import { longId, objectOf } from './ids.ts';
 import { changedSince, everybody } from './listing.ts';
 import type { SalesforceOptions } from './options.ts';
-import { createReader, type Reader } from './reader.ts';
+import { createReader, type OptOutField, type Reader } from './reader.ts';
 import { createSession, type Session } from './session.ts';
 import { shapesOf, type Shape } from './shape.ts';
 import { settle } from './successor.ts';
@@ -40,8 +40,8 @@ const SHAPES_HOLD_MS = 10 * 60_000;
 
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
-/** A field of which true is an opt-out, besides Salesforce's own; or a condition. */
-type OptOut = string | { readonly when: Condition } | undefined;
+/** A field that may say an opt-out, besides Salesforce's own; or a condition. */
+type OptOut = OptOutField | { readonly when: Condition } | undefined;
 
 export function salesforceSource(
   options: SalesforceOptions,
@@ -117,9 +117,10 @@ function readers(
   clock: Surroundings['clock'],
 ): ReaderOf {
   const { objects } = options;
-  const own = typeof unsubscribed === 'string' ? unsubscribed : 'HasOptedOutOfEmail';
-  const optOuts = [...new Set(['HasOptedOutOfEmail', own])];
-  const optsOut = typeof unsubscribed === 'object' ? unsubscribed.when : undefined;
+  const own = unsubscribed && 'field' in unsubscribed ? unsubscribed : undefined;
+  const standard = own?.field === standardOptOut.field ? [] : [standardOptOut];
+  const optOuts = [...standard, ...(own ? [own] : [])];
+  const optsOut = unsubscribed && 'when' in unsubscribed ? unsubscribed.when : undefined;
   let known: { fields: string; at: number; shapes: Shape[] } | undefined;
   return async (session, request, how) => {
     const fields = request.fields.join(' ');
@@ -132,3 +133,9 @@ function readers(
     return createReader({ session, shapes, options, fields: request.fields, optOuts, optsOut });
   };
 }
+
+/** A checkbox. */
+const standardOptOut: OptOutField = {
+  field: 'HasOptedOutOfEmail',
+  says: (value) => (value === true || value === 'true' ? 'yes' : 'no'),
+};

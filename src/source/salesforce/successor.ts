@@ -12,14 +12,12 @@
  * Deleted ones are nothing where the configuration has no field that would tell.
  */
 import type { Verdict } from '../../model/condition.ts';
-import { textOf } from '../../model/scalar.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Reader } from './reader.ts';
 import type { Row } from './row.ts';
 
 /** So many merges of one record after the other are followed. */
 const MOST_STEPS = 10;
-const untrue = new Set(['', 'false', 'no', 'n', '0']);
 
 /** Each under its own id, in this order; `around`: others that were read just now. */
 export async function settle(
@@ -91,8 +89,10 @@ const naming = new Set(['Id', 'Email', 'IsDeleted']);
 
 /** The last of them, with the opt-out of any. */
 function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Record<string, unknown> {
-  const stated = optOuts.flatMap((field): [string, unknown][] => {
-    const value = chain.map((each) => each.values[field]).find(isTrue);
+  const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
+    const values = chain.map((each) => each.values[field]);
+    const value =
+      values.find((one) => says(one) === 'yes') ?? values.find((one) => says(one) === 'unknown');
     return value === undefined ? [] : [[field, value]];
   });
   const rows = chain.map(({ values }) => ({
@@ -112,9 +112,4 @@ function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Recor
 /** What cannot be evaluated makes an invalid record, which opts nobody in either. */
 function mayBeTrue(verdict: Verdict): boolean {
   return 'failsOn' in verdict || verdict.gives !== false;
-}
-
-/** As contacts read it: anything but an empty or plainly negative value. */
-function isTrue(value: unknown): boolean {
-  return !untrue.has((textOf(value) ?? 'odd').toLowerCase());
 }

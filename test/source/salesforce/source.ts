@@ -1,6 +1,5 @@
 /** The source of options as they stand in a configuration, in virtual time, and people for it. */
 import { expect } from 'vitest';
-import type { Condition } from '../../../src/model/condition.ts';
 import { salesforceOptions } from '../../../src/source/salesforce/options.ts';
 import { salesforceSource } from '../../../src/source/salesforce/salesforce.ts';
 import { longId } from '../../../src/source/salesforce/ids.ts';
@@ -27,7 +26,9 @@ export function lead(n: number, rest: object = {}): Person {
   return { ...contact(n), ...own, ConvertedContactId: null, ...rest };
 }
 
-export function sourceOf(options: object = {}, unsubscribed?: string | { when: Condition }) {
+type OptOut = Parameters<typeof salesforceSource>[1]['unsubscribed'];
+
+export function sourceOf(options: object = {}, unsubscribed?: OptOut) {
   const clock = virtualClock();
   const parsed = salesforceOptions.parse({ type: 'salesforce', url: ORIGIN, auth, ...options });
   return { source: salesforceSource(parsed, { clock, random: () => 1, unsubscribed }), clock };

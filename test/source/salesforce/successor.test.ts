@@ -129,14 +129,34 @@ describe('who was merged', () => {
     const org = createOrg({ Contact });
     org.fields.Contact = ['No_Mail__c'];
     onNet(org);
-    const noMail = async (unsubscribed?: string) => {
-      const { source } = sourceOf({}, unsubscribed);
+    const noMail = async (field?: string) => {
+      const says = (value: unknown) => (value === 'yes' ? 'yes' : 'no');
+      const { source } = sourceOf({}, field === undefined ? field : { field, says });
       return (await readAll(source, ['Id', 'No_Mail__c'])).values.map(
         (value) => value['No_Mail__c'],
       );
     };
     expect(await noMail('No_Mail__c')).toEqual(['no', 'yes']);
     expect(await noMail()).toEqual(['no', 'no']);
+  });
+
+  test('prefers an opt-out to a word that nobody knows, and that to a no', async () => {
+    const words = ['no', 'Nein', 'yes'];
+    const Contact = [
+      contact(1, { No_Mail__c: 'no' }),
+      merged(2, 1, { No_Mail__c: 'Nein' }),
+      merged(3, 2, { No_Mail__c: 'yes' }),
+      contact(4, { No_Mail__c: 'no' }),
+      merged(5, 4, { No_Mail__c: 'Nein' }),
+    ];
+    const org = createOrg({ Contact });
+    org.fields.Contact = ['No_Mail__c'];
+    onNet(org);
+    const says = (value: unknown) =>
+      (['no', 'unknown', 'yes'] as const)[words.indexOf(`${value}`)]!;
+    const { source } = sourceOf({}, { field: 'No_Mail__c', says });
+    const { values } = await readAll(source, ['Id', 'No_Mail__c']);
+    expect(values.map((value) => value['No_Mail__c'])).toEqual(['no', 'Nein', 'yes', 'no', 'Nein']);
   });
 
   test('keeps the opt-out that a condition finds in either, by all its fields', async () => {
