@@ -172,8 +172,8 @@ export interface Successor {
 }
 
 /**
- * row: as it was read; undefined: as it is recorded. desired, recorded: of the name that it has now;
- * recorded only where the source was not read wholly.
+ * row: as it was read; undefined: as it is recorded. desired, recorded: of the name that it has
+ * now; recorded only where the source was not read wholly.
  */
 export interface Renamed extends Pick<States, 'desired' | 'recorded'> {
   id: string;

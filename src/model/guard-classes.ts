@@ -17,6 +17,8 @@ interface GuardRow {
   config: 'deletes' | 'optOuts' | 'optIns' | 'templates';
   /** Whether a first load passes without being counted. */
   exemptsFirstLoad: boolean;
+  /** Whether what a creation calls for at once passes likewise: it belongs to that. */
+  exemptsCreated: boolean;
   /**
    * Whether it is about the CRM's own word for people to be left alone. Then each channel is held
    * for itself and for a limited time, what is held counts no more, and events and `one` are
@@ -47,6 +49,7 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
     kind: 'contact',
     config: 'deletes',
     exemptsFirstLoad: false,
+    exemptsCreated: false,
     isStated: false,
     everybodyFrom: Infinity,
     words: {
@@ -61,6 +64,7 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
     kind: 'contact',
     config: 'optOuts',
     exemptsFirstLoad: false,
+    exemptsCreated: true,
     isStated: true,
     // Of fewer nobody can tell whether it is an accident.
     everybodyFrom: 4,
@@ -76,6 +80,7 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
     kind: 'contact',
     config: 'optIns',
     exemptsFirstLoad: true,
+    exemptsCreated: false,
     isStated: false,
     everybodyFrom: Infinity,
     words: {
@@ -90,6 +95,7 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
     kind: 'template',
     config: 'templates',
     exemptsFirstLoad: false,
+    exemptsCreated: true,
     isStated: false,
     everybodyFrom: Infinity,
     words: {

@@ -29,8 +29,8 @@ export async function guard(course: Course): Promise<void> {
 }
 
 /**
- * A record that was decided upon again since its creation brought channels along. An opt-out of
- * these takes back what the mirror has just done: no guard counts it.
+ * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
+ * that it brought along, and the fields of a template that only an update can set, belong to it.
  */
 export function guardNow(course: Course): void {
   atOnce(steps(course, 'creation'));
@@ -97,8 +97,9 @@ function* sift(
 ): Generator<undefined, { stands: boolean; fresh: number }> {
   const { run, approvals } = course;
   const { guarding } = run.snapshot;
-  const { isStated, exemptsFirstLoad } = guardRows[of];
-  const isExempt = isStated ? cause === 'creation' : exemptsFirstLoad && isFirstLoad(run);
+  const { isStated, exemptsCreated, exemptsFirstLoad } = guardRows[of];
+  const isExempt =
+    (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
   let stands = false;
   let fresh = 0;
   yield* eachSpan(course, of, (guarded) => {

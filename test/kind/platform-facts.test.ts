@@ -1,4 +1,4 @@
-/** What is learnt of a platform, and which opt-outs are no departure for all that is known of it. */
+/** What is learnt of a platform, and which opt-outs are no departure by what is known of it. */
 import { describe, expect, test } from 'vitest';
 import { outsOf } from '../../src/kind/contact/left.ts';
 import {

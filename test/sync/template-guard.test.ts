@@ -32,9 +32,15 @@ async function owned(options: StageOptions = {}): Promise<Stage> {
 const rewrite = (stage: Stage, from: number, to: number, subject: string): void =>
   void stage.templates.splice(from, to - from, ...letters(from, to, subject));
 
-test('thirty templates that are new are made', async () => {
-  const stage = await owned();
-  expect(stage.emulator.world.templates()).toHaveLength(30);
+test('thirty templates that are new are made, with the fields that only an update can set', async () => {
+  const stage = staged();
+  stage.templates.push(...letters(0, 30).map((one) => ({ ...one, fromEmail: 'us@example.com' })));
+  expect(await stage.sync()).toMatchObject({ status: 'done', templates: { held: 0 } });
+  const made = stage.emulator.world.templates();
+  expect(made).toHaveLength(30);
+  expect(made.every(({ fromEmail }) => fromEmail === 'us@example.com')).toBe(true);
+  rewrite(stage, 0, 3, 'New');
+  expect((await stage.sync()).templates).toMatchObject({ held: 0, applied: { update: 3 } });
 });
 
 test.each(['full', 'fast'] as const)(
