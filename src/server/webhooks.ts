@@ -27,7 +27,7 @@ export interface Webhook extends Signing, Naming {
 export interface WebhookOptions {
   /** By the names of their mirrors. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** How the CRM calls this server, without a trailing slash; undefined: by the request's `Host`. */
+  /** How the CRM calls this server, without a slash at its end; undefined: by the `Host`. */
   publicUrl: string | undefined;
   metrics: Pick<Metrics, 'accepted' | 'refused'>;
   clock: Clock;

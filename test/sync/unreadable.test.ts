@@ -13,7 +13,9 @@ test('an event about a record that cannot be read leaves the person as they are'
     status: 'rejected',
     contacts: { invalid: 1, changes: { opt_out: 0 } },
   });
-  expect(summary.problems).toMatchObject([{ class: 'invalid', reason: 'record 1: cannot be read' }]);
+  expect(summary.problems).toMatchObject([
+    { class: 'invalid', reason: 'record 1: cannot be read' },
+  ]);
   expect(sent(stage)).toEqual([]);
   stage.close();
 });
