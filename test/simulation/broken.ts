@@ -19,13 +19,13 @@ interface Broken {
 export const broken: readonly Broken[] = [
   {
     rule: 'what is recorded was acknowledged',
-    foundBy: 16,
+    foundBy: 22,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({ ...kind, send: recordingFirst(kind, mirror) })),
   },
   {
     rule: 'an unknown outcome is never sent again blindly',
-    foundBy: 16,
+    foundBy: 7,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
         ...kind,
@@ -34,7 +34,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'one listing proves nothing',
-    foundBy: 55,
+    foundBy: 18,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
         ...kind,
@@ -43,7 +43,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'a 409 is read back',
-    foundBy: 37,
+    foundBy: 22,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
         ...kind,
@@ -57,7 +57,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'who is known by id is enrolled by id',
-    foundBy: 26,
+    foundBy: 18,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
         ...kind,
@@ -84,12 +84,12 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'who left and stands in the ledger stays out',
-    foundBy: 1,
+    foundBy: 8,
     breaks: (mirror) => ({ ...mirror, ledger: { ...mirror.ledger, concerning: () => [] } }),
   },
   {
     rule: 'a default, or what a request without an answer left, is no departure',
-    foundBy: 1,
+    foundBy: 5,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => {
         const { outs } = kind;
@@ -103,7 +103,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'guards hold what befalls too many',
-    foundBy: 8,
+    foundBy: 1,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
       return { ...mirror, guards: { delete: none, opt_out: none, opt_in: none, template: none } };
@@ -122,12 +122,12 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'what a run held stays held',
-    foundBy: 29,
+    foundBy: 18,
     breaks: (mirror) => withGuarding(mirror, () => ({ withholdStanding: () => false })),
   },
   {
     rule: 'what was approved passes once',
-    foundBy: 62,
+    foundBy: 87,
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve }) => ({
         // Nothing was ever sent after that.
@@ -141,7 +141,7 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'who was forgotten is not brought back',
-    foundBy: 2,
+    foundBy: 30,
     breaks: ({ ledger, ...mirror }) => ({
       ...mirror,
       ledger: {
