@@ -171,11 +171,13 @@ export interface Successor {
   vanished: boolean;
 }
 
+type Next = 'desired' | 'recorded' | 'successors' | 'origins';
+
 /**
- * row: as it was read; undefined: as it is recorded. desired, recorded: of the name that it has
- * now; recorded only where the source was not read wholly.
+ * row: as it was read; undefined: as it is recorded. The rest is of the name that it has now, and
+ * `recorded` only where the source was not read wholly.
  */
-export interface Renamed extends Pick<States, 'desired' | 'recorded'> {
+export interface Renamed extends Pick<States, Next> {
   id: string;
   row: ObservedRow | undefined;
 }

@@ -21,6 +21,8 @@ export interface Journal {
   plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
   /** Whether anything about this key is still planned, in whatever run. */
   isPlanned(kind: KindName, key: Key): boolean;
+  /** Whether the same was done in this run to the same record, under another key. */
+  isDone(change: JournaledChange): boolean;
   /** Whether a run has written anything down. */
   holds(run: string): boolean;
   move(seq: number, to: ChangeState, how: Move): void;
@@ -149,7 +151,7 @@ function plannedIn(db: Statements): Pick<Journal, 'planned' | 'plannedNext'> {
   };
 }
 
-function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'holds'> {
+function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'holds'> {
   const planned = db.prepare<[string, string], { one: 1 }>(
     `select 1 one from change indexed by change_by_key
      where kind = ? and key = ? and state = 'planned' limit 1`,
@@ -157,8 +159,15 @@ function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'holds'> {
   const ofRun = db.prepare<[string], { one: 1 }>(
     'select 1 one from change indexed by change_by_run where run = ? limit 1',
   );
+  const done = db.prepare<Record<string, string | number>>(
+    `select 1 from change indexed by change_by_run
+     where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
+       and part = @part and target = @target and state = 'acked' limit 1`,
+  );
   return {
     isPlanned: (kind, key) => planned.get(kind, key) !== undefined,
+    isDone: ({ run, phase, kind, key, op, part, target = '' }) =>
+      done.get({ run, phase, kind, key, op, part, target }) !== undefined,
     holds: (run) => ofRun.get(run) !== undefined,
   };
 }

@@ -1,7 +1,7 @@
 /** What comes of a change once its outcome is known. */
 import type { JournaledChange } from '../model/change.ts';
 import type { Key, ObservedRow } from '../model/record.ts';
-import type { Outcome } from '../kind/kind.ts';
+import type { Acknowledged, Outcome } from '../kind/kind.ts';
 import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
@@ -51,7 +51,9 @@ function acknowledge(
   const at = run.clock.now();
   const before = recorded.get(kind.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
-  const row = kind.acknowledge(before, change, { ...outcome, at, wanted });
+  // A contact that was renamed may be opted out under both names: the second one finds it done.
+  const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
+  const row = kind.acknowledge(before, change, { ...outcome, found, at, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
@@ -64,9 +66,23 @@ function acknowledge(
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
+  if (change.op === 'opt_out') acknowledgeElsewhere(applying, change, { ...outcome, found, at });
   if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
+}
+
+/** What was done to a contact by its id was done to whoever has it under another name, too. */
+function acknowledgeElsewhere(
+  { run, kind }: Applying,
+  change: JournaledChange,
+  { renamed: _, ...ack }: Acknowledged,
+): void {
+  const { recorded } = run.snapshot;
+  const { target } = change;
+  const other = target === undefined ? undefined : recorded.ofId(kind.name, target, change.key);
+  const row = other && kind.acknowledge(other, { ...change, key: other.key }, ack);
+  if (row) recorded.put(row);
 }
 
 /** Within a run time goes on evenly: the platform's too, since it was listed. */

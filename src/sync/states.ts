@@ -168,11 +168,12 @@ function formerOf(
 
 /** What is recorded under one name, and was read or is recorded under another one. */
 function renamedOf(
-  { snapshot }: Run,
-  { name, idsOf }: Kind,
+  run: Run,
+  kind: Kind,
   { row, known, isListed }: { row: RecordedRow; known: Knowledge; isListed: boolean },
 ): States['renamed'] {
-  const { staging, recorded } = snapshot;
+  const { staging, recorded } = run.snapshot;
+  const { name, idsOf } = kind;
   return (idsOf?.(row) ?? []).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
     // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
@@ -180,7 +181,11 @@ function renamedOf(
     const other = recorded.ofId(name, id, row.key);
     const now = seen?.alias ?? other?.key;
     const desired = now === undefined ? [] : staging.desired(name, now);
-    return [{ id, row: seen, desired, recorded: known.whole ? undefined : other }];
+    const isLeft = now !== undefined && desired.length === 0;
+    const successors = isLeft ? successorsOf(run, kind, { key: now, known }) : [];
+    const origins = successors.length > 0 && isLeft ? recorded.originsOf(name, now) : [];
+    const next = { desired, successors, origins, recorded: known.whole ? undefined : other };
+    return [{ id, row: seen, ...next }];
   });
 }
 

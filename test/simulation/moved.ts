@@ -84,6 +84,10 @@ export function leftBehind(
   return left.filter((old) => {
     const moved = [...addresses].filter((next) => metAs(next).includes(old));
     const isForbidden = moved.some((next) => wishFor(reading, next, channel) === 'opt_out');
+    // Whoever had it too, and is missing, is waited for.
+    const isMissing = (id: string): boolean =>
+      reading.records.every((record) => String(record['id']) !== id);
+    if (memories.everIdsOf(old).some(isMissing)) return false;
     return isForbidden || moved.every((next) => stands(reading, { key: next, channel }, known));
   });
 }

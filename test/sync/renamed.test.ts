@@ -143,6 +143,20 @@ describe('another record of the CRM has the new address', () => {
     expect(sent(stage)).toEqual(optOuts);
   });
 
+  test('and says in later: it is our opt-out that stands, and nobody is told that the person left', async () => {
+    const stage = await renamed();
+    stage.people.push(other(''));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    await stage.sync();
+    stage.people[1] = other('yes');
+    const summary = await stage.sync();
+    expect(summary.problems.map(({ fix }) => fix).join(' ')).toContain('allow <email>');
+    const row = stage.snapshot.recorded.get('contact', NEW);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['1'] });
+    expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+  });
+
   test('and says out as well: one opt-out is sent', async () => {
     const stage = await renamed();
     stage.people.push(other('no'));

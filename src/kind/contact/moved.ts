@@ -3,7 +3,8 @@
  * the new one stand. Per channel, of the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out, stated: it holds for the old one at once
+ *   out              any                       opt_out at once; stated, where a record says so that
+ *                                              had the old address, and not merely another one
  *   in               in, or out for good       opt_out: the platform has it so, or an opt-out of
  *                                              ours that the CRM does not take back
  *   in               anything else             nothing yet: it is to be opted in first
@@ -21,7 +22,8 @@
  */
 import type { States, Successor } from '../kind.ts';
 import { isGone } from './absence.ts';
-import { isOurs, isTakenBack } from './own-opt-out.ts';
+import type { DesiredRow } from '../../model/record.ts';
+import { isOurs, isTakenBack, statingOut } from './own-opt-out.ts';
 import { recordedBody } from './record.ts';
 import { strictest, type Wish } from './strictest.ts';
 
@@ -35,9 +37,16 @@ export function hasMoved(states: States, channel: string, due: boolean): boolean
   return successors.every((next) => stands(next, channel, by));
 }
 
-/** Whether that is what the CRM forbids under a new address. */
-export function isForbidden(successors: States['successors'], channel: string): boolean {
-  return successors.some((next) => wishOf(next, channel) === 'opt_out');
+type Moved = Pick<States, 'successors' | 'origins'>;
+
+/** Whether a record that had this address states an opt-out under its new one. */
+export function isForbidden(states: Moved, channel: string): boolean {
+  return movedRows(states).some((row) => statingOut([row], channel).isStated);
+}
+
+/** The records that had this address, under their new ones. */
+export function movedRows({ successors, origins }: Moved): DesiredRow[] {
+  return successors.flatMap(({ desired }) => desired).filter(({ id }) => origins.includes(id));
 }
 
 /** Whether nothing needs the old contact any more. */
@@ -55,14 +64,13 @@ function standsWhole(next: Successor, channels: readonly string[], by: number): 
   const { desired } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
   if (!isSound || !isThere(next)) return false;
-  return channels.every((channel) => {
-    return wishOf(next, channel) === 'opt_out' || stands(next, channel, by);
-  });
+  return channels.every((channel) => stands(next, channel, by));
 }
 
 function stands(next: Successor, channel: string, by: number): boolean {
   const { desired, recorded } = next;
   const wish = wishOf(next, channel);
+  if (wish === 'opt_out') return true;
   if (wish === 'gone' || !recorded || !isThere(next)) return false;
   if (wish === null) return !desired.some(({ invalid }) => invalid);
   const is = recordedBody.parse(JSON.parse(recorded.body)).channels[channel];

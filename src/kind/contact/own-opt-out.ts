@@ -27,7 +27,7 @@ interface Said {
 /** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
 export function statingOut(desired: readonly DesiredRow[], channel: string) {
   const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
-  return { stated: idsOf(stating), bound: idsOf(desired) };
+  return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
 }
 
 /**
@@ -38,8 +38,8 @@ export function attributed(membership: Membership, channel: string, said: Said):
   const { desired, origins, by } = said;
   if (!isOurs(membership) || desired.length === 0) return membership;
   const { acked = by, released, ...known } = membership;
-  const { stated, bound } = statingOut(desired, channel);
-  if (desired.some((row) => wishOf(row, channel) === 'opt_out')) {
+  const { isStated, stated, bound } = statingOut(desired, channel);
+  if (isStated) {
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }

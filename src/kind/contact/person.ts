@@ -10,7 +10,7 @@ import { beyond, contradiction, renamedThere } from './conflict.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './decide.ts';
 import { isFlagged } from './due.ts';
 import { factsOf, newerWill, type Facts, type PersonRules } from './facts.ts';
-import { hasMoved, isForbidden } from './moved.ts';
+import { hasMoved, isForbidden, movedRows } from './moved.ts';
 import { noteOf } from './note.ts';
 import { isTakenBack, statingOut } from './own-opt-out.ts';
 import { isDoubtful } from './left.ts';
@@ -84,9 +84,9 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
 function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
   if (row === beyond.movedAway) return { cause: 'address' };
   if (row === 2 || row === 3) return { cause: isFlagged(states) ? 'flag' : 'absence' };
-  const successors = row === beyond.stated ? states.successors : [];
-  const records = [...states.desired, ...successors.flatMap(({ desired }) => desired)];
-  return { cause: 'stated', ...statingOut(records, channel) };
+  const moved = row === beyond.stated ? movedRows(states) : [];
+  const { stated, bound } = statingOut([...states.desired, ...moved], channel);
+  return { cause: 'stated', stated, bound };
 }
 
 /** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
@@ -151,7 +151,7 @@ function movedAway(
   channel: string,
   { states, person, replaced, isProtected }: Facts,
 ): Verdict | undefined {
-  if (isForbidden(states.successors, channel)) return { row: beyond.stated, do: 'opt_out' };
+  if (isForbidden(states, channel)) return { row: beyond.stated, do: 'opt_out' };
   const isOpen = verdict === 'nothing' || (replaced && row === 3);
   if (!isOpen || !person.owned || isProtected) return undefined;
   if (!hasMoved(states, channel, person.due)) return undefined;

@@ -4,13 +4,14 @@
  * subscribed, by what the CRM wants of the address that it has now:
  *
  *   in                          nothing: a conflict between two records of the CRM
- *   out                         nothing here: that address has an opt-out of its own
+ *   out, or by who moved on     nothing here: that address has an opt-out of its own
  *   no opinion, gone, unknown   opt_out
  *
  * Nobody is opted in under such an address on the word of the record of the former one.
  */
 import type { RecordedRow } from '../../model/record.ts';
 import type { Renamed, States } from '../kind.ts';
+import { isForbidden } from './moved.ts';
 import {
   observedBody,
   recordedBody,
@@ -43,7 +44,9 @@ export function renamedOf(
 }
 
 /** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
-function wishOf({ desired, recorded }: Renamed, channel: string): Wish {
+function wishOf(next: Renamed, channel: string): Wish {
+  const { desired, recorded } = next;
+  if (isForbidden(next, channel)) return 'opt_out';
   if (desired.length > 0) return strictest(desired, [channel]).get(channel) ?? null;
   const is = recorded && recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
   return is?.is === 'opt_in' ? 'opt_in' : null;
