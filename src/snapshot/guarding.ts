@@ -19,8 +19,8 @@ export interface Guarding {
   /** Marks what has stood for so long that it is held no longer. */
   expire(guarded: Guarded, ends: Ends): void;
   /**
-   * Marks opt-outs that an earlier run than this let through and could not do: they were stated
-   * before.
+   * Marks opt-outs that an earlier run let through and could not do: they were counted there. They
+   * stay marked, whatever the CRM states meanwhile, until something else is asked of that channel.
    */
   excuse(guarded: Guarded, run: string): void;
   /** Takes out of what is staged what would bring people in whose opt-outs are withheld. */
