@@ -27,6 +27,8 @@ export interface Traces {
   held: (Shown & { current: boolean })[];
   /** Stated opt-outs that are held from now on. */
   standing: { key: string; part: string }[];
+  /** Opt-outs of people that a run let through and that were not done, and nothing since then. */
+  undone: { key: string; part: string }[];
   /** What somebody is called where no address may stand. */
   hashOf(key: string): string;
 }
@@ -63,6 +65,12 @@ export function readFiles(path: string): Traces {
     const standing = db.prepare<[], { key: string; part: string }>(
       "select key, part from standing where guard = 'opt_out'",
     );
+    const undone = db.prepare<[], { key: string; part: string }>(
+      `select key, part from change c where kind = 'contact' and op = 'opt_out'
+         and state in ('stale', 'rejected') and seq = (
+           select max(seq) from change l
+           where l.kind = c.kind and l.key = c.key and l.part = c.part)`,
+    );
     const secret = db
       .prepare<[], { value: string }>("select value from meta where name = 'name-key'")
       .get()?.value;
@@ -87,6 +95,7 @@ export function readFiles(path: string): Traces {
       newest: newest.get()?.n ?? 0,
       hashOf: (key) => shortHash({ get: () => secret }, key),
       standing: standing.all(),
+      undone: undone.all(),
       held: held.all().map((row) => ({ ...row, current: row.current === 1 })),
     };
   } finally {

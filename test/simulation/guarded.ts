@@ -71,11 +71,8 @@ export function checkStatedOptOut(
     const wrong = isHeld && !isApproved && `${what}, and that was held`;
     known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
   }
-  // What an earlier run has let through, and could not do, is not new; nor is it by being late, nor
-  // because the CRM took back meanwhile what the platform had refused.
-  const isPassed = (key: string): boolean =>
-    known.letThrough.has(`${key} ${part}`) || known.refusals.has(`${key} ${part} opt_out`);
-  if (isOver || keys.some(isPassed)) return;
+  // What an earlier run has let through, and has not done, is not new; nor is it by being late.
+  if (isOver || keys.some((key) => known.letThrough.has(`${key} ${part}`))) return;
   checkGuard(what, guarded, { arrival, known });
 }
 

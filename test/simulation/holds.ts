@@ -37,6 +37,8 @@ export function rememberStated(
     if (wish === 'opt_out' && !now.has(`${key} ${channel}`)) letThrough.add(`${key} ${channel}`);
     else letThrough.delete(`${key} ${channel}`);
   }
+  // These are not counted again, though the CRM took them back meanwhile.
+  for (const { key, part } of files.undone) letThrough.add(`${key} ${part}`);
   standing.stated(files.standing, { began, ended });
 }
 
