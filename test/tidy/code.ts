@@ -1,8 +1,11 @@
 import { codeOf, matches, type FileText, type Finding, type Rule } from './text.ts';
 
+/** What runs as a process of its own, and so knows it. */
+const programs = ['src/cli.ts', 'src/source/sql/sqlite-process.ts'];
+
 /** Where the real clock and real chance come in: everything else is given them. */
 const edges = [
-  'src/cli.ts',
+  ...programs,
   'src/command/',
   'src/emulator/serve.ts',
   'src/http/send.ts',
@@ -58,8 +61,8 @@ export const clockRule: Rule = {
 
 export const processRule: Rule = {
   name: 'process',
-  mend: 'take what is needed as a parameter: only cli.ts and command/ know the process and the console',
-  applies: (path) => isSource(path) && path !== 'src/cli.ts' && !path.startsWith('src/command/'),
+  mend: 'take what is needed as a parameter: only cli.ts, command/ and other programs know the process and the console',
+  applies: (path) => isSource(path) && !programs.includes(path) && !path.startsWith('src/command/'),
   find: ({ text }) => [
     ...matches(/(?<![\w$.-])(?:process|console)\b(?!:)(?:\.\w+)?/g, codeOf(text)),
     ...matches(/\bfrom '(?:node:)?(?:process|console)'/g, text),

@@ -31,7 +31,7 @@ const verdicts: readonly Verdict[] = [
     'correct url of the source, or its rights',
   ],
   [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca'],
-  [/^(1969|3024|57014)$/, `took longer than is waited for (${SLOW})`],
+  [/^(1969|3024|57014|SQLITE_INTERRUPT)$/, `took longer than is waited for (${SLOW})`],
   [
     /^28/,
     'refused the credentials',

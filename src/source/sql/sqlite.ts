@@ -1,13 +1,15 @@
 /**
- * A file of SQLite, opened read-only. One page at a time it holds up everything else here, and who
- * writes the file waits for the end of the reading, unless it keeps a write-ahead log (WAL).
+ * A file of SQLite, opened read-only, in a process of its own: a statement that takes too long or
+ * is to stop is ended with that process, and nothing else waits for it here. Who writes the file
+ * waits for the end of the reading, unless it keeps a write-ahead log (WAL).
  */
-import Database from 'better-sqlite3';
+import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { Invalid } from '../../model/errors.ts';
-import { opened } from '../file.ts';
+import { unreadable } from '../file.ts';
 import { failureOf } from './failure.ts';
 import { bytesOf, type Column, type Opening, type Raw, type Session } from './session.ts';
+import { startSqlite } from './sqlite-line.ts';
 import type { Writing } from './writing.ts';
 
 const RETRY_MS = 50;
@@ -15,40 +17,20 @@ const RETRY_MS = 50;
 const raws = z.array(
   z.array(z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()])),
 );
+const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 
-export async function openSqlite(
-  path: string,
-  { signal, timeoutMs, clock }: Opening,
-): Promise<Session> {
+export async function openSqlite(path: string, opening: Opening): Promise<Session> {
   await assertFile(path);
-  const guarded = <T>(work: () => T): T => {
-    signal.throwIfAborted();
-    try {
-      return work();
-    } catch (error) {
-      throw failureOf(error, path);
-    }
-  };
-  const db = guarded(() => new Database(path, { readonly: true, fileMustExist: true, timeout: 0 }));
-  const end = () => void db.close();
-  signal.addEventListener('abort', end, { once: true });
-  const close = async () => {
-    signal.removeEventListener('abort', end);
-    end();
-  };
-  const statements = new Map<string, Database.Statement>();
-  const prepared = (text: string): Database.Statement => {
-    const found = statements.get(text) ?? db.prepare(text).raw().safeIntegers();
-    statements.set(text, found);
-    return found;
-  };
+  const ask = asking(path, opening.signal);
+  const line = await ask(() => startSqlite(path, 'read', opening));
+  const rows = async (text: string, values: readonly Raw[]) =>
+    raws.parse(await line.ask({ ask: 'rows', text, values }));
+  const waiting = { path, ...opening };
   try {
-    guarded(() => db.pragma('query_only = on'));
-    const waiting = { path, clock, signal, timeoutMs };
-    const [[now] = []] = await unlocked(() => raws.parse(prepared(CLOCK).all()), waiting);
-    guarded(() => db.exec('begin'));
+    const [[now] = []] = await unlocked(() => rows(CLOCK, []), waiting);
+    await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
     // What is read first fixes the state.
-    await unlocked(() => db.prepare('select 1 from sqlite_schema').get(), waiting);
+    await unlocked(() => rows('select 1 from sqlite_schema limit 1', []), waiting);
     return {
       name: path,
       now: Number(now) * 1000,
@@ -56,55 +38,38 @@ export async function openSqlite(
       place: () => '?',
       exact: (quoted) => `cast(${quoted} as blob)`,
       meant,
-      columns: async (relation) =>
-        guarded(() => columnsOf(db.prepare(`select * from ${relation} limit 0`))),
-      async rows(statement, values) {
-        const rows = guarded(() => raws.parse(prepared(statement).all(...values)));
-        // Others have their turn, who may want to abort this.
-        await clock.sleep(0, signal);
-        return rows;
-      },
-      close,
+      columns: (relation) =>
+        ask(async () => {
+          const text = `select * from ${relation} limit 0`;
+          return columnsOf(described.parse(await line.ask({ ask: 'columns', text })));
+        }),
+      rows: (statement, values) => ask(() => rows(statement, values)),
+      close: line.close,
     };
   } catch (error) {
-    await close();
+    await line.close();
     throw error;
   }
 }
 
 /** Whoever writes there is waited for; nobody else writes until this is over. */
-export async function writeSqlite(
-  path: string,
-  { signal, timeoutMs, clock }: Opening,
-): Promise<Writing> {
+export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
   await assertFile(path);
-  const doing = async (work: () => void): Promise<void> => {
-    signal.throwIfAborted();
-    try {
-      work();
-    } catch (error) {
-      throw failureOf(error, path);
-    }
-  };
-  let db: Database.Database | undefined;
-  await doing(() => void (db = new Database(path, { fileMustExist: true, timeout: 0 })));
-  const close = async () => void db?.close();
+  const ask = asking(path, opening.signal);
+  const line = await ask(() => startSqlite(path, 'write', opening));
+  const run = async (text: string, values: readonly Raw[] = []) =>
+    void (await line.ask({ ask: 'run', text, values }));
   try {
-    await unlocked(() => db?.exec('begin immediate'), { path, clock, signal, timeoutMs });
+    await unlocked(() => run('begin immediate'), { path, ...opening });
     return {
       place: () => '?',
       time: (at) => new Date(at).toISOString(),
-      run: (text, values) =>
-        doing(() => {
-          const statement = db?.prepare(text);
-          if (statement?.reader) statement.all(...values);
-          else statement?.run(...values);
-        }),
-      command: (text) => doing(() => void db?.exec(text)),
-      close,
+      run: (text, values) => ask(() => run(text, values)),
+      command: (text) => ask(() => run(text)),
+      close: line.close,
     };
   } catch (error) {
-    await close();
+    await line.close();
     throw error;
   }
 }
@@ -115,36 +80,59 @@ interface Waiting extends Opening {
   path: string;
 }
 
-/** SQLite says of a file that cannot be opened only that. */
+/**
+ * SQLite says of a file that cannot be opened only that. It is not opened for that here: to close
+ * it would release what this process has locked in it.
+ */
 async function assertFile(path: string): Promise<void> {
-  const handle = await opened(path);
-  const stats = await handle.stat();
-  await handle.close();
-  if (stats.isFile()) return;
+  try {
+    const stats = await stat(path);
+    if (stats.isFile()) return await access(path, constants.R_OK);
+  } catch (error) {
+    throw unreadable(path, error);
+  }
   throw new Invalid(
     `${path}: this is no regular file → name a file of SQLite in url of the source`,
   );
 }
 
+/** What went wrong as one of the errors; the signal's reason once it is aborted. */
+function asking(path: string, signal: AbortSignal) {
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error, path);
+    }
+  };
+}
+
 /** Once nobody writes there. */
-async function unlocked<T>(look: () => T, { path, clock, signal, timeoutMs }: Waiting): Promise<T> {
+async function unlocked<T>(
+  look: () => Promise<T>,
+  { path, clock, signal, timeoutMs }: Waiting,
+): Promise<T> {
   const until = clock.monotonic() + timeoutMs;
   for (;;) {
     try {
-      return look();
+      return await look();
     } catch (error) {
-      const isLocked =
-        error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
-      if (!isLocked || clock.monotonic() >= until) throw failureOf(error, path);
+      signal.throwIfAborted();
+      if (!isLocked(error) || clock.monotonic() >= until) throw failureOf(error, path);
     }
     await clock.sleep(RETRY_MS, signal);
   }
 }
 
-function columnsOf(statement: Database.Statement): Column[] {
-  const columns = statement.columns();
-  const names = new Set(columns.map(({ name }) => name));
-  return columns.map(({ name, type }) => {
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
+}
+
+function columnsOf(described: readonly [name: string, type: string | null][]): Column[] {
+  const names = new Set(described.map(([name]) => name));
+  return described.map(([name, type]) => {
     // A second column of one name is given a number, and the first one is taken without a word.
     const own = name.replace(/:\d+$/, '');
     return { name: names.has(own) ? own : name, holds: 'any', ...(type !== null && { type }) };
