@@ -23,6 +23,8 @@ export interface Journal {
   isPlanned(kind: KindName, key: Key): boolean;
   /** Whether the same was done in this run to the same record, under another key. */
   isDone(change: JournaledChange): boolean;
+  /** Whether anything was acknowledged of this key then or later, in whatever run. */
+  isDoneSince(kind: KindName, key: Key, at: number): boolean;
   /** Whether a run has written anything down. */
   holds(run: string): boolean;
   move(seq: number, to: ChangeState, how: Move): void;
@@ -151,7 +153,7 @@ function plannedIn(db: Statements): Pick<Journal, 'planned' | 'plannedNext'> {
   };
 }
 
-function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'holds'> {
+function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'isDoneSince' | 'holds'> {
   const planned = db.prepare<[string, string], { one: 1 }>(
     `select 1 one from change indexed by change_by_key
      where kind = ? and key = ? and state = 'planned' limit 1`,
@@ -164,10 +166,15 @@ function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'holds
      where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
        and part = @part and target = @target and state = 'acked' limit 1`,
   );
+  const doneSince = db.prepare<[string, string, number]>(
+    `select 1 from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'acked' and ended_at >= ? limit 1`,
+  );
   return {
     isPlanned: (kind, key) => planned.get(kind, key) !== undefined,
     isDone: ({ run, phase, kind, key, op, part, target = '' }) =>
       done.get({ run, phase, kind, key, op, part, target }) !== undefined,
+    isDoneSince: (kind, key, at) => doneSince.get(kind, key, at) !== undefined,
     holds: (run) => ofRun.get(run) !== undefined,
   };
 }

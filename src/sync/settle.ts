@@ -27,8 +27,9 @@ export async function settle(
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
-      if (outcome.observed) relearn(applying, outcome.about ?? change.key, outcome.observed);
-      run.snapshot.narrowing.add(kind.name, change.key);
+      const { about = change.key, observed } = outcome;
+      if (observed) relearn(applying, about, observed);
+      if (!observed || about !== change.key) reconsider(applying, change.key);
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
@@ -103,7 +104,7 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  */
 function reconsiderFormer(applying: Applying, key: Key): void {
   const { run, kind, known } = applying;
-  const { staging, recorded, narrowing, journal } = run.snapshot;
+  const { staging, recorded, journal } = run.snapshot;
   const { ids } = underway(applying, key);
   const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
   const former = recorded
@@ -116,8 +117,17 @@ function reconsiderFormer(applying: Applying, key: Key): void {
     if (isListed && staging.observed(kind.name, old).length === 0) continue;
     // A run that lists nobody has decided on it by now, by what it was shown.
     if (isListed || !known.listing) staging.assume(kind.name, old);
-    narrowing.add(kind.name, old);
+    reconsider(applying, old);
   }
+}
+
+/** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
+function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void {
+  const { staging, narrowing, journal } = run.snapshot;
+  const seenAt = staging.lookedAt(kind.name, key) ?? known.listing?.at;
+  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind.name, key, seenAt);
+  if (isOlder && !toBeListed) staging.assume(kind.name, key);
+  narrowing.add(kind.name, key);
 }
 
 /**

@@ -1,5 +1,11 @@
 /** Which opt-outs are ours to take back, and which only look like it. */
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Send } from '../../src/model/exchange.ts';
+import { hearing } from './hearing.ts';
+import { NEW, OLD, sent } from './moving.ts';
 import { createStage, type Stage } from './process.ts';
 
 const lea = 'lea@example.com';
@@ -50,4 +56,50 @@ test('one on a second contact, which had none before, is the person’s', async 
   await stage.sync();
   stage.emulator.dashboard.deleteContact(id);
   expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
+});
+
+/** The list of contacts claims one more than it shows. */
+const unproven = (send: Send): Send => {
+  return async (request, signal) => {
+    const answer = await send(request, signal);
+    if (!request.path.startsWith('/api/contacts/list')) return answer;
+    const body = JSON.parse(answer.body);
+    return { ...answer, body: JSON.stringify({ ...body, total: body.total + 1 }) };
+  };
+};
+
+test.each([
+  ['one', async (stage: Stage) => stage.sync({ mode: { single: NEW } })],
+  ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
+  ['a full run whose listing has no proof', async (stage: Stage) => stage.sync()],
+])('one that a second round of the same run comes upon again is ours: %s', async (what, runs) => {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const { heard, returns } = hearing();
+  let lists = (send: Send): Send => send;
+  const wire = (send: Send): Send => {
+    return async (request, signal) => lists(send)(request, signal);
+  };
+  const stage = createStage({ returns, wire, path: join(folder, 'snapshot.sqlite') });
+  onTestFinished(() => stage.close());
+  // Two more, by whom it is known that this platform names no channel without a subscription.
+  stage.people.push(
+    { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' },
+    { id: '8', email: 'max@example.com', ch_news: 'yes' },
+    { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+  );
+  stage.emulator.dashboard.signUp({ email: NEW, channels: ['ch_news'] });
+  await stage.sync();
+  sent(stage);
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'no', ch_product: 'yes' };
+  if (what.startsWith('a full')) lists = unproven;
+  await runs(stage);
+  expect(sent(stage).filter((line) => line.includes(`${NEW} ch_news`))).toEqual([
+    `opt_out ${NEW} ch_news`,
+  ]);
+  lists = (send) => send;
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes', ch_product: 'yes' };
+  await stage.sync();
+  expect(sent(stage)).toContain(`opt_in ${NEW} ch_news`);
+  expect(heard).toEqual([]);
 });
