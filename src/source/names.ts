@@ -7,10 +7,17 @@ export function quoted(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
-/** The first of them, and how many more there are. */
+/**
+ * The first of those that were found, and how many more there are. Where records are named by their
+ * addresses, these are names of people.
+ */
 export function listed(names: readonly string[]): string {
   const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
-  return `${names.slice(0, LISTED).map(quoted).join(', ')}${more}`;
+  return `${names.slice(0, LISTED).map(found).join(', ')}${more}`;
+}
+
+function found(name: string): string {
+  return name.includes('@') ? '"…@…"' : quoted(name);
 }
 
 /** The name that differs least, when that is little enough to be a slip. */

@@ -41,8 +41,16 @@ export function columnsOf(
   };
 }
 
+/** Of a file without a header row the columns would be named by what the first person is. */
 function missingMessage(missing: readonly string[], names: readonly string[]): string {
   const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
+  if (names.some((name) => name.includes('@'))) {
+    return [
+      `${what} ${missing.map(quoted).join(', ')}`,
+      'the first row holds an address, so it looks like a person and is not repeated here',
+      'export the file again with column names in line 1',
+    ].join('; ');
+  }
   const hints = missing.flatMap((name) => {
     const near = nearest(name, names);
     return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
