@@ -261,8 +261,11 @@ export interface Acked {
   renamed?: boolean;
 }
 
-/** `wanted`: what the source says of the record by now, where it says one thing (a fingerprint). */
-export type Acknowledged = Acked & { at: number; wanted?: string | undefined };
+/**
+ * `wanted`: what the source says of the record by now, where it says one thing (a fingerprint).
+ * `elsewhere`: it was done under another name.
+ */
+export type Acknowledged = Acked & { at: number; wanted?: string | undefined; elsewhere?: true };
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is

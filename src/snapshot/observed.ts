@@ -1,7 +1,7 @@
 /** What one run has seen of the platform: what was listed, and what was read by itself. */
 import type { Key, KindName, ObservedRow } from '../model/record.ts';
 import { manyIn } from './many.ts';
-import { observedIndexes } from './migrations.ts';
+import { observedIndexes } from './staging-tables.ts';
 import { inSpan, type Span } from './spans.ts';
 import type { Statements } from './statements.ts';
 

@@ -30,6 +30,8 @@ export interface Recorded {
   keysFound(kind: KindName, span: Span): Key[];
   /** The row of another key that has the same platform id. */
   ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  /** All rows of other keys that have it, or had it when it was renamed on the platform. */
+  everOfId(kind: KindName, id: string, notKey: Key): RecordedRow[];
   /** How many rows there are in a span whose record this run's listing did not show. */
   countUnlisted(kind: KindName, span: Span): number;
   /** Those that come after so many of them, in the order of their keys. */
@@ -59,10 +61,6 @@ export interface StoredRecord {
 export function recordedIn(db: Statements): Recorded {
   const get = db.prepare<[string, string], StoredRecord>(
     'select * from recorded where kind = ? and key = ?',
-  );
-  const ofId = db.prepare<[string, string, string], StoredRecord>(
-    `select * from recorded indexed by recorded_by_id
-     where kind = ? and id = ? and key <> ? limit 1`,
   );
   const ofOrigin = db.prepare<[string, string, string], StoredRecord>(
     `select r.* from origin o join recorded r on r.kind = o.kind and r.key = o.key
@@ -96,6 +94,7 @@ export function recordedIn(db: Statements): Recorded {
     'select count(*) n from recorded where kind = ?',
   );
   return {
+    ...ofIdsIn(db),
     ...rangesIn(db),
     ...namesakesIn(db),
     ...unlistedIn(db),
@@ -106,12 +105,32 @@ export function recordedIn(db: Statements): Recorded {
     next: (kind, after, most) =>
       next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
     adoptOrigins: (kind, span) => void adoptOrigins.run({ kind, ...span }),
-    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
     sample: (kind, most) => sample.all({ kind, most }),
     count: (kind) => count.get(kind)?.n ?? 0,
     isEmpty: () => any.get() === undefined,
+  };
+}
+
+/** By the platform's ids. */
+function ofIdsIn(db: Statements): Pick<Recorded, 'ofId' | 'everOfId'> {
+  const ofId = db.prepare<[string, string, string], StoredRecord>(
+    `select * from recorded indexed by recorded_by_id
+     where kind = ? and id = ? and key <> ? limit 1`,
+  );
+  const everOfId = db.prepare<{ kind: string; id: string; notKey: string }, StoredRecord>(
+    `select r.* from recorded r indexed by recorded_by_id
+     where r.kind = @kind and r.id = @id and r.key <> @notKey
+     union
+     select r.* from renamed n cross join recorded r on r.kind = n.kind and r.key = n.key
+     where n.kind = @kind and n.id = @id and n.key <> @notKey
+     order by key`,
+  );
+  return {
+    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    everOfId: (kind, id, notKey) =>
+      everOfId.all({ kind, id, notKey }).flatMap((row) => fromStored(row) ?? []),
   };
 }
 

@@ -21,7 +21,7 @@ import { isLeased } from './lease.ts';
 import { openToLook, refuseNoFile } from './looking.ts';
 import { memoryIn, type Memory } from './memory.ts';
 import { metaIn, type Meta } from './meta.ts';
-import { migrations, stagingTables } from './migrations.ts';
+import { migrations } from './migrations.ts';
 import { outcomesIn, type Outcomes } from './outcomes.ts';
 import { patienceMs, waiterFor, type Wait } from './patience.ts';
 import { parkingIn, type Parking } from './parking.ts';
@@ -36,6 +36,7 @@ import { slicingIn, type Slicing } from './slicing.ts';
 import { spansIn, type Spans } from './spans.ts';
 import { statementsOf } from './statements.ts';
 import { stagingIn, type Staging } from './staging.ts';
+import { stagingTables } from './staging-tables.ts';
 import { narrowingIn, type Narrowing } from './narrowing.ts';
 import { twinsIn, type Twins } from './twins.ts';
 

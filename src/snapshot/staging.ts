@@ -4,7 +4,7 @@ import type { GuardClass } from '../model/guard-classes.ts';
 import type { Problem } from '../model/problem.ts';
 import type { Key, KindName, RecordedRow } from '../model/record.ts';
 import { desiredIn, type Desired } from './desired.ts';
-import { stagingNames } from './migrations.ts';
+import { stagingNames } from './staging-tables.ts';
 import { observedIn, type Observed } from './observed.ts';
 import { toStored } from './recorded.ts';
 import { inSpan, type Span } from './spans.ts';

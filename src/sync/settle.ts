@@ -73,7 +73,10 @@ function acknowledge(
   return row?.desired !== undefined;
 }
 
-/** What was done to a contact by its id was done to whoever has it under another name, too. */
+/**
+ * What was done to a contact by its id was done to whoever has it under another name, too, or had
+ * it before it was renamed: only what was merely found is of those alone who have it now.
+ */
 function acknowledgeElsewhere(
   { run, kind }: Applying,
   change: JournaledChange,
@@ -81,9 +84,12 @@ function acknowledgeElsewhere(
 ): void {
   const { recorded } = run.snapshot;
   const { target } = change;
-  const other = target === undefined ? undefined : recorded.ofId(kind.name, target, change.key);
-  const row = other && kind.acknowledge(other, { ...change, key: other.key }, ack);
-  if (row) recorded.put(row);
+  if (target === undefined) return;
+  for (const other of recorded.everOfId(kind.name, target, change.key)) {
+    if (ack.found && other.id !== target) continue;
+    const row = kind.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
+    if (row) recorded.put(row);
+  }
 }
 
 /** Within a run time goes on evenly: the platform's too, since it was listed. */

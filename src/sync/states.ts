@@ -74,6 +74,7 @@ export function statesOf(
   const listed = known.listing?.complete;
   const isListed = typeof looked === 'number' || (listed && looked === undefined);
   const sight = isListed ? 'listed' : 'assumed';
+  const assumedId = isListed ? undefined : row?.id;
   const desired = staging.desired(kind.name, key);
   const isNamed = desired.length > 0;
   const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
@@ -82,7 +83,7 @@ export function statesOf(
     key,
     desired,
     recorded: row,
-    former: formerOf(run, kind, { key, known, desired, observed }),
+    former: formerOf(run, kind, { key, known, desired, observed, assumedId }),
     successors,
     renamed: row ? renamedOf(run, kind, { row, known, isListed: sight === 'listed' }) : [],
     origins: row ? recorded.originsOf(kind.name, key) : [],
@@ -147,20 +148,27 @@ interface Seen {
   known: Knowledge;
   desired: readonly DesiredRow[];
   observed: readonly ObservedRow[];
+  /** What it is on the platform by what is recorded, where that was not read. */
+  assumedId: string | undefined;
 }
 
-/** Under which other keys the record was known: by the platform's id, or by the source's. */
+/** Under which other keys the record was known: by the platform's ids, or by the source's. */
 function formerOf(
   { snapshot }: Run,
   kind: Kind,
-  { key, known, desired, observed: [first] }: Seen,
+  { key, known, desired, observed, assumedId }: Seen,
 ): States['former'] {
   const { staging, recorded } = snapshot;
-  const renamed = first && recorded.ofId(kind.name, first.id, key);
-  const replaced = renamed && staging.desired(kind.name, renamed.key).length === 0;
-  const takenOver = renamed && (!kind.keyedById || (replaced && known.certified)) ? [renamed] : [];
+  const shown = observed.length > 0 ? observed.map(({ id }) => id) : [assumedId ?? []].flat();
+  const replaced = ({ key: old }: RecordedRow): boolean =>
+    known.certified && staging.desired(kind.name, old).length === 0;
+  const takenOver = kind.keyedById
+    ? shown.flatMap((id) => recorded.ofId(kind.name, id, key) ?? []).filter(replaced)
+    : shown.flatMap((id) => recorded.everOfId(kind.name, id, key));
   const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  return [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)].map((row) => ({
+  const rows = [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)];
+  const former = new Map(rows.map((row) => [row.key, row]));
+  return [...former.values()].map((row) => ({
     row,
     seen: staging.observed(kind.name, row.key),
   }));

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { hearing } from './hearing.ts';
 import { sent } from './moving.ts';
 import { createStage, type Stage, type StageOptions } from './process.ts';
 
@@ -179,5 +180,123 @@ describe('another record of the CRM has the new address', () => {
       await stage.sync();
       expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
     }
+  });
+});
+
+describe('whose opt-out it is stays known once a full run has seen the rename', () => {
+  const MID = 'mid@example.com';
+  const second = { id: '2', email: NEW, ch_news: 'yes' };
+
+  /** Lea is in both channels; two more show that this platform names no others. */
+  async function known() {
+    const { heard, returns } = hearing();
+    const stage = createStage({ returns });
+    onTestFinished(() => stage.close());
+    stage.people.push(
+      { ...lea },
+      { id: '8', email: 'max@example.com', ch_news: 'yes' },
+      { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+    );
+    await stage.sync();
+    const rename = async (from: string, to: string): Promise<void> => {
+      stage.emulator.dashboard.editContact(from, { email: to });
+      await stage.sync();
+    };
+    const news = (email: string) =>
+      stage.emulator.world.contact(email)?.channels.find(({ id }) => id === 'ch_news')
+        ?.subscription;
+    return { stage, heard, rename, news };
+  }
+
+  test.each([
+    ['one rename', [NEW], 'full'],
+    ['one rename', [NEW], 'fast'],
+    ['two renames', [MID, NEW], 'full'],
+    ['two renames', [MID, NEW], 'fast'],
+  ] as const)('the person left: nobody opts them in: %s %s %s', async (_what, names, mode) => {
+    const { stage, rename, news } = await known();
+    stage.emulator.dashboard.leave(OLD, 'ch_news');
+    await stage.sync();
+    for (const [at, name] of names.entries()) await rename(names[at - 1] ?? OLD, name);
+    stage.emulator.dashboard.removeFromChannel(NEW, 'ch_news');
+    stage.people.push(second);
+    expect((await stage.sync({ mode })).contacts.conflicts).toBeGreaterThan(0);
+    expect(news(NEW)).toBeUndefined();
+  });
+
+  test('nor by a fast run where the new address was recorded without an opinion', async () => {
+    const { stage, rename, news } = await known();
+    stage.emulator.dashboard.leave(OLD, 'ch_news');
+    await stage.sync();
+    stage.emulator.dashboard.removeFromChannel(OLD, 'ch_news');
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    await stage.sync();
+    stage.people[3] = second;
+    expect((await stage.sync({ mode: 'fast' })).contacts.conflicts).toBeGreaterThan(0);
+    expect(news(NEW)).toBeUndefined();
+  });
+
+  test.each([
+    ['after the opt-out', async () => undefined],
+    [
+      'and the old address has another contact',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: NEW });
+        stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_product'] });
+        await stage.sync();
+      },
+    ],
+    [
+      'twice, and the first record is gone',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: MID });
+        await stage.sync();
+        stage.people.shift();
+        await stage.sync();
+        stage.emulator.dashboard.editContact(MID, { email: NEW });
+      },
+    ],
+  ])('it is ours: nobody is told that the person left: renamed %s', async (_what, renames) => {
+    const { stage, heard, news } = await known();
+    stage.people[0] = { ...lea, ch_news: 'no' };
+    await stage.sync();
+    await renames(stage);
+    if (!stage.emulator.world.contact(NEW)) {
+      stage.emulator.dashboard.editContact(OLD, { email: NEW });
+      await stage.sync();
+    }
+    stage.people.push(second);
+    await stage.sync();
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    expect(heard).toEqual([]);
+  });
+
+  test('it is ours under the address that the contact has again, too', async () => {
+    const { stage, heard, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    stage.people[0] = { id: '1', email: OLD };
+    await rename(OLD, NEW);
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    await rename(NEW, OLD);
+    expect(news(OLD)).toBe('opt_out');
+    expect(heard).toEqual([]);
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['2'] });
+  });
+
+  test('what became of it says nothing of another contact that has the old address', async () => {
+    const { stage, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_news'] });
+    await stage.sync();
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ is: 'opt_in' });
   });
 });

@@ -38,11 +38,11 @@ export function acknowledge(
   const others = recorded.contacts.filter((other) => other.id !== id);
   const isRenamed = isElsewhere(recorded, id, ack);
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
+  // Of an address that has another contact by now, nothing is known by what became of this one.
+  const isAnothers = ack.elsewhere && ![undefined, id].includes(before?.id);
+  const news = { [change.part]: membership(recorded, change, { ...ack, row: before }) };
   const body: RecordedContact = {
-    channels: {
-      ...recorded.channels,
-      [change.part]: membership(recorded, change, { ...ack, row: before }),
-    },
+    channels: { ...recorded.channels, ...(!isAnothers && news) },
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,

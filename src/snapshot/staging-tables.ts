@@ -1,0 +1,129 @@
+/**
+ * What a listing is narrowed by stands in them: the rows themselves are not read for it. The kind
+ * comes second, since sorting is quickest by what differs.
+ */
+export const observedIndexes = [
+  { name: 'observed_by_id', columns: 'id, kind, created_at' },
+  { name: 'observed_by_key', columns: 'key, kind, fingerprint' },
+].map(({ name, columns }) => ({
+  make: `create index if not exists temp.${name} on observed (${columns});`,
+  drop: `drop index if exists temp.${name};`,
+}));
+
+/**
+ * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
+ * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
+ *
+ * What was read of a source comes by way of `unsorted`, which never becomes large, into `staged`:
+ * a narrow row for each record, in the order of keys (empty where there is none). What many say
+ * alike is in `form`; the view `desired` is both. An id of the source is found by `origin`, which
+ * knows nearly all of them from earlier runs, else in `strange`; the view `stands` is both. An
+ * `alias` that is null is the key.
+ */
+export const stagingTables = `
+  pragma temp.journal_mode = memory;
+  pragma temp.cache_size = -4000;
+  create temp table form (
+    form integer primary key, kind text not null, body text not null, fingerprint text not null,
+    wants integer not null, presence text not null
+  );
+  create temp table unsorted (
+    kind text not null, key text not null, seq integer not null,
+    id text not null, alias text, place text not null, form integer not null,
+    reason text, fix text, option text, no_address integer
+  );
+  create temp table staged (
+    kind text not null, key text not null, seq integer not null,
+    id text not null, alias text, place text not null, form integer not null,
+    reason text, fix text, option text, no_address integer, again integer not null default 0,
+    primary key (kind, key, id, seq)
+  ) without rowid;
+  create index temp.staged_invalid on staged (kind, seq) where reason is not null;
+  create index temp.staged_by_alias on staged (kind, alias) where alias is not null;
+  create temp table strange (
+    kind text not null, id text not null, key text not null, primary key (kind, id, key)
+  ) without rowid;
+  create temp table shared (
+    kind text not null, id text not null, primary key (kind, id)
+  ) without rowid;
+  create temp view desired as
+    select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
+      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.option, s.no_address
+    from temp.staged s join temp.form f on f.form = s.form;
+  create temp view stands as
+    select kind, id, key from temp.strange
+    union all
+    select o.kind, o.id, o.key from main.origin o where exists (
+      select 1 from temp.staged s where s.kind = o.kind and s.key = o.key and s.id = o.id);
+  create temp table observed (
+    seq integer primary key,
+    kind text not null, id text not null, key text not null, alias text,
+    body text not null, fingerprint text not null, created_at integer
+  );
+  ${observedIndexes.map(({ make }) => make).join('\n  ')}
+  create temp table looked (
+    kind text not null, key text not null, at integer, primary key (kind, key)
+  ) without rowid;
+  create temp table sighted (
+    kind text not null, key text not null, at integer not null, primary key (kind, key)
+  ) without rowid;
+  create temp table candidate (
+    kind text not null, key text not null, primary key (kind, key)
+  ) without rowid;
+  create temp table planned (
+    seq integer primary key,
+    kind text not null, key text not null, op text not null, part text not null,
+    target text, body text not null, phase integer not null,
+    guard text, approved text, held integer not null default 0
+  );
+  create index temp.planned_in_order on planned (phase, kind, key);
+  create index temp.planned_by_guard on planned (guard, key) where guard is not null;
+  create temp table withheld (
+    kind text not null, key text not null, op text not null, part text not null,
+    target text, body text not null, phase integer not null, guard text not null
+  );
+  create index temp.withheld_by_guard on withheld (guard, key, kind);
+  create index temp.withheld_by_key on withheld (kind, key);
+  create temp table passed (
+    guard text not null, key text not null, kind text not null, part text not null,
+    approved text, primary key (guard, key, kind, part)
+  ) without rowid;
+  create temp table fresh_id (
+    length integer not null, id text not null, primary key (length, id)
+  ) without rowid;
+  create temp table noted (
+    kind text not null, key text not null,
+    id text, ownership text not null, body text not null,
+    shown text, desired text, seen_at integer not null, alone integer not null,
+    primary key (kind, key)
+  ) without rowid;
+  create temp table noticed (
+    kind text not null, key text not null, class text not null, part text not null,
+    reason text not null, fix text not null,
+    primary key (kind, key, class, part)
+  ) without rowid;
+  create temp table forgotten (
+    kind text not null, key text not null, primary key (kind, key)
+  ) without rowid;
+  create temp table remarked (seq integer primary key, body text not null);`;
+
+/** Every table of staging, for clearing. */
+export const stagingNames = [
+  'form',
+  'unsorted',
+  'staged',
+  'strange',
+  'shared',
+  'observed',
+  'looked',
+  'sighted',
+  'candidate',
+  'planned',
+  'withheld',
+  'passed',
+  'fresh_id',
+  'noted',
+  'noticed',
+  'forgotten',
+  'remarked',
+] as const;
