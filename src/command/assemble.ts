@@ -121,6 +121,7 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
     reserve: config.platform.reserve,
     requests: platform.requests,
     limits: platform.limits,
+    platformNow: platform.platformNow,
   };
   return {
     mirror,

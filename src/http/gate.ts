@@ -54,6 +54,8 @@ export interface Gate {
   counts(): Counts;
   /** By route, as the answers so far tell. */
   limits(): Record<string, RouteLimit>;
+  /** The time of day by the Date of the newest answer, and since; undefined: none had any. */
+  platformNow(): number | undefined;
   /** Stops everything that waits here. */
   readonly signal: AbortSignal | undefined;
 }
@@ -76,13 +78,14 @@ export function createGate(options: GateOptions): Gate {
   const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
     options;
   const routes = new Map<string, Route>();
+  const said: Said = { epochMs: undefined };
   const routeOf = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
     const budget = budgetOf(name, () => ask(route));
     const limit = pLimit(MOST_IN_FLIGHT);
     const parts = { lanes: createLanes<Entry>(), stuck: watchStuck(name, clock, tell) };
-    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget };
+    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget, said };
     routes.set(name, route);
     return route;
   };
@@ -103,6 +106,8 @@ export function createGate(options: GateOptions): Gate {
       rateLimited: sum(({ refused }) => refused),
     }),
     limits: () => each(({ budget }) => budget.limit()),
+    platformNow: () =>
+      said.epochMs === undefined ? undefined : Math.floor(said.epochMs + clock.monotonic()),
     signal,
   };
 }
@@ -152,8 +157,14 @@ export function anySignal(
   return both;
 }
 
+/** What the platform said its time of day was when our clock that never jumps showed 0. */
+interface Said {
+  epochMs: number | undefined;
+}
+
 interface Route {
   name: string;
+  said: Said;
   clock: Clock;
   budget: Budget;
   limit: LimitFunction;
@@ -256,6 +267,7 @@ async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void>
   }
   const seen = observe(answer.status, answer.headers, clock.now());
   budget.answer(ticket, seen, clock.monotonic());
+  if (seen.dateMs !== undefined) route.said.epochMs = seen.dateMs - clock.monotonic();
   route.sent += 1;
   if (seen.refused) refuse(route, entry, seen);
   else {

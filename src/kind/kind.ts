@@ -158,6 +158,8 @@ export interface States {
   at: number;
   /** When it had ended; what it shows was so by then. */
   by: number;
+  /** The same by whichever clock shows more, ours or the platform's. */
+  latest: number;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
   /** What is known of the platform itself. */
@@ -263,9 +265,14 @@ export interface Acked {
 
 /**
  * `wanted`: what the source says of the record by now, where it says one thing (a fingerprint).
- * `elsewhere`: it was done under another name.
+ * `elsewhere`: it was done under another name. `latest`: `at` by whichever clock shows more.
  */
-export type Acknowledged = Acked & { at: number; wanted?: string | undefined; elsewhere?: true };
+export type Acknowledged = Acked & {
+  at: number;
+  latest?: number;
+  wanted?: string | undefined;
+  elsewhere?: true;
+};
 
 /**
  * What came of a change. stale: it was planned on something that no longer holds, `observed` is

@@ -69,6 +69,8 @@ export interface ConnectedPlatform extends Platform {
   requests(): Counts;
   /** By route, as the answers so far tell. */
   limits(): Record<string, RouteLimit>;
+  /** Its time of day by the Date of the newest answer, and since; undefined: none had any. */
+  platformNow(): number | undefined;
   /** The same platform for what goes ahead of everything else; it counts its own requests. */
   urgent(): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
   /** Ends the connections, and what is still under way on them. */
@@ -90,5 +92,6 @@ export function createPlatform(options: PlatformOptions): ConnectedPlatform {
     ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts }),
     requests: through.counts,
   });
-  return { ...clientOf(gate), limits: gate.limits, urgent: () => clientOf(urgently(gate)), close };
+  const { limits, platformNow } = gate;
+  return { ...clientOf(gate), limits, platformNow, urgent: () => clientOf(urgently(gate)), close };
 }

@@ -5,13 +5,14 @@ import { Busy } from '../model/errors.ts';
 import type { Key } from '../model/record.ts';
 import type { Purged } from '../snapshot/purge.ts';
 import { spoil } from './cursor.ts';
-import type { Mirror } from './mirror.ts';
+import { latestNow, type Mirror } from './mirror.ts';
 import { begun, end, keep, type Unfinished } from './unfinished.ts';
 
 export type Account = ReturnType<typeof accountOf>;
 
 /** What is noted of it in the snapshot, from its beginning on. */
-export function accountOf({ snapshot, clock }: Mirror, key: Key, since: number) {
+export function accountOf(mirror: Mirror, key: Key, since: number) {
+  const { snapshot, clock } = mirror;
   const { transaction, recorded, purge } = snapshot;
   let now = begun(snapshot, key, since);
   const note = (next: Unfinished, also?: () => void): void => {
@@ -26,7 +27,7 @@ export function accountOf({ snapshot, clock }: Mirror, key: Key, since: number) 
     const row = recorded.get(kind.name, key);
     if (!row) return;
     const about = { kind: kind.name, key, part: channel, target: id, body: '{}', phase: 0 };
-    const ack = { ...acked({ id }), at: clock.now() };
+    const ack = { ...acked({ id }), at: clock.now(), latest: latestNow(mirror) };
     const after = kind.acknowledge(row, { ...about, op: 'opt_out' }, ack);
     if (after) recorded.put(after);
   };

@@ -6,7 +6,7 @@ import type { Kind, States } from '../kind/kind.ts';
 import type { Leaving } from '../kind/leaving.ts';
 import type { Remark } from '../model/ledger.ts';
 import type { Key, ObservedRow, RecordedRow } from '../model/record.ts';
-import type { Mirror } from './mirror.ts';
+import { latestNow, type Mirror } from './mirror.ts';
 import { factsIn } from './platform-facts.ts';
 import { nothing, whoOf } from './remember.ts';
 
@@ -117,6 +117,7 @@ function statesOf(
     mayDelete: false,
     at,
     by,
+    latest: by + latestNow(mirror) - mirror.clock.now(),
     lost: new Set(snapshot.parking.parts(kind.name).map(({ part }) => part)),
     facts: factsIn(snapshot),
   };

@@ -46,6 +46,8 @@ export interface Mirror {
   requests(): RequestCounts;
   /** By route, as the platform's answers tell. */
   limits(): Record<string, RouteLimit>;
+  /** The platform's time of day, as far as its answers tell; milliseconds since the epoch. */
+  platformNow(): number | undefined;
 }
 
 /** By which defaults people who left the CRM are opted out, and deleted. */
@@ -123,6 +125,11 @@ export interface Run extends Mirror, RunOptions {
   quarantined: boolean;
   /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
   platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
+}
+
+/** The latest time that it may be: either clock may be slow, or was set back. */
+export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
+  return Math.max(clock.now(), platformNow() ?? 0);
 }
 
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {

@@ -6,6 +6,7 @@ import type { Times } from '../snapshot/absence.ts';
 import type { Applying } from './applying.ts';
 import { longestDelayMs, wishOf } from './decide.ts';
 import { learnOf } from './learn.ts';
+import { latestNow } from './mirror.ts';
 import { stageRead } from './single.ts';
 import { underway } from './underway.ts';
 
@@ -49,12 +50,13 @@ function acknowledge(
 ): boolean {
   const { run, kind } = applying;
   const { journal, recorded, problems, absences } = run.snapshot;
-  const at = run.clock.now();
+  const times = { at: run.clock.now(), latest: latestNow(run) };
+  const { at } = times;
   const before = recorded.get(kind.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
   // A contact that was renamed may be opted out under both names: the second one finds it done.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
-  const row = kind.acknowledge(before, change, { ...outcome, found, at, wanted });
+  const row = kind.acknowledge(before, change, { ...outcome, found, ...times, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
@@ -67,7 +69,8 @@ function acknowledge(
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
-  if (change.op === 'opt_out') acknowledgeElsewhere(applying, change, { ...outcome, found, at });
+  if (change.op === 'opt_out')
+    acknowledgeElsewhere(applying, change, { ...outcome, found, ...times });
   if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;

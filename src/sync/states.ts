@@ -5,7 +5,7 @@ import type { Kind, States } from '../kind/kind.ts';
 import type { Source } from '../source/source.ts';
 import { announces } from './announce.ts';
 import { isFirstLoad } from './first-load.ts';
-import type { Run } from './mirror.ts';
+import { latestNow, type Run } from './mirror.ts';
 import type { Listing } from './observe.ts';
 import type { Read, Sizes } from './read.ts';
 import { whoOf } from './remember.ts';
@@ -74,6 +74,7 @@ export function statesOf(
   const listed = known.listing?.complete;
   const isListed = typeof looked === 'number' || (listed && looked === undefined);
   const sight = isListed ? 'listed' : 'assumed';
+  const by = typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now());
   const assumedId = isListed ? undefined : row?.id;
   const desired = staging.desired(kind.name, key);
   const isNamed = desired.length > 0;
@@ -95,7 +96,8 @@ export function statesOf(
     restored: run.restored === true,
     ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
-    by: typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now()),
+    by,
+    latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
     facts: run.facts.known(),
   };

@@ -165,6 +165,7 @@ export function states(known: Partial<States>): States {
     mayDelete: true,
     at: LATER,
     by: LATER,
+    latest: known.by ?? LATER,
     lost: new Set(),
     facts: { defaults: {} },
     ...known,

@@ -105,5 +105,6 @@ export function mirrorOf(parts: Parts): Mirror {
     reserve: 0,
     requests: gate.counts,
     limits: gate.limits,
+    platformNow: gate.platformNow,
   };
 }

@@ -234,10 +234,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const account = { url: server.url, apiKey, platform };
       const guards = { ...limits, ...options.guards };
       const base = { name: 'world', parts, snapshot, ledger, clock, random, guards, account };
-      const { counts: requests, limits: allowed } = gate;
+      const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
       const rest = { beside, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
-      return { ...base, ...rest, requests, limits: allowed };
+      return { ...base, ...rest, requests, limits: allowed, platformNow };
     },
     async sync(overrides = {}, apiKey = KEY) {
       const connected = connect(apiKey);

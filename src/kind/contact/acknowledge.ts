@@ -38,11 +38,8 @@ export function acknowledge(
   const others = recorded.contacts.filter((other) => other.id !== id);
   const isRenamed = isElsewhere(recorded, id, ack);
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
-  // Of an address that has another contact by now, nothing is known by what became of this one.
-  const isAnothers = ack.elsewhere && ![undefined, id].includes(before?.id);
-  const news = { [change.part]: membership(recorded, change, { ...ack, row: before }) };
   const body: RecordedContact = {
-    channels: { ...recorded.channels, ...(!isAnothers && news) },
+    channels: channelsAfter(recorded, change, { ...ack, id, row: before }),
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
     left: recorded.left,
@@ -115,15 +112,27 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
   return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
+/** Of an address that has another contact by now, nothing is known by what became of this one. */
+function channelsAfter(
+  recorded: RecordedContact,
+  change: Change,
+  ack: Answer & { id: string; row: RecordedRow | undefined },
+): RecordedContact['channels'] {
+  const { elsewhere, id, row } = ack;
+  if (elsewhere && ![undefined, id].includes(row?.id)) return recorded.channels;
+  return { ...recorded.channels, [change.part]: membership(recorded, change, ack) };
+}
+
 function membership(
   recorded: RecordedContact,
   change: Change,
-  { found, undone = false, doubtful, at, row }: Answer & { row: RecordedRow | undefined },
+  ack: Answer & { row: RecordedRow | undefined },
 ): Membership {
+  const { found, undone = false, doubtful, at, latest = at, row } = ack;
   const before = recorded.channels[change.part];
   const after = before?.is === 'opt_in' ? (row?.seenAt ?? null) : null;
   const doubt = doubtful ? ({ doubtful } as const) : {};
-  const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: at } } as const;
+  const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: latest } } as const;
   if (undone) return again(before, theirs);
   const is = enrolment(change).subscription;
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
@@ -132,7 +141,7 @@ function membership(
   const { cause, stated, bound } = enrolmentBody.parse(JSON.parse(change.body));
   // What the CRM has stated stays stated, whatever another contact is opted out for.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
-  return { acked: at, bound, by: 'us', cause, is, stated };
+  return { acked: latest, bound, by: 'us', cause, is, stated };
 }
 
 /** The opt-out that stood before stands still, or was made again: it is as certain as it was. */

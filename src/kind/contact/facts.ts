@@ -149,7 +149,7 @@ function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | '
   return {
     present: shown.length > 0,
     before: states.recorded?.seenAt ?? null,
-    by: states.by,
+    by: states.latest,
     changed: isChanged(recorded?.contacts ?? [], shown),
   };
 }

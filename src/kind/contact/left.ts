@@ -43,7 +43,7 @@ export function outsOf(
  * were), and not later than this. What was not read just now is known no better than before.
  */
 export function leftSince(
-  { observed, recorded: row, by }: States,
+  { observed, recorded: row, latest: by }: States,
   recorded: RecordedContact | undefined,
   shown: readonly ObservedContact[],
 ): Bracket | undefined {

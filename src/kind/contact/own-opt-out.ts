@@ -22,6 +22,8 @@ interface Said {
   origins: readonly string[];
   /** By when this was so; milliseconds since the epoch. */
   by: number;
+  /** The same by whichever clock shows more, ours or the platform's. */
+  latest: number;
 }
 
 /** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
@@ -35,9 +37,9 @@ export function statingOut(desired: readonly DesiredRow[], channel: string) {
  * else is returned as it is.
  */
 export function attributed(membership: Membership, channel: string, said: Said): Membership {
-  const { desired, origins, by } = said;
+  const { desired, origins, latest } = said;
   if (!isOurs(membership) || desired.length === 0) return membership;
-  const { acked = by, released, ...known } = membership;
+  const { acked = latest, released, ...known } = membership;
   const { isStated, stated, bound } = statingOut(desired, channel);
   if (isStated) {
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();

@@ -46,7 +46,10 @@ export const observedBody = z.object({
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
-/** When something happened that nobody dated: by our clock, milliseconds since the epoch. */
+/**
+ * When something happened that nobody dated, in milliseconds since the epoch: after a time by our
+ * clock, and by one of whichever clock showed more, ours or the platform's.
+ */
 const bracket = z.object({ after: z.number().nullable(), by: z.number() });
 export type Bracket = z.infer<typeof bracket>;
 
@@ -54,7 +57,10 @@ const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
 
 /** Per channel: what was last acknowledged or seen, and for an opt-out who made it. */
 const membership = z.object({
-  /** Of an opt-out of ours: when it was acknowledged, by our clock; earlier versions do not say. */
+  /**
+   * Of an opt-out of ours: when it was acknowledged, by whichever clock showed more, ours or the
+   * platform's; earlier versions do not say.
+   */
   acked: z.number().optional(),
   /**
    * Of an opt-out of ours that the CRM stated: the ids of all records of the address since then.

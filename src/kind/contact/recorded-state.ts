@@ -7,7 +7,7 @@ export interface Sight {
   present: boolean;
   /** When the person was last seen before; null: never. */
   before: number | null;
-  /** By when all this was seen. */
+  /** By when all this was seen, by whichever clock shows more. */
   by: number;
   /** Whether the contact is another than it was, or was changed in any way since then. */
   changed: boolean;
@@ -36,12 +36,13 @@ export function seen(
   if (!present) return recorded;
   if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
   if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
+  const latest = Math.max(by, before ?? by);
   if (recorded?.is !== 'opt_out') {
     const after = recorded ? before : null;
-    return { by: 'platform', is: 'opt_out', made: { after, by } };
+    return { by: 'platform', is: 'opt_out', made: { after, by: latest } };
   }
   if (recorded.by === 'us' || !changed) return recorded;
-  return { ...recorded, made: { after: recorded.made?.after ?? null, by } };
+  return { ...recorded, made: { after: recorded.made?.after ?? null, by: latest } };
 }
 
 /** Row 17: whether the CRM's word is younger than an opt-out can be, and no slip of a clock. */
