@@ -57,11 +57,12 @@ export interface Facts {
 export function factsOf(states: States, rules: PersonRules): Facts {
   const known = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
   const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
-  const recorded = known && states.restored ? distrusted(known, seen) : known;
+  const desired = wishesOf(states, rules.channels);
+  const since = { ...states, wishes: desired };
+  const recorded = known && states.restored ? distrusted(known, seen, since) : known;
   const shown = contactsOf(seen, states, recorded);
   const contacts = saidOf(shown, states, recorded);
-  const former = states.former.map((past) => pastOf(past, states, rules));
-  const desired = wishesOf(states, rules.channels);
+  const former = states.former.map((past) => pastOf(past, since, rules));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
   const ours = oursOf(contacts, states.recorded);

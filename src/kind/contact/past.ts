@@ -13,7 +13,7 @@ import {
 import { seen, type Sight } from './recorded-state.ts';
 import { saidOf } from './shown.ts';
 import { isCarried, isOurs, isTakenBack } from './own-opt-out.ts';
-import { strictestOf } from './strictest.ts';
+import { strictestOf, type Wish } from './strictest.ts';
 
 /** Of a channel, the one it took over from. */
 export type Replaces = ReadonlyMap<string, string>;
@@ -85,19 +85,36 @@ function leftReplaced(
   return isTheirs(channels[replaced]);
 }
 
+/** What the CRM wants now, and what a snapshot that was put back is judged by. */
+export interface Since extends Pick<States, 'restored' | 'facts' | 'latest'> {
+  wishes: ReadonlyMap<string, Wish>;
+}
+
 /**
- * What a snapshot that was put back knows of somebody who was changed since: an opt-out that was
- * ours, or nobody's, may be the person's own by now.
+ * What a snapshot that was put back knows of somebody: an opt-out that was ours, or nobody's, may
+ * be the person's own by now. It is, of a contact that was changed since; where a change of a
+ * subscription is not known to move `updatedAt`, nobody can tell, and against it nobody is brought
+ * in.
  */
 export function distrusted(
   recorded: RecordedContact,
   shown: readonly ObservedContact[],
+  { facts, latest, wishes }: Since,
 ): RecordedContact {
-  if (!isChanged(recorded.contacts, shown)) return recorded;
-  const kept = Object.entries(recorded.channels).filter(
-    ([, { is, by }]) => is !== 'opt_out' || by !== 'us',
+  const changed = isChanged(recorded.contacts, shown);
+  if (!changed && facts.enrolmentMoves === true) return recorded;
+  const made = { after: null, by: latest };
+  const channels = Object.entries(recorded.channels).flatMap(
+    ([channel, is]): [string, Membership][] => {
+      if (!isOurs(is)) return [[channel, is]];
+      if (changed) return [];
+      if (wishes.get(channel) !== 'opt_in') return [[channel, is]];
+      return [[channel, { by: 'platform', doubtful: true, is: 'opt_out', made }]];
+    },
   );
-  return { ...recorded, defaults: [], channels: Object.fromEntries(kept) };
+  const isUntold = (channel: string): boolean => !changed && wishes.get(channel) !== 'opt_in';
+  const defaults = recorded.defaults.filter(isUntold);
+  return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
 /** Our opt-out shows on the contact it was made on: one that stands on another is not ours. */
@@ -193,13 +210,13 @@ export function outgrown(
  */
 export function pastOf(
   { row, seen: rows }: States['former'][number],
-  { restored, facts }: Pick<States, 'restored' | 'facts'>,
+  since: Since,
   looked: Channels,
 ): RecordedContact {
   const known = recordedBody.parse(JSON.parse(row.body));
   const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
-  const recorded = restored ? distrusted(known, seenNow) : known;
-  const shown = saidOf(seenNow, { recorded: row, facts }, recorded);
+  const recorded = since.restored ? distrusted(known, seenNow, since) : known;
+  const shown = saidOf(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   return {
     ...recorded,
