@@ -283,7 +283,8 @@ describe('status', () => {
   });
 });
 
-const olderTables = `drop table returned; drop index origin_by_key;
+const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
+  drop table returned; drop index origin_by_key;
   drop table problem;
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,

@@ -309,9 +309,13 @@ describe('an opt-out shown under a former address', () => {
   const ack = { is: 'acked', id: 'con_1', found: false, at: NOON } as const;
   const [making] = decide({ desired: [wish({ product: 'yes' })] }).changes;
   const made = keep.acknowledge(undefined, making!, { ...ack, observed: at('made') });
-  const conflictsAfter = (row: RecordedRow | undefined, seen: ObservedRow[], restored = false) => {
+  const conflictsAfter = (
+    row: RecordedRow | undefined,
+    seen: ObservedRow[],
+    put: Partial<States> = {},
+  ) => {
     const former = [{ row: { ...row!, key: 'old@example.com' }, seen }];
-    return conflicts(decide({ desired: [bothIn()], former, restored }));
+    return conflicts(decide({ desired: [bothIn()], former, ...put }));
   };
 
   test('is nobody’s where her creation left it by default, unless she was in since', () => {
@@ -328,11 +332,15 @@ describe('an opt-out shown under a former address', () => {
     expect(channelsOf(note)).toMatchObject({ [NEWS]: { is: 'opt_out', by: 'platform' } });
     expect(conflictsAfter(note, [at('made')])).toEqual([NEWS]);
   });
-  test('may be hers where the snapshot was put back, and she was changed since', () => {
+  test('may be hers where the snapshot was put back, unless the contact would show that', () => {
     const ours = remembered({ news: 'us', product: 'in', seen: at('made') });
+    const put = (enrolmentMoves: boolean) => {
+      return { restored: true, facts: { defaults: {}, enrolmentMoves } };
+    };
     for (const row of [made, ours]) {
-      expect(conflictsAfter(row, [at('made')], true)).toEqual([]);
-      expect(conflictsAfter(row, [at('later')], true)).toEqual([NEWS]);
+      expect(conflictsAfter(row, [at('made')], put(true))).toEqual([]);
+      expect(conflictsAfter(row, [at('made')], put(false))).toEqual([NEWS]);
+      expect(conflictsAfter(row, [at('later')], put(true))).toEqual([NEWS]);
     }
   });
 });

@@ -1,4 +1,4 @@
-/** A snapshot that was put back from a backup: what was ours then may be the person's own by now. */
+/** A snapshot that was put back: what was ours in the backup may be the person's own by now. */
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
