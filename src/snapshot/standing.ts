@@ -15,7 +15,8 @@ import { isGuarded, spansBy, type Guarded, type Span } from './spans.ts';
 export interface StandingHolds {
   /**
    * Has what this run withholds held in later runs too, from `since` on; what stands already keeps
-   * its own time. `byPart`: each part of a record for itself.
+   * its own time, and so does what stood under another key that the source or the platform had for
+   * it. `byPart`: each part of a record for itself.
    */
   stand(guarded: Guarded, since: Since & { byPart: boolean }): void;
   /** All that stands, by the keys. */
@@ -73,10 +74,22 @@ export function standsOf(table: string, also = 'true'): string {
 }
 
 export function standingIn(db: Statements): StandingHolds {
+  // Cross: else it goes through all ids there are.
+  const formerKeys = `
+    select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
+    where d.kind = w.kind and d.key = w.key and d.id <> ''
+    union
+    select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
+    union
+    select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
   const stand = db.prepare<Guarded & Since & { byPart: number }>(
     `insert or ignore into standing (guard, kind, key, part, at, platform_at)
-     select distinct guard, kind, key, iif(@byPart, part, ''), @at, @platformAt
-     from temp.withheld where ${isGuarded}`,
+     select w.guard, w.kind, w.key, w.held, min(@at, coalesce(min(s.at), @at)),
+       coalesce(min(@platformAt, min(s.platform_at)), @platformAt, min(s.platform_at))
+     from (select *, iif(@byPart, part, '') held from temp.withheld where ${isGuarded}) w
+       left join standing s on s.guard = w.guard and s.kind = w.kind
+         and s.part in ('', w.held) and s.key in (${formerKeys})
+     group by w.guard, w.kind, w.key, w.held`,
   );
   const spans = spansBy(db, {
     column: 'key',

@@ -320,3 +320,51 @@ test('a CRM that tells what changed names them again, until they are held no lon
     contacts: { desired: 0 },
   });
 });
+
+describe('a hold goes on under a new address', () => {
+  const anew = () => allOut().map((one, at) => ({ ...one, email: `q${at}@example.com` }));
+  const rename = (stage: Stage): void => {
+    for (const [at, { email }] of anew().entries()) {
+      stage.emulator.dashboard.editContact(person(at).email, { email });
+    }
+  };
+
+  test.each([
+    ['changed in the CRM and on the platform at once', false, anew()],
+    ['that the platform had first', true, anew()],
+    [
+      'of records that the CRM has made anew',
+      false,
+      anew().map((one) => ({ ...one, id: `new ${one.id}` })),
+    ],
+  ])('%s', async (_what, isFirst, people) => {
+    const stage = await subscribed();
+    if (isFirst) {
+      rename(stage);
+      await stage.sync();
+    }
+    exportOf(stage, allOut());
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(71 * hour);
+    if (!isFirst) rename(stage);
+    exportOf(stage, people);
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(2 * hour);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 20 });
+  });
+
+  test('not under that of somebody else', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    await stage.sync();
+    await stage.clock.advance(71 * hour);
+    const others = anew().map((one) => ({ ...one, id: `new ${one.id}` }));
+    for (const { email } of others) {
+      stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+    }
+    exportOf(stage, [...range(0, 20), ...others]);
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(2 * hour);
+    expect(await stage.sync()).toMatchObject(held(20));
+  });
+});
