@@ -112,8 +112,8 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
 function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge }): void {
   const { staging, journal } = run.snapshot;
   const open = journal.open(kind.name).filter(({ key }) => key === at.key);
-  const isOpen = ({ part }: Change) =>
-    open.some((change) => change.op === 'opt_out' && change.part === part);
+  const isOpen = ({ part, target }: Change) =>
+    open.some(({ op, ...one }) => op === 'opt_out' && one.part === part && one.target === target);
   for (const change of kind.decide(statesOf(run, kind, at)).changes) {
     if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
   }

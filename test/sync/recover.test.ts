@@ -206,3 +206,30 @@ test('what is read before the listing does not date what that shows', async () =
   expect(channel).toMatchObject({ id: 'ch_news', subscription: 'opt_out' });
   stage.close();
 });
+
+test('an opt-out whose outcome is open keeps back no other contact of the address', async () => {
+  const email = 'a@example.com';
+  let isAway = false;
+  const stage = createStage({
+    platform: { quirks: ['email-as-given'] },
+    wire: (send) => async (request, signal) => {
+      const isFirst = `${request.path} ${request.body}`.includes(first);
+      if (isAway && isFirst) throw new Unavailable('no answer', { acted: 'maybe' });
+      return send(request, signal);
+    },
+  });
+  const first = stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email, ch_news: 'yes' });
+  await stage.sync();
+  isAway = true;
+  stage.people[0] = { id: '1', email, ch_news: 'no' };
+  await stage.sync();
+  const second = stage.emulator.seed.contact({
+    email: 'A@Example.com',
+    channels: { ch_news: 'opt_in' },
+  });
+  stage.writes();
+  await stage.sync();
+  expect(stage.writes().map(({ contactId }) => contactId)).toEqual([second]);
+  stage.close();
+});
