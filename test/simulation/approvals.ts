@@ -14,6 +14,8 @@ export interface Shown {
   part: string;
   /** The contact; '' = none was there. */
   target: string;
+  /** What would be sent, as it was shown. */
+  body: string;
 }
 
 /** A change that a guard is for, as it reached the platform. */
@@ -44,8 +46,8 @@ export interface Approvals {
   inForce(ourStart: number): Approval[];
   /** How many have grown old by then. */
   countOld(ourStart: number): number;
-  /** A full run has ended them; answers whether there were any. */
-  concluded(): boolean;
+  /** A full run has ended them, but those it could not do all of; answers whether it ended any. */
+  concluded(only: string | undefined): boolean;
   /** A full run may have ended them. */
   doubt(): void;
   /** Whether a first load is behind us, for certain. */
@@ -69,11 +71,12 @@ export function createApprovals(): Approvals {
     },
     inForce: (ourStart) => approvals.filter((one) => !isOld(one, ourStart)),
     countOld: (ourStart) => approvals.filter((one) => isOld(one, ourStart)).length,
-    concluded() {
-      const some = approvals.length > 0;
-      approvals = [];
+    concluded(only) {
+      const before = approvals.length;
+      const hasTemplates = ({ shown }: Approval) => shown.some(({ guard }) => guard === 'template');
+      approvals = approvals.filter((one) => only === 'contacts' && hasTemplates(one));
       isLoaded = true;
-      return some;
+      return approvals.length < before;
     },
     doubt() {
       for (const approval of approvals) approval.isDoubtful = true;

@@ -1,4 +1,5 @@
 /** What must hold when a run has ended, and when everything has calmed down. */
+import { guardRows } from '../../src/model/guard-classes.ts';
 import { channels } from '../sync/mirror.ts';
 import type { Known, Outing } from './known.ts';
 import { keyIn, wishesIn, type Reading } from './crm.ts';
@@ -61,15 +62,20 @@ export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): 
   if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
 }
 
+const kindOf = (guard: Shown['guard']) => guardRows[guard].kind;
+
 /** Of a full run that could do all of it: what was approved before it, and is still wanted. */
 export function checkReleased(
-  { approvals }: Pick<Outing, 'approvals'>,
+  { approvals, only }: Pick<Outing, 'approvals' | 'only'>,
   { held }: Pick<Traces, 'held'>,
   { refusals, unanswered, judge }: Known,
 ): void {
+  // Of the same class: an absence that was approved is no statement. And the same text.
   const isSame = (one: Shown, other: Shown): boolean =>
+    one.guard === other.guard &&
     one.key === other.key &&
     one.op === other.op &&
+    (one.guard !== 'template' || one.body === other.body) &&
     one.part === other.part &&
     one.target === other.target;
   const isOpen = ({ key, op, part }: Shown): boolean => {
@@ -80,7 +86,8 @@ export function checkReleased(
   };
   for (const { plan, shown, used, isDoubtful } of approvals) {
     if (isDoubtful) continue;
-    const due = shown.filter((one) => !used.has(one) && isOpen(one));
+    const asked = shown.filter(({ guard }) => only === undefined || only === `${kindOf(guard)}s`);
+    const due = asked.filter((one) => !used.has(one) && isOpen(one));
     const left = due.find((one) => held.some((now) => now.current && isSame(now, one)));
     const wrong = left && `${left.op} of ${left.key} ${left.part} is held, and approved in ${plan}`;
     judge('what was approved and shown is held no longer', wrong ?? false);

@@ -59,7 +59,7 @@ export function readFiles(path: string): Traces {
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
     const held = db.prepare<[], Shown & { current: number }>(
-      `select s.plan, s.current, h.guard, h.key, h.op, h.part, h.target
+      `select s.plan, s.current, h.guard, h.key, h.op, h.part, h.target, h.body
        from held_plan s join held h on h.batch = s.batch order by s.current, s.at, s.plan`,
     );
     const standing = db.prepare<[], { key: string; part: string }>(

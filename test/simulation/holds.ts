@@ -70,9 +70,9 @@ export function noteGuards({ known, reached }: Ground, { done: summary, outing }
 }
 
 /** What a full run makes of approvals. */
-export function endApprovals({ known, reached }: Ground, ends: Ending): void {
+export function endApprovals({ known, reached }: Ground, ends: Ending, only: Outing['only']): void {
   const { approvals } = known;
   if (ends === 'perhaps') approvals.doubt();
   if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded()) reached.note('run', 'an approval ends with a full run');
+  if (approvals.concluded(only)) reached.note('run', 'an approval ends with a full run');
 }

@@ -278,7 +278,7 @@ function remember(
     checkForbidden(outing, files, stage.known);
     checkReleased(outing, files, stage.known);
   }
-  endApprovals(stage, ends);
+  endApprovals(stage, ends, outing.only);
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createProgress } from './progress.ts';
 import { regressions } from './regressions.ts';
 import { simulate } from './simulate.ts';
@@ -10,9 +10,7 @@ import { calm } from './steps.ts';
 import { storyOf, type Story } from './story.ts';
 import { nobody, told } from './told.ts';
 import { beginning } from './words.ts';
-
-// Beside other tests on two cores.
-vi.setConfig({ testTimeout: 240_000 });
+import { extent, playsAll, sampled } from '../extent.ts';
 
 interface Ended {
   code: number | null;
@@ -39,11 +37,14 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-test('a thousand seeds hold, and reach everything there is to reach', async () => {
-  const { code, stdout } = await launch(['--seeds', '1000']);
+const seeds = extent(200, 1000);
+
+test(`${seeds} seeds hold, and a thousand reach everything there is to reach`, async () => {
+  const { code, stdout } = await launch(['--seeds', `${seeds}`]);
   const lines = stdout.split('\n');
-  expect(lines.at(-2)).toMatch(/^1000 seeds, .*: all is well$/);
+  expect(lines.at(-2)).toMatch(/^\d+ seeds, .*: all is well$/);
   expect(code).toBe(0);
+  if (!playsAll) return;
   expect(lines.filter((line) => / (?:never|new: .*)\s*$/.test(line))).toEqual([]);
   // All rows of the truth table, rules, acts, perils, faults, quirks and settings.
   expect(lines.filter((line) => /^ {2}\S.* \d+ +\d+$/.test(line)).length).toBeGreaterThan(180);
@@ -78,7 +79,7 @@ test('of forty people whose looks grow old while they wait, each is looked at ag
 
 describe('a seed', () => {
   test('is the same story each time, to the last request', async () => {
-    for (const seed of [1, 22, 98]) {
+    for (const seed of sampled([1, 22, 98], 2)) {
       const first = await heard(storyOf(seed));
       expect(first.join('\n')).toContain('contacts.list');
       expect(await heard(storyOf(seed))).toEqual(first);

@@ -2,6 +2,7 @@
 import type { Act } from './acts.ts';
 import { calm, type RunStep, type Step } from './steps.ts';
 import type { Story } from './story.ts';
+import { sampled } from '../extent.ts';
 
 type Person = Story['people'][number];
 
@@ -76,7 +77,8 @@ export const happens = (act: Act): Step => ({ is: 'act', act });
 
 /** One story for each of the first touches. */
 export function everywhere(story: (touch: number) => Story): Story[] {
-  return Array.from({ length: 60 }, (_, at) => story(at + 1));
+  const touches = Array.from({ length: 60 }, (_, at) => at + 1);
+  return sampled(touches, 12).map(story);
 }
 
 /** We have made her, and the platform put her out of the newsletter by itself. */
