@@ -57,7 +57,7 @@ describe('the demo', () => {
     expect(files.filter((file) => !existsSync(join(dir, file)))).toEqual([]);
     const state = JSON.parse(readFileSync(join(dir, 'platform.json'), 'utf8'));
     expect(state.totals.contacts).toBe(state.contacts.length);
-  }, 60_000);
+  });
 
   it('refuses a folder that holds something, and leaves it alone', async () => {
     writeFileSync(join(folder, 'mine.txt'), 'mine');

@@ -2,12 +2,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { serve } from '../http/server.ts';
 import { body } from '../source/placed.ts';
 import { createWorld, csvOf, launch } from '../sync/world.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const people = csvOf([
   { email: 'ann@example.com', news: 'yes' },

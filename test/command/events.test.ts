@@ -1,13 +1,11 @@
 /** What a CRM tells of, from its webhook to the platform: real worker, real Redis, real HTTP. */
 import { randomUUID } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { serve } from '../http/server.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch } from '../sync/world.ts';
 import { start, until } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const secret = Buffer.from('a secret of the tests').toString('base64');
 const token = 'a-token-of-the-tests';

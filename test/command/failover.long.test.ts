@@ -1,12 +1,10 @@
 /** A mirror moves to another machine: real processes, one Redis, a snapshot each. */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch } from '../sync/world.ts';
 import { start } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

@@ -60,7 +60,7 @@ describe('forget was cut short', () => {
     ['the platform is away', '', { is: 'cut' }],
     ['the key is refused', '', { is: 'answer', status: 401 }],
     ['a delete is not allowed', 'DELETE', { is: 'answer', status: 403 }],
-  ])('%s', { timeout: 30_000 }, async (_what, which, fault) => {
+  ])('%s', async (_what, which, fault) => {
     const world = await synced();
     const { undo } = world.server.fail(({ method }) => method.startsWith(which), fault);
     const { code, json } = await world.call('forget', ann, '--json');
@@ -104,7 +104,7 @@ describe('forget was cut short', () => {
       deleted: 0,
       scrubbed: false,
     });
-  }, 30_000);
+  });
 
   test('of somebody nobody had recorded: what it opted out nobody takes for her own', async () => {
     const world = await mirrored();

@@ -1,13 +1,11 @@
 /** Commands that are called beside a worker, with real processes on a real Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { callOf, withoutConfig } from '../../src/command/call.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch } from '../sync/world.ts';
 import { start } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

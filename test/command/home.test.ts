@@ -74,7 +74,7 @@ test('does nothing before it is known whose the mirror is', async () => {
   await home.close();
 });
 
-test('what was handed to it stops where the mirror is lost', { timeout: 20_000 }, async () => {
+test('what was handed to it stops where the mirror is lost', async () => {
   const { home, stop } = await homeOf(
     async () => undefined,
     async () => false,
@@ -91,7 +91,7 @@ test('what was handed to it stops where the mirror is lost', { timeout: 20_000 }
   await home.close();
 });
 
-test('a look that fails takes nothing from the run under way', { timeout: 60_000 }, async () => {
+test('a look that fails takes nothing from the run under way', async () => {
   const { home, said } = await homeOf(
     async () => undefined,
     async () => true,

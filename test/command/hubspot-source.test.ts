@@ -1,11 +1,9 @@
 /** A HubSpot account, mirrored by the command line: from the first load to who was merged. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { TOKEN } from '../source/hubspot-account.ts';
 import { mirrored, secret, tell } from './hubspot.ts';
 import { start, until } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

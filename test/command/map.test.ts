@@ -1,12 +1,10 @@
 /** `contacts.map` from the command line: it is loaded without a build, or said to be wrong. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { serve } from '../http/server.ts';
 import { createWorld, csvOf, launch, type Lines } from '../sync/world.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const rename = `
 interface Person { news: string }

@@ -1,7 +1,7 @@
 /** Notices over real HTTP: signed, told once, tried again, and in nobody's way. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Webhook } from 'standardwebhooks';
 import { loadConfig } from '../../src/config/load.ts';
 import { createNotifier } from '../../src/command/worker/notifier.ts';
@@ -10,6 +10,7 @@ import { ownRedis } from '../redis.ts';
 import { quickClock } from '../sync/world.ts';
 import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
 import { start, until } from './workers.ts';
+import { untilHolds } from '../waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
@@ -73,12 +74,12 @@ test('the first failure and the recovery, signed, without anybody’s address', 
   for (let nth = 0; nth < 2; nth += 1) {
     expect((await world.call('sync')).code).toBe(1);
     notifier.ran();
-    await vi.waitFor(() => expect(types(heard)).toEqual(['mirror.failed']));
+    await untilHolds(() => expect(types(heard)).toEqual(['mirror.failed']));
   }
   fault.undo();
   expect((await world.call('sync')).code).toBe(0);
   notifier.ran();
-  await vi.waitFor(() => expect(types(heard)).toEqual(['mirror.failed', 'mirror.recovered']));
+  await untilHolds(() => expect(types(heard)).toEqual(['mirror.failed', 'mirror.recovered']));
   for (const { path, headers, body } of heard) {
     expect(path).toBe('/hooks/crm?to=ops');
     const single = Object.fromEntries(Object.entries(headers).map(([k, v]) => [k, String(v)]));
@@ -115,12 +116,12 @@ test('who does not answer well is asked again under the same id, then after the 
   await world.call('sync');
   const notifier = begin();
   notifier.ran();
-  await vi.waitFor(() => expect(told).toHaveLength(1));
+  await untilHolds(() => expect(told).toHaveLength(1));
   expect(told[0]).toMatchObject({ notice: { type: 'mirror.failed' }, why: /answers 500/ });
   expect(heard).toHaveLength(4);
   expect(new Set(heard.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   notifier.ran();
-  await vi.waitFor(() => expect(told).toHaveLength(2));
+  await untilHolds(() => expect(told).toHaveLength(2));
   expect(told[1]).toMatchObject({ notice: { type: 'mirror.failed' }, why: undefined });
   expect(heard).toHaveLength(6);
 });
@@ -145,7 +146,7 @@ test('what a guard holds, and without a word in the configuration nobody is told
   expect((await world.call('sync')).code).toBe(3);
   const notifier = begin();
   notifier.ran();
-  await vi.waitFor(() => expect(types(heard)).toEqual(['mirror.held']));
+  await untilHolds(() => expect(types(heard)).toEqual(['mirror.held']));
   expect(JSON.parse(heard[0]?.body ?? '').data.fix).toContain('crm-mirror approve');
   world.config();
   expect(open()).toBeUndefined();
@@ -165,4 +166,4 @@ test('a worker tells it after a run', async () => {
   await until(() => types(heard).includes('mirror.recovered'));
   expect(await worker.ends()).toBe(143);
   expect(types(heard)).toEqual(['mirror.failed', 'mirror.recovered']);
-}, 60_000);
+});

@@ -1,12 +1,10 @@
 /** Who was erased in HubSpot for privacy is forgotten: real worker, real Redis, real HTTP. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { mirrored, secret, tell } from './hubspot.ts';
 import { start, until } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

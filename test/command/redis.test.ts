@@ -16,7 +16,7 @@ async function sharing(url: string): Promise<Mirrored> {
   return mirror;
 }
 
-test('every command that talks to the platform asks Redis first', { timeout: 60_000 }, async () => {
+test('every command that talks to the platform asks Redis first', async () => {
   const mirror = await sharing(redis.url);
   let before = await redis.scripts();
   for (const words of [['check'], ['plan'], ['sync'], ['one', 'ann@example.com']]) {
@@ -36,7 +36,7 @@ test('every command that talks to the platform asks Redis first', { timeout: 60_
   expect(keys.join() + values.join()).not.toMatch(/example|ann@|key/);
 });
 
-test('Redis away: one line, and all is done', { timeout: 60_000 }, async () => {
+test('Redis away: one line, and all is done', async () => {
   const mirror = await sharing('redis://ann:secret@127.0.0.1:1');
   const { code, err } = await mirror.call('sync');
   expect(code).toBe(0);
@@ -58,7 +58,7 @@ describe('check', () => {
     client.disconnect();
   };
 
-  test('what answers is named, and what it lacks', { timeout: 60_000 }, async () => {
+  test('what answers is named, and what it lacks', async () => {
     const found = await lineOf(redis.url);
     expect(found).toEqual({
       code: 0,
@@ -74,7 +74,7 @@ describe('check', () => {
   test.each([
     ['away', 'redis://ann:secret@127.0.0.1:1', /ECONNREFUSED 127\.0\.0\.1:1/],
     ['a wrong password', undefined, /WRONGPASS/],
-  ])('%s', { timeout: 60_000 }, async (_, url, why) => {
+  ])('%s', async (_, url, why) => {
     const { code, line } = await lineOf(url ?? redis.url.replace('//', '//ann:secret@'));
     expect(code).toBe(1);
     expect(line).toMatch(/^FAIL Redis: /);

@@ -1,10 +1,8 @@
 /** A worker that looks whether anybody left, as a process of its own on a real Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { ann, mirrored } from './mirrored.ts';
 import { start, until } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

@@ -93,5 +93,5 @@ describe.skipIf(!tryton)('a Tryton', () => {
     // Their former addresses, of whom was merged and of whom has a new one.
     expect(world.shown(email(0))).toBeUndefined();
     expect(world.shown(email(4))).toBeUndefined();
-  }, 120_000);
+  });
 });

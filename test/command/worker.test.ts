@@ -1,12 +1,10 @@
 /** The long-running form, with real processes on a real Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Queue } from 'bullmq';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch, type World } from '../sync/world.ts';
 import { mirrored } from './mirrored.ts';
 import { start, until } from './workers.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

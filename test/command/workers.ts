@@ -1,10 +1,11 @@
 /** A worker, as a process of its own. */
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { launch } from '../sync/world.ts';
+import { untilHolds } from '../waiting.ts';
 
-/** Until it holds; the time limit of the test is what ends it else. */
+/** Until it holds. */
 export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
-  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 50_000, interval: 20 });
+  untilHolds(async () => expect(await holds()).toBe(true));
 
 export function start(file: string, ...flags: string[]) {
   const { child, ended } = launch(['worker', '-c', file, ...flags]);

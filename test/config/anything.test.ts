@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeFolder, minimal } from './folder.ts';
+import { extent } from '../extent.ts';
 
 const { mistakes, remove } = makeFolder();
 afterAll(remove);
@@ -22,7 +23,7 @@ const yamlish = fc.array(scrap, { maxLength: 40 }).map((scraps) => scraps.join('
 
 describe('arbitrary files', () => {
   it('of scraps of YAML', () => {
-    fc.assert(fc.property(yamlish, judge), { numRuns: 2000 });
+    fc.assert(fc.property(yamlish, judge), { numRuns: extent(200, 2000) });
   });
 
   it('that are broken copies of a valid one', () => {
@@ -30,7 +31,7 @@ describe('arbitrary files', () => {
     const cut = fc.tuple(fc.nat(file.length), fc.nat(12), yamlish);
     const edit = ([at, gone, scraps]: [number, number, string]) =>
       judge(file.slice(0, at) + scraps + file.slice(at + gone));
-    fc.assert(fc.property(cut, edit), { numRuns: 1000 });
+    fc.assert(fc.property(cut, edit), { numRuns: extent(100, 1000) });
   });
 
   it('of values of any shape under the known keys', () => {
@@ -43,12 +44,12 @@ describe('arbitrary files', () => {
     const value = fc.dictionary(key, fc.oneof(json, section));
     fc.assert(
       fc.property(value, (file) => judge(JSON.stringify(file))),
-      { numRuns: 150 },
+      { numRuns: extent(40, 150) },
     );
   });
 
   it('of bytes', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), judge), { numRuns: 500 });
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), judge), { numRuns: extent(100, 500) });
   });
 
   it.each(['[', '{a: ', '- ', '? ', '"', '&a '])('that nest %j without end', (opener) => {

@@ -198,14 +198,6 @@ describe('a right one', () => {
     expect(stated.length).toBeGreaterThan(8);
     for (const text of stated) expect([text, judge(text, {})]).toEqual([text, expect.anything()]);
   });
-
-  it('is parsed once: a hundred thousand records take no time', () => {
-    const found = compile('int(record.age) > 18 && record.b != "lead"', { nullable: false });
-    if (!('judge' in found)) throw new Error(found.message);
-    const start = performance.now();
-    for (let n = 0; n < 100_000; n += 1) found.judge({ age: String(n), b: 'x' });
-    expect(performance.now() - start).toBeLessThan(2_000);
-  });
 });
 
 describe('any text', () => {

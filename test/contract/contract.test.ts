@@ -42,7 +42,7 @@ describe.skipIf(url === '' || key === '')('the platform of PLATFORM_URL', () => 
   const readable = Object.entries(all).flatMap(([section, sentences]) =>
     sentences.filter(isReading).map((one) => [`${section}: ${one.says}`, one] as const),
   );
-  test.for(readable)('%s', { timeout: 150_000 }, async ([, sentence], { skip }) => {
+  test.for(readable)('%s', async ([, sentence], { skip }) => {
     try {
       await prove(sentence, { url, key, strict: false });
     } catch (error) {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { faultKinds } from '../../src/emulator/fault/kinds.ts';
 import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { KEY, stage } from './stage.ts';
+import { extent } from '../extent.ts';
 
 const word = fc.oneof(
   fc.string(),
@@ -106,7 +107,7 @@ test('whatever is asked, the answer is JSON, a refusal has a message, and nothin
         true,
       );
     }),
-    { numRuns: 2000 },
+    { numRuns: extent(200, 2000) },
   );
 });
 
@@ -136,6 +137,6 @@ test('so it is under any quirks, and on a connection where anything may fail', (
         if (status >= 400) expect(json.message).toEqual(expect.any(String));
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: extent(100, 1000) },
   );
 });

@@ -3,12 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/time.ts';
 import { openEventQueue } from '../../src/queue/event-queue.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -36,8 +34,7 @@ test.each([
   await queue.add(['a']);
   await once(child.stdout, 'data');
   await harm();
-  const began = performance.now();
+  // It ends while Redis is still away.
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
-  expect(performance.now() - began).toBeLessThan(10_000);
 });

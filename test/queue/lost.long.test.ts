@@ -44,7 +44,7 @@ test.concurrent.for([
     },
     ['lost', 'lost', 'there', 'there'],
   ],
-] as const)('Redis is %s in the middle', { timeout: 60_000 }, async ([, happen, seen]) => {
+] as const)('Redis is %s in the middle', async ([, happen, seen]) => {
   const { done, refused, notices } = await disturb(happen);
   expect(done).toBe(REQUESTS);
   expect(refused).toBeLessThan(REQUESTS * 0.05);
@@ -123,7 +123,7 @@ test.concurrent('a worker dies with permits in hand: they count as spent', async
   expect(theirs).toBe('Error: child ended with SIGKILL');
 });
 
-test.concurrent('a worker stands still, and comes back late', { timeout: 60_000 }, async () => {
+test.concurrent('a worker stands still, and comes back late', async () => {
   const { own, theirs } = await beside(async (signal) => {
     signal('SIGSTOP');
     await pause(5500);

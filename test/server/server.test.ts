@@ -2,15 +2,14 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../src/model/errors.ts';
 import { viewQueues } from '../../src/queue/queue-view.ts';
 import type { ServerOptions } from '../../src/server/server.ts';
 import { anyRedis, ownRedis } from '../redis.ts';
 import { raw, startServer, type Started } from './started.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
+import { untilHolds } from '../waiting.ts';
 
 const running: Started[] = [];
 afterEach(async () => void (await Promise.all(running.splice(0).map(async (one) => one.close()))));
@@ -174,10 +173,7 @@ describe('the queues', () => {
     ]);
     expect((await get('/queues')).status).toBe(200);
     await redis.start();
-    await vi.waitFor(
-      async () => expect((await get('/queues/api/queues')).status).toBe(200),
-      20_000,
-    );
+    await untilHolds(async () => expect((await get('/queues/api/queues')).status).toBe(200));
     expect(failures).toEqual([]);
     view.close();
     await redis.close();
@@ -218,9 +214,7 @@ describe('listening', () => {
     half.write('POST /webhooks/acme HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{');
     const answer = get('/');
     await asked.promise;
-    const began = performance.now();
     await server.close();
-    expect(performance.now() - began).toBeLessThan(5_000);
     expect((await answer).status).toBe(200);
     await expect(get('/healthz')).rejects.toThrow();
   });

@@ -9,8 +9,7 @@ import { createMetrics, type Metrics } from '../../src/server/metrics.ts';
 import type { Webhook } from '../../src/server/webhooks.ts';
 import { ownRedis, type TestRedis } from '../redis.ts';
 import { startServer, type Started } from './started.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
+import { untilHolds } from '../waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const appSecret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';
@@ -119,7 +118,7 @@ describe('Standard Webhooks', () => {
     };
     events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });
     await standard({ data: { id: 'c:1' } });
-    await vi.waitFor(() => expect(worked).toEqual(['c:1']), 20_000);
+    await untilHolds(() => expect(worked).toEqual(['c:1']));
   });
 
   test('several at once, ids as numbers and as texts, each record once', async () => {
@@ -267,7 +266,7 @@ describe('HubSpot', () => {
       return 'done' as const;
     };
     events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });
-    await vi.waitFor(() => expect(heard).toHaveLength(2), 20_000);
+    await untilHolds(() => expect(heard).toHaveLength(2));
     expect(Object.fromEntries(heard)).toEqual({ 1: 'erased', 2: 'changed' });
   });
 
@@ -352,10 +351,7 @@ describe('a webhook', () => {
     expect([status, body]).toEqual([503, { error: 'not now: Redis cannot be asked' }]);
     expect(headers.get('retry-after')).toBe('5');
     await redis.start();
-    await vi.waitFor(async () => expect((await standard({ data: { id: 1 } })).status).toBe(202), {
-      timeout: 20_000,
-      interval: 50,
-    });
+    await untilHolds(async () => expect((await standard({ data: { id: 1 } })).status).toBe(202));
     expect(await queued()).toEqual(['1']);
     expect(await metrics.text()).toContain('reason="unavailable"');
   });

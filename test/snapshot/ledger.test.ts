@@ -223,7 +223,7 @@ describe('refused until it is restored, or given up aloud', () => {
   });
 });
 
-test('locked by another process: come back later', { timeout: 20_000 }, () => {
+test('locked by another process: come back later', () => {
   const { path, open, begun } = place();
   const ledger = open(begun());
   const rival = new Database(path);

@@ -54,7 +54,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
         }),
       ),
     );
-  }, 120_000);
+  });
   afterAll(close);
 
   test('gives all its parties, though none has ever been changed', async () => {

@@ -5,11 +5,8 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi, type TestContext } from 'vitest';
+import { describe, expect, onTestFinished, test, type TestContext } from 'vitest';
 import { createWorld, launch, statesIn, type Ended, type Person, type World } from './world.ts';
-
-// Several processes each, beside other tests.
-vi.setConfig({ testTimeout: 40_000 });
 
 type Place = World & { file: string; folder: string; journal: string };
 

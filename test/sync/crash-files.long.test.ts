@@ -2,11 +2,8 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createWorld, csvOf, launch, type Ended, type World } from './world.ts';
-
-// Several processes each, beside other tests.
-vi.setConfig({ testTimeout: 40_000 });
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

@@ -3,13 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { setAside } from '../../src/snapshot/damage.ts';
 import { takeLease } from '../../src/snapshot/lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../command/mirrored.ts';
 import { launch } from './world.ts';
-
-vi.setConfig({ testTimeout: 40_000 });
 
 const zoe = 'zoe@example.com';
 

@@ -2,7 +2,7 @@
  * Two people at random, under every quirk alone and in pairs, with enrolments that have no answer:
  * the CRM is told of nobody who did not leave, and nobody who left is opted in again.
  */
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { quirks } from '../../src/emulator/quirk/quirks.ts';
 import { seeded } from '../../src/emulator/random.ts';
 import { Unavailable } from '../../src/model/errors.ts';
@@ -11,8 +11,7 @@ import type { Send } from '../../src/model/exchange.ts';
 import { hearing } from './hearing.ts';
 import { channels } from './mirror.ts';
 import { createStage, type Stage } from './process.ts';
-
-vi.setConfig({ testTimeout: 240_000 });
+import { sampled } from '../extent.ts';
 
 const emails = ['ann@example.com', 'bob@example.com'];
 const wishes = ['yes', 'no', ''];
@@ -91,10 +90,11 @@ async function tell(played: readonly string[], seed: number): Promise<void> {
   }
 }
 
-test.each(variants)('under %s, alone and with each other quirk', async (first) => {
+test.each(sampled(variants, 9))('under %s, alone and with each other quirk', async (first) => {
   const at = variants.indexOf(first);
   const others = variants.slice(at + 1).filter((second) => nameOf(second) !== nameOf(first));
-  for (const [nth, played] of [[first], ...others.map((second) => [first, second])].entries()) {
+  const each = [[first], ...others.map((second) => [first, second])];
+  for (const [nth, played] of sampled([...each.entries()], 4)) {
     const seed = 1_000 * at + nth;
     await tell(played, seed).catch((error: unknown) => {
       throw new Error(`${played.join(' ')}, seed ${seed}`, { cause: error });

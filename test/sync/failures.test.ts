@@ -190,7 +190,7 @@ test('6: a crash in the middle forgets no row and doubles none', async () => {
   expect(world.emulator.world.contacts()).toHaveLength(12);
   const addresses = world.writes().map(({ body }) => body.email);
   expect(new Set(addresses).size).toBe(addresses.length);
-}, 30_000);
+});
 
 test('7: of two runs at once the second does nothing', async () => {
   const world = await createWorld({ kinds: ['contact'] });
@@ -211,7 +211,7 @@ test('7: of two runs at once the second does nothing', async () => {
   expect(others).toBe(0);
   expect((await first.ended).code).toBe(0);
   expect(world.writes()).toHaveLength(3);
-}, 30_000);
+});
 
 test('8: case and spaces make nobody twice', async () => {
   const world = await createWorld({ kinds: ['contact'] });

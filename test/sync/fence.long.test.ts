@@ -5,12 +5,10 @@
 import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Busy } from '../../src/model/errors.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { createWorld, launch, statesIn, type World } from './world.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const people = Array.from({ length: 60 }, (_, at) => ({
   email: `p${at}@example.com`,

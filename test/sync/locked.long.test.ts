@@ -6,11 +6,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createWorld, launch, statesIn, type Ended, type World } from './world.ts';
-
-// A lock is waited for, and that several times.
-vi.setConfig({ testTimeout: 60_000 });
 
 const people = Array.from({ length: 60 }, (_, at) => ({
   email: `p${at}@example.com`,

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Arrival, Fault } from './server.ts';
 import { createWorld, type World } from './world.ts';
+import { sampled } from '../extent.ts';
 
 const ann = 'ann@example.com';
 const page = { 'content-type': 'text/html' };
@@ -135,32 +136,38 @@ async function expectCalm(world: World): Promise<void> {
 describe.each(operations)('$name', (operation) => {
   const { route, resends } = operation;
 
-  test.each(faults)('$name, and the platform had acted: one effect', async ({ fault }) => {
-    const world = await worldFor(operation);
-    const before = effects(world, route);
-    const play = world.server.fail(toRoute(route), { ...fault, acts: true }, 1);
-    const summary = await world.sync();
-    expect(play.hits).toBe(1);
-    expect(summary).toMatchObject({ status: 'done', reasons: [] });
-    operation.expectDone(world);
-    const resent = fault.is === 'answer' && resends.includes(fault.status);
-    expect(world.writes()).toHaveLength(resent ? 2 : 1);
-    const twiceIsOnce = resent && route === 'templates.update';
-    expect(effects(world, route) - before).toBe(twiceIsOnce ? 2 : 1);
-    await expectCalm(world);
-  });
+  test.each(sampled(faults, 4))(
+    '$name, and the platform had acted: one effect',
+    async ({ fault }) => {
+      const world = await worldFor(operation);
+      const before = effects(world, route);
+      const play = world.server.fail(toRoute(route), { ...fault, acts: true }, 1);
+      const summary = await world.sync();
+      expect(play.hits).toBe(1);
+      expect(summary).toMatchObject({ status: 'done', reasons: [] });
+      operation.expectDone(world);
+      const resent = fault.is === 'answer' && resends.includes(fault.status);
+      expect(world.writes()).toHaveLength(resent ? 2 : 1);
+      const twiceIsOnce = resent && route === 'templates.update';
+      expect(effects(world, route) - before).toBe(twiceIsOnce ? 2 : 1);
+      await expectCalm(world);
+    },
+  );
 
-  test.each(faults)('$name, and the platform had not acted: done in the same run', async (row) => {
-    const world = await worldFor(operation);
-    const before = effects(world, route);
-    world.server.fail(toRoute(route), row.fault, 1);
-    const summary = await world.sync();
-    expect(summary).toMatchObject({ status: 'done', reasons: [] });
-    operation.expectDone(world);
-    expect(world.writes()).toHaveLength(2);
-    expect(effects(world, route) - before).toBe(1);
-    await expectCalm(world);
-  });
+  test.each(sampled(faults, 4))(
+    '$name, and the platform had not acted: done in the same run',
+    async (row) => {
+      const world = await worldFor(operation);
+      const before = effects(world, route);
+      world.server.fail(toRoute(route), row.fault, 1);
+      const summary = await world.sync();
+      expect(summary).toMatchObject({ status: 'done', reasons: [] });
+      operation.expectDone(world);
+      expect(world.writes()).toHaveLength(2);
+      expect(effects(world, route) - before).toBe(1);
+      await expectCalm(world);
+    },
+  );
 
   test.each(some)('$name for good: bounded, and never "done"', async (row) => {
     const world = await worldFor(operation);

@@ -12,6 +12,7 @@ import { arrangeLetters, letter, unlikeLetters } from './letters.ts';
 import { arrange, checkWrites, event, happen, oursOf, person, standings } from './people.ts';
 import { createStage, type Stage, type StageOptions } from './process.ts';
 import { wishesOf } from './wish.ts';
+import { sampled } from '../extent.ts';
 
 /** Every quirk with every value it takes. */
 const variants = quirks.flatMap(({ name, values }) =>
@@ -164,7 +165,7 @@ async function tellAll(stories: readonly Story[]): Promise<void> {
 }
 
 describe.each([false, true])('faults first: %s', (faults) => {
-  test.each([0, 1, 2, 3, 4])('under the specification, world %i', async (world) => {
+  test.each(sampled([0, 1, 2, 3, 4], 5))('under the specification, world %i', async (world) => {
     const seeds = Array.from({ length: 5 }, (_, at) => world * 5 + at + 1);
     await tellAll(seeds.map((seed) => ({ played: [], seed, faults })));
   });
@@ -177,6 +178,6 @@ describe.each([false, true])('faults first: %s', (faults) => {
       seed: 10_000 + 100 * at + nth,
       faults,
     }));
-    await tellAll([...alone, ...pairs]);
+    await tellAll(sampled([...alone, ...pairs], 20));
   });
 });
