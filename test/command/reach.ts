@@ -42,7 +42,7 @@ export function mirrorOn(url: string, templates: Record<string, object> = {}) {
   const config = {
     mirror: 'acme',
     snapshot: './acme.sqlite',
-    platform: { url, apiKey: KEY, timeoutMs: 2_000 },
+    platform: { url, apiKey: KEY, timeoutMs: 10_000 },
     templates: { source: { type: 'directory', path: './templates' } },
   };
   const file = join(folder, 'mirror.yaml');

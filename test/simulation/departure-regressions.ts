@@ -172,4 +172,23 @@ export const departures: readonly Regression[] = [
       ),
     ),
   },
+  {
+    found: 'a conflict over a renamed contact kept another contact of the person in',
+    stories: [
+      told(
+        [nobody],
+        [
+          inCrm(0, 'is new'),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          inCrm(0, 'leaves its double behind'),
+          happens({ in: 'program', who: 0, does: 'opts in to the newsletter' }),
+          happens(onPlatform(0, 'is made twice')),
+          run(),
+        ],
+      ),
+    ],
+  },
 ];

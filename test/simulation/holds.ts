@@ -23,7 +23,8 @@ export function rememberStated(
       const isOver = standing.hold(one, began) === 'over' && summary.contacts.held.opt_out > 0;
       const isStated = wishFor(outing.people, one.key, one.part) === 'opt_out';
       const isRefused = known.refusals.has(`${one.key} ${one.part} opt_out`);
-      const wrong = isOver && isStated && !isRefused && isQuiet(summary);
+      const isThere = known.witness.present(one.key).length > 0;
+      const wrong = isOver && isStated && isThere && !isRefused && isQuiet(summary);
       const what = `the opt-out of ${one.key} in ${one.part} is held for too long`;
       judge('a stated opt-out is not held for longer than its time', wrong && what);
     }

@@ -153,7 +153,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     ...options.platform,
   });
   const server = await servePlatform(emulator);
-  const { channels = ['ch_news', 'ch_product'], timeoutMs = 2_000 } = options;
+  const { channels = ['ch_news', 'ch_product'], timeoutMs = 10_000 } = options;
   const kinds = options.kinds ?? ['contact', 'template'];
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
@@ -323,7 +323,7 @@ function writeConfig({
   url,
   channels,
   kinds,
-  timeoutMs = 500,
+  timeoutMs = 10_000,
   key = KEY,
   snapshot = 'cli/snapshot.sqlite',
   ...lines

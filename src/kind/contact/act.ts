@@ -49,7 +49,9 @@ export function act(
     decision.changes.push(change(first ? 'create' : 'opt_in', phase.optIn));
   }
   const isOut = isForLeaving(verdict) ? verdict.do !== 'nothing' : verdict.do === 'opt_out';
-  if (verdict.row === 6 || verdict.row === 7 || isOut || isMoved) {
+  // A conflict over a contact that was renamed keeps no other one of the person in.
+  const isStated = verdict.row === 6 || verdict.row === 7 || verdict.row === beyond.renamed;
+  if (isStated || isOut || isMoved) {
     const subscribed = contacts.filter((contact) => contact.channels[channel] === 'opt_in');
     decision.changes.push(...subscribed.map(({ id }) => change('opt_out', phase.optOut, id)));
   }
