@@ -5,6 +5,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
+    // What a file changes for the whole process it puts back itself.
+    isolate: false,
     // Many tests wait for processes and time-outs: no core is kept back for the one that waits.
     maxWorkers: '100%',
     // Only what hangs for good reaches this, on a busy machine too.

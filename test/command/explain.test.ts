@@ -338,6 +338,7 @@ describe('explain', () => {
 
   test('an outcome that nobody knows yet: only opt-outs are announced', async () => {
     const world = await mirrored();
+    world.config({ timeoutMs: 1_000 });
     world.server.fail(({ method }) => method === 'POST', { is: 'half' });
     world.server.fail(({ nth, route }) => route === 'contacts.list' && nth > 1, {
       is: 'answer',

@@ -5,6 +5,7 @@ import { ownRedis, type TestRedis } from '../redis.ts';
 import { createWorld, launch, type World } from '../sync/world.ts';
 import { mirrored } from './mirrored.ts';
 import { start, until } from './workers.ts';
+import { playsAll } from '../extent.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -63,7 +64,7 @@ test('keeps a mirror as its schedule says, and leaves when it is asked to', asyn
   expect((await again.ended).code).toBe(0);
 });
 
-test('what the configuration no longer says is due no longer', async () => {
+test.runIf(playsAll)('what the configuration no longer says is due no longer', async () => {
   const first = await worldWith({ full: never, fast: '30 4 * * *' });
   const before = start(first.file);
   await until(async () => (await scheduled()).length === 2);
@@ -75,23 +76,26 @@ test('what the configuration no longer says is due no longer', async () => {
   await ends(after);
 });
 
-test('of two workers one stands by, and takes over when the other dies', async () => {
-  const world = await worldWith({ full: everySecond });
-  wanting(world, 'ann');
-  const first = start(world.file);
-  await isIn(world, 'ann');
-  const second = start(world.file);
-  await second.said('another run holds this mirror');
-  // What is due is done by the one that holds it.
-  wanting(world, 'ann', 'cid');
-  await isIn(world, 'cid');
-  // In the middle of a run: it is taken over with the mirror.
-  await inQueue(async (queue) => until(async () => (await queue.getActiveCount()) === 1));
-  first.kill('SIGKILL');
-  wanting(world, 'ann', 'bob', 'cid');
-  await isIn(world, 'bob');
-  await ends(second);
-});
+test.runIf(playsAll)(
+  'of two workers one stands by, and takes over when the other dies',
+  async () => {
+    const world = await worldWith({ full: everySecond });
+    wanting(world, 'ann');
+    const first = start(world.file);
+    await isIn(world, 'ann');
+    const second = start(world.file);
+    await second.said('another run holds this mirror');
+    // What is due is done by the one that holds it.
+    wanting(world, 'ann', 'cid');
+    await isIn(world, 'cid');
+    // In the middle of a run: it is taken over with the mirror.
+    await inQueue(async (queue) => until(async () => (await queue.getActiveCount()) === 1));
+    first.kill('SIGKILL');
+    wanting(world, 'ann', 'bob', 'cid');
+    await isIn(world, 'bob');
+    await ends(second);
+  },
+);
 
 test('Redis away at the start, and lost later: said, waited for, picked up', async () => {
   await redis.kill();
@@ -110,31 +114,34 @@ test('Redis away at the start, and lost later: said, waited for, picked up', asy
   expect(err).toContain('Redis is there again');
 });
 
-test('runs that are due while a slow one is under way are one, and come after it', async () => {
-  const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
-  const schedule = { fast: everySecond };
-  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
-  const names = Array.from({ length: 15 }, (_, at) => `p${at}`);
-  wanting(world, ...names);
-  const worker = start(file);
-  await isIn(world, 'p14');
-  await worker.said('"applied":{"create":15');
-  await until(() => (worker.heard().match(/"msg":"run/g)?.length ?? 0) >= 2);
-  const err = await ends(worker);
-  const runs = [...err.matchAll(/"run":"(\d{8}T\d{6})Z-\w+".*?"ms":(\d+)/g)].map(
-    ([, at = '', ms]) => {
-      const began = Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z'));
-      return { began, ended: began + Number(ms) };
-    },
-  );
-  expect(runs.length).toBeGreaterThanOrEqual(2);
-  // A run's name tells its begin in whole seconds.
-  for (const [at, one] of runs.slice(1).entries()) {
-    expect(one.began + 1_000).toBeGreaterThanOrEqual(runs[at]?.ended ?? 0);
-  }
-});
+test.runIf(playsAll)(
+  'runs that are due while a slow one is under way are one, and come after it',
+  async () => {
+    const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
+    const schedule = { fast: everySecond };
+    const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+    const names = Array.from({ length: 15 }, (_, at) => `p${at}`);
+    wanting(world, ...names);
+    const worker = start(file);
+    await isIn(world, 'p14');
+    await worker.said('"applied":{"create":15');
+    await until(() => (worker.heard().match(/"msg":"run/g)?.length ?? 0) >= 2);
+    const err = await ends(worker);
+    const runs = [...err.matchAll(/"run":"(\d{8}T\d{6})Z-\w+".*?"ms":(\d+)/g)].map(
+      ([, at = '', ms]) => {
+        const began = Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z'));
+        return { began, ended: began + Number(ms) };
+      },
+    );
+    expect(runs.length).toBeGreaterThanOrEqual(2);
+    // A run's name tells its begin in whole seconds.
+    for (const [at, one] of runs.slice(1).entries()) {
+      expect(one.began + 1_000).toBeGreaterThanOrEqual(runs[at]?.ended ?? 0);
+    }
+  },
+);
 
-test('what goes wrong ends a run, and the next tick tries again', async () => {
+test.runIf(playsAll)('what goes wrong ends a run, and the next tick tries again', async () => {
   const world = await worldWith({ full: everySecond });
   const worker = start(world.file);
   await worker.said('people.csv');

@@ -136,7 +136,7 @@ async function expectCalm(world: World): Promise<void> {
 describe.each(operations)('$name', (operation) => {
   const { route, resends } = operation;
 
-  test.each(sampled(faults, 4))(
+  test.each(sampled(faults, 8))(
     '$name, and the platform had acted: one effect',
     async ({ fault }) => {
       const world = await worldFor(operation);
@@ -154,7 +154,7 @@ describe.each(operations)('$name', (operation) => {
     },
   );
 
-  test.each(sampled(faults, 4))(
+  test.each(sampled(faults, 8))(
     '$name, and the platform had not acted: done in the same run',
     async (row) => {
       const world = await worldFor(operation);
