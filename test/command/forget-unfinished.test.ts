@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Fault } from '../sync/server.ts';
 import { launch } from '../sync/world.ts';
 import { ann, bob, mirrored, type Mirrored } from './mirrored.ts';
+import { playsAll } from '../extent.ts';
 
 async function synced(): Promise<Mirrored> {
   const world = await mirrored();
@@ -69,42 +70,48 @@ describe('forget was cut short', () => {
     await told(world);
   });
 
-  test('killed between an opt-out and the delete: the opt-out is ours', async () => {
-    const world = await synced();
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
-    const process = launch(['forget', ann, '-c', world.config({ timeoutMs: 20_000 })]);
-    while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
-      await new Promise((resolve) => void setTimeout(resolve, 20));
-    }
-    process.child.kill('SIGKILL');
-    await process.ended;
-    undo();
-    world.config();
-    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
-    await told(world);
-  });
+  test.runIf(playsAll)(
+    'killed between an opt-out and the delete: the opt-out is ours',
+    async () => {
+      const world = await synced();
+      const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
+      const process = launch(['forget', ann, '-c', world.config({ timeoutMs: 20_000 })]);
+      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      }
+      process.child.kill('SIGKILL');
+      await process.ended;
+      undo();
+      world.config();
+      expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+      await told(world);
+    },
+  );
 
-  test('stopped by a signal: the certificate says what was done, and 143', async () => {
-    const world = await synced();
-    world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
-    const file = world.config({ timeoutMs: 30_000 });
-    const process = launch(['forget', ann, '--json', '-c', file]);
-    while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
-      await new Promise((resolve) => void setTimeout(resolve, 20));
-    }
-    process.child.kill('SIGTERM');
-    // At once, and once more: what is under way is given up.
-    await new Promise((resolve) => void setTimeout(resolve, 1_200));
-    process.child.kill('SIGTERM');
-    const { code, stdout } = await process.ended;
-    expect(code).toBe(143);
-    expect(JSON.parse(stdout)).toMatchObject({
-      found: 1,
-      optedOut: 1,
-      deleted: 0,
-      scrubbed: false,
-    });
-  });
+  test.runIf(playsAll)(
+    'stopped by a signal: the certificate says what was done, and 143',
+    async () => {
+      const world = await synced();
+      world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
+      const file = world.config({ timeoutMs: 30_000 });
+      const process = launch(['forget', ann, '--json', '-c', file]);
+      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      }
+      process.child.kill('SIGTERM');
+      // At once, and once more: what is under way is given up.
+      await new Promise((resolve) => void setTimeout(resolve, 1_200));
+      process.child.kill('SIGTERM');
+      const { code, stdout } = await process.ended;
+      expect(code).toBe(143);
+      expect(JSON.parse(stdout)).toMatchObject({
+        found: 1,
+        optedOut: 1,
+        deleted: 0,
+        scrubbed: false,
+      });
+    },
+  );
 
   test('of somebody nobody had recorded: what it opted out nobody takes for her own', async () => {
     const world = await mirrored();
@@ -194,7 +201,7 @@ test('killed before the file was written anew: only the address is missing', asy
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
 });
 
-test('beside a reader: what was done is certified at once, and again', async () => {
+test.runIf(playsAll)('beside a reader: what was done is certified at once, and again', async () => {
   const world = await synced();
   const reader = new Database(world.path, { readonly: true });
   onTestFinished(() => void reader.close());
