@@ -175,4 +175,6 @@ export const migrations: readonly string[] = [
      begin
        delete from renamed where kind = old.kind and key = old.key;
      end;`,
+  // Since when an id of the source is known under a key; what earlier versions knew was first.
+  'alter table origin add column since integer not null default 0;',
 ];

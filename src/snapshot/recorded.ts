@@ -22,10 +22,12 @@ export interface Recorded {
    */
   namesakes(kind: KindName, key: Key): Key[];
   /**
-   * Remembers under which key every id of the source stands now, where that record is ours; by
-   * spans of ids.
+   * Remembers under which key every id of the source stands now, where that record is ours, and
+   * since when; by spans of ids.
    */
-  adoptOrigins(kind: KindName, span: Span): void;
+  adoptOrigins(kind: KindName, span: Span, since: number): void;
+  /** Whether no other id of the source came to this key after this one. */
+  isLastOrigin(kind: KindName, id: string, key: Key): boolean;
   /** Keys that are recorded, and those that both readings of this run have; of a span. */
   keysFound(kind: KindName, span: Span): Key[];
   /** The row of another key that has the same platform id. */
@@ -72,9 +74,14 @@ export function recordedIn(db: Statements): Recorded {
   const next = db.prepare<[string, string, number], StoredRecord>(
     'select * from recorded where kind = ? and key > ? order by key limit ?',
   );
-  const adoptOrigins = db.prepare<Span & { kind: string }>(
-    `insert or ignore into origin (kind, id, key)
-     select s.kind, s.id, s.key from temp.strange s
+  const isLater = db.prepare<[string, string, string], { one: 1 }>(
+    `select 1 one from origin first join origin o indexed by origin_by_key
+       on o.kind = first.kind and o.key = first.key and o.since > first.since
+     where first.kind = ? and first.id = ? and first.key = ? limit 1`,
+  );
+  const adoptOrigins = db.prepare<Span & { kind: string; since: number }>(
+    `insert or ignore into origin (kind, id, key, since)
+     select s.kind, s.id, s.key, @since from temp.strange s
        join recorded r on r.kind = s.kind and r.key = s.key
      where ${inSpan('s', 'id')}`,
   );
@@ -104,7 +111,8 @@ export function recordedIn(db: Statements): Recorded {
     originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
     next: (kind, after, most) =>
       next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
-    adoptOrigins: (kind, span) => void adoptOrigins.run({ kind, ...span }),
+    adoptOrigins: (kind, span, since) => void adoptOrigins.run({ kind, ...span, since }),
+    isLastOrigin: (kind, id, key) => isLater.get(kind, id, key) === undefined,
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
     sample: (kind, most) => sample.all({ kind, most }),

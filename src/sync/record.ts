@@ -139,7 +139,7 @@ async function keepOrigins({ run, parts, known }: Course): Promise<void> {
   for (const { kind } of parts) {
     if (!known.get(kind)?.certified) continue;
     await throughout(run, spans.ofStrangeIds(kind.name), (span) => {
-      transaction(() => recorded.adoptOrigins(kind.name, span));
+      transaction(() => recorded.adoptOrigins(kind.name, span, run.startedAt));
     });
   }
 }

@@ -141,14 +141,16 @@ function remembered({ run, kind }: Finding, key: Key): Person {
 
 /**
  * Every id that she has in the CRM, '' where a record of hers has none; and one that she had, while
- * nobody else has the address: it is another's that stands under another one by now.
+ * nobody else has the address, nor came to it after that one: it is another's that stands under
+ * another one by now.
  */
 function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
   const { staging, recorded } = snapshot;
   const now = staging.desired(kind, key).map(({ id }) => id);
+  const isLast = (id: string): boolean => recorded.isLastOrigin(kind, id, key);
   const isHers = (id: string): boolean => {
     const isRead = staging.keysOf(kind, [id]).length > 0;
-    if (isRead) return now.length === 0 || now.includes(id);
+    if (isRead) return now.includes(id) || (now.length === 0 && isLast(id));
     return recorded.ofOrigins(kind, [id], key).length === 0;
   };
   return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];

@@ -284,6 +284,7 @@ describe('status', () => {
 });
 
 const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
+  alter table origin drop column since;
   drop table returned; drop index origin_by_key;
   drop table problem;
   create table problem (

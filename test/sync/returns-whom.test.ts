@@ -39,6 +39,22 @@ test('is told of who has the address now, and not of who had it before', async (
   expect(names()).toEqual([`3 ${ann}`]);
 });
 
+test('nor once the CRM has no record any more of who had it last', async () => {
+  const { returns, names } = crm();
+  const stage = open({ returns });
+  await stage.sync();
+  edit(stage, '1', { email: 'anna@example.com' });
+  await stage.sync();
+  stage.people.push(record('3', ann));
+  await stage.sync();
+  stage.emulator.dashboard.leave(ann, 'ch_news');
+  await stage.sync();
+  drop(stage, '3');
+  await stage.sync();
+  await stage.sync({ mode: 'fast' });
+  expect(names()).toEqual([`3 ${ann}`]);
+});
+
 test('so it is where two have changed places', async () => {
   const { returns, names } = crm();
   const stage = open({ returns });

@@ -35,7 +35,7 @@ function known(people: readonly Person[]): Snapshot {
     staging.sortIn('contact', 'keyless');
     for (const span of spans.ofUnsorted('contact')) staging.sortIn('contact', span);
     for (const span of spans.ofKeys('contact')) staging.noteStrange('contact', span);
-    for (const span of spans.ofStrangeIds('contact')) recorded.adoptOrigins('contact', span);
+    for (const span of spans.ofStrangeIds('contact')) recorded.adoptOrigins('contact', span, 0);
     for (const { key, leaves } of named) {
       if (leaves) staging.addPlanned({ ...change, key, target: undefined, guard: 'delete' });
     }
