@@ -286,9 +286,7 @@ function checkOptOut(
   // What a creation of this run has brought along is taken back at once.
   const isOurs = person?.made.by === 'us' && person.made.at >= outing.startedAt;
   const isStated = keys.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
-  // An erasure that is not finished goes on.
-  const isErasing = keys.some((one) => known.erasures.unsettled().has(one));
-  if (isStated && !isOurs && !isErasing) checkStatedOptOut(what, change, { arrival, known });
+  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);

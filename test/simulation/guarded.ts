@@ -58,6 +58,9 @@ export function checkStatedOptOut(
 ): void {
   const { outing } = arrival;
   const { keys, part } = change;
+  // An erasure that is not finished goes on.
+  const erasing = known.erasures.unsettled();
+  if (keys.some((key) => erasing.has(key))) return;
   const guarded = { ...change, guard: 'opt_out' } as const;
   const holds = keys.map((key) => known.standing.hold({ key, part }, momentOf(arrival, known)));
   // By a wrong time of the platform everything may be over.
