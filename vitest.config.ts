@@ -4,6 +4,7 @@ import { playsAll } from './test/extent.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/temporary-folder.ts'],
     exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
     // What a file changes for the whole process it puts back itself.
     isolate: false,

@@ -97,22 +97,25 @@ test.runIf(playsAll)(
   },
 );
 
-test('Redis away at the start, and lost later: said, waited for, picked up', async () => {
-  await redis.kill();
-  const world = await worldWith({ full: everySecond });
-  wanting(world, 'ann');
-  const worker = start(world.file);
-  await worker.said('Redis is away');
-  await redis.start();
-  await isIn(world, 'ann');
-  await redis.kill();
-  await redis.start();
-  wanting(world, 'ann', 'bob');
-  // Empty it knows of no schedule: the worker says it again.
-  await isIn(world, 'bob');
-  const err = await ends(worker);
-  expect(err).toContain('Redis is there again');
-});
+test.runIf(playsAll)(
+  'Redis away at the start, and lost later: said, waited for, picked up',
+  async () => {
+    await redis.kill();
+    const world = await worldWith({ full: everySecond });
+    wanting(world, 'ann');
+    const worker = start(world.file);
+    await worker.said('Redis is away');
+    await redis.start();
+    await isIn(world, 'ann');
+    await redis.kill();
+    await redis.start();
+    wanting(world, 'ann', 'bob');
+    // Empty it knows of no schedule: the worker says it again.
+    await isIn(world, 'bob');
+    const err = await ends(worker);
+    expect(err).toContain('Redis is there again');
+  },
+);
 
 test.runIf(playsAll)(
   'runs that are due while a slow one is under way are one, and come after it',

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { compile } from '../../src/config/condition.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeFolder, minimal } from './folder.ts';
+import { extent } from '../extent.ts';
 
 const { load, mistakes, remove } = makeFolder();
 afterAll(remove);
@@ -220,7 +221,7 @@ describe('any text', () => {
         if ('judge' in found) expect(found.judge(record)).toBeDefined();
         else expect(found.message).toMatch(/^[ -~…]+ → [ -~…]+$/);
       }),
-      { numRuns: 20_000 },
+      { numRuns: extent(2_000, 20_000) },
     );
   });
 });

@@ -117,7 +117,7 @@ test('records are worked on side by side, whatever their ids look like', async (
   await isEmpty(queue);
 });
 
-test('tens of thousands in one call', async () => {
+test.runIf(playsAll)('tens of thousands in one call', async () => {
   const queue = open();
   await queue.add(Array.from({ length: 20_000 }, (_, n) => String(n)));
   expect(await queue.counts()).toEqual({ ...nothing, delayed: 20_000 });
@@ -178,7 +178,7 @@ test.runIf(playsAll)(
   },
 );
 
-test('what another process has to do is offered again a moment later', async () => {
+test.runIf(playsAll)('what another process has to do is offered again a moment later', async () => {
   const [one, other] = [open(), open()];
   const stood = serve(one, () => 'elsewhere');
   await one.add(['a']);

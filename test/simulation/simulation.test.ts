@@ -37,7 +37,7 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-const seeds = extent(100, 1000);
+const seeds = extent(50, 1000);
 
 test(`${seeds} seeds hold, and a thousand reach everything there is to reach`, async () => {
   const { code, stdout } = await launch(['--seeds', `${seeds}`]);

@@ -18,6 +18,7 @@ import { Busy, Invalid } from '../../src/model/errors.ts';
 import type { Memory } from '../../src/model/ledger.ts';
 import type { Ledger } from '../../src/snapshot/ledger.ts';
 import { lookIntoLedger, openLedger, type KnownLedger } from '../../src/snapshot/ledger-file.ts';
+import { playsAll } from '../extent.ts';
 
 const ann = { key: 'ann@example.com', ids: ['crm-1'] };
 const bob = { key: 'bob@example.com', ids: ['crm-2'] };
@@ -223,7 +224,7 @@ describe('refused until it is restored, or given up aloud', () => {
   });
 });
 
-test('locked by another process: come back later', () => {
+test.runIf(playsAll)('locked by another process: come back later', () => {
   const { path, open, begun } = place();
   const ledger = open(begun());
   const rival = new Database(path);

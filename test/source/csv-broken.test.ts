@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Invalid } from '../../src/model/errors.ts';
 import { csvSource } from '../../src/source/csv/csv.ts';
 import { errorOf, readAll, readCsv, scratch, virtualClock, write } from './reading.ts';
+import { playsAll } from '../extent.ts';
 
 const folder = await scratch();
 const path = join(folder, 'people.csv');
@@ -154,7 +155,7 @@ describe('broken records', () => {
     expect(certificate.complete).toBe(false);
   });
 
-  test('a field above 1 MiB, counted in bytes, and nothing after it', async () => {
+  test.runIf(playsAll)('a field above 1 MiB, counted in bytes, and nothing after it', async () => {
     const fields = ['x'.repeat(MIB), 'x'.repeat(MIB + 1), 'é'.repeat(MIB / 2 + 1)];
     const huge = 'y\n'.repeat(5 * MIB);
     const text = `id,x\n1,${fields.join('\n2,')}\n3,"${huge}"\n4,z\n`;
@@ -182,14 +183,20 @@ describe('broken records', () => {
     expect(certificate).toMatchObject({ complete: false, why: `reading stopped: line 3 ${why}` });
   });
 
-  test('a quote that swallows more than 32 MiB ends the reading there', async () => {
-    const text = `id,x\n1,a\n2,"b\n${'3,c\n'.repeat(9 * MIB)}4,"d"\n`;
-    const { records, certificate } = await readText(text);
-    expect(records).toHaveLength(2);
-    expect(records[1]).toMatchObject({
-      where: 'line 3',
-      broken: expect.stringContaining('more than 32 MiB'),
-    });
-    expect(certificate).toMatchObject({ complete: false, why: expect.stringContaining('line 3') });
-  });
+  test.runIf(playsAll)(
+    'a quote that swallows more than 32 MiB ends the reading there',
+    async () => {
+      const text = `id,x\n1,a\n2,"b\n${'3,c\n'.repeat(9 * MIB)}4,"d"\n`;
+      const { records, certificate } = await readText(text);
+      expect(records).toHaveLength(2);
+      expect(records[1]).toMatchObject({
+        where: 'line 3',
+        broken: expect.stringContaining('more than 32 MiB'),
+      });
+      expect(certificate).toMatchObject({
+        complete: false,
+        why: expect.stringContaining('line 3'),
+      });
+    },
+  );
 });

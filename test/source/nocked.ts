@@ -3,7 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 
 /** In this file nobody is asked but whom nock stands for, and all that it expects is asked for. */
 export function onlyNocked(): void {
-  beforeAll(() => nock.disableNetConnect());
+  beforeAll(() => {
+    if (!nock.isActive()) nock.activate();
+    nock.disableNetConnect();
+  });
   beforeEach(() => nock.cleanAll());
   afterEach(() => {
     const [unasked] = nock.pendingMocks();
@@ -12,5 +15,7 @@ export function onlyNocked(): void {
   afterAll(() => {
     nock.cleanAll();
     nock.enableNetConnect();
+    // Other files of this process have connections of their own.
+    nock.restore();
   });
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Stage } from './process.ts';
 import { edit, failing, fast, settled, shown } from './telling.ts';
 import { ann, record, sent } from './two.ts';
+import { playsAll } from '../extent.ts';
 
 /** What the CRM was asked since the last call. */
 const asked = (stage: Stage): string[] => stage.asked.splice(0);
@@ -192,17 +193,20 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test('leads nowhere where very much has changed: everything is read', async () => {
-    const stage = await settled();
-    for (let at = 0; at <= 10_000; at += 1) {
-      edit(stage, `x${at}`, { email: `x${at}@example.com`, ch_news: '' });
-    }
-    edit(stage, '1', { ch_news: 'no' });
-    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
-    expect(asked(stage)).toEqual(['since 0', 'all']);
-    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
-    stage.close();
-  });
+  test.runIf(playsAll)(
+    'leads nowhere where very much has changed: everything is read',
+    async () => {
+      const stage = await settled();
+      for (let at = 0; at <= 10_000; at += 1) {
+        edit(stage, `x${at}`, { email: `x${at}@example.com`, ch_news: '' });
+      }
+      edit(stage, '1', { ch_news: 'no' });
+      expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
+      expect(asked(stage)).toEqual(['since 0', 'all']);
+      expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+      stage.close();
+    },
+  );
 });
 
 describe('who waits', () => {

@@ -39,7 +39,7 @@ describe('convergence over seeded worlds', () => {
           stage.close();
         },
       ),
-      { numRuns: extent(30, 200), seed: 20_261_120 },
+      { numRuns: extent(10, 200), seed: 20_261_120 },
     );
   });
 });

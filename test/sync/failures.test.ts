@@ -193,7 +193,7 @@ test.runIf(playsAll)('6: a crash in the middle forgets no row and doubles none',
   expect(new Set(addresses).size).toBe(addresses.length);
 });
 
-test('7: of two runs at once the second does nothing', async () => {
+test.runIf(playsAll)('7: of two runs at once the second does nothing', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.people(crowd(3));
   const args = ['sync', '-c', world.config({ timeoutMs: 20_000 })];

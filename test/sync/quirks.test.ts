@@ -178,6 +178,6 @@ describe.each([false, true])('faults first: %s', (faults) => {
       seed: 10_000 + 100 * at + nth,
       faults,
     }));
-    await tellAll(sampled([...alone, ...pairs], 20));
+    await tellAll(sampled([...alone, ...pairs], 40));
   });
 });

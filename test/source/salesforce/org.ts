@@ -175,11 +175,14 @@ export function refused(status: number, errorCode: string, message = ''): Reply 
 
 /** The organization behind its address, for one test. */
 export function onNet(org: Org, origin = ORIGIN): void {
+  if (!nock.isActive()) nock.activate();
   nock.disableNetConnect();
   nock.enableNetConnect('127.0.0.1');
   onTestFinished(() => {
     nock.cleanAll();
     nock.enableNetConnect();
+    // Other files of this process have connections of their own.
+    nock.restore();
   });
   const scope = nock(origin).persist();
   for (const method of ['GET', 'POST']) {
