@@ -2,16 +2,23 @@
  * Puts the temporary files of all tests into memory, where there is plenty: thousands of small
  * databases are written, each with all the care that a disk needs.
  */
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 
 const memory = '/dev/shm';
 const plentyBytes = 4 * 1024 ** 3;
 
-export default function setup(): (() => void) | undefined {
-  if (process.env['TMPDIR'] !== undefined || freeIn(memory) < plentyBytes) return undefined;
-  const folder = mkdtempSync(`${memory}/crm-mirror-test-`);
+let folder: string | undefined;
+
+export function setup(): void {
+  if (process.env['TMPDIR'] !== undefined || freeIn(memory) < plentyBytes) return;
+  folder = mkdtempSync(`${memory}/crm-mirror-test-`);
+  // Databases that tests start run as users of their own.
+  chmodSync(folder, 0o755);
   process.env['TMPDIR'] = folder;
-  return () => rmSync(folder, { recursive: true, force: true });
+}
+
+export function teardown(): void {
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }
 
 function freeIn(folder: string): number {

@@ -202,7 +202,7 @@ describe('listening', () => {
     const asked = Promise.withResolvers<void>();
     const statuses = async () => {
       asked.resolve();
-      await pause(300);
+      await pause(50);
       return [];
     };
     const { url, get, server } = await startServer({ statuses });
