@@ -11,6 +11,7 @@ import {
   KEY,
   type Reply,
 } from './connect.ts';
+import { sampled } from '../extent.ts';
 
 describe('refused', () => {
   const refused = async (reply: Reply, use: (typeof calls)[0][2] = enrolByEmail) => {
@@ -68,7 +69,7 @@ describe('refused', () => {
   });
 });
 
-describe.each(calls)('%s', (route, changes, use) => {
+describe.each(sampled(calls, 4))('%s', (route, changes, use) => {
   const acted = changes ? 'maybe' : 'no';
 
   test.each([

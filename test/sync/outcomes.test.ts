@@ -133,7 +133,7 @@ async function expectCalm(world: World): Promise<void> {
   expect(world.writes()).toEqual([]);
 }
 
-describe.each(operations)('$name', (operation) => {
+describe.each(sampled(operations, 2))('$name', (operation) => {
   const { route, resends } = operation;
 
   test.each(sampled(faults, 8))(
