@@ -37,6 +37,7 @@ export function total(all: readonly Played[]): Played {
     runs: sum((one) => one.runs),
     requests: sum((one) => one.requests),
     hours: sum((one) => one.hours),
+    state: all.reduce((whole, { state }) => (whole + state) % 2 ** 48, 0),
     reached: addUp(all.map((one) => one.reached)),
   };
 }

@@ -15,6 +15,7 @@ import {
 } from './end-checkers.ts';
 import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
+import { stateOf } from './end-state.ts';
 import { createErasures } from './erasures.ts';
 import { endApprovals, noteGuards, rememberStated } from './holds.ts';
 import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
@@ -44,6 +45,8 @@ export interface Told {
   runs: number;
   requests: number;
   reached: Counts;
+  /** What the platform holds in the end, as a number below 2^48: a hash of it. */
+  state: number;
 }
 
 export interface Telling {
@@ -121,7 +124,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     for (const row of telling.takeRows?.() ?? []) reached.note('row', row);
     const { runs, requests } = stage;
     const hours = world.clock.monotonic() / hour;
-    return { wrong, hours, runs, requests, reached: reached.counts() };
+    return { wrong, hours, runs, requests, reached: reached.counts(), state: stateOf(world) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -44,6 +44,8 @@ test(`${seeds} seeds hold, and a thousand reach everything there is to reach`, a
   const lines = stdout.split('\n');
   expect(lines.at(-2)).toMatch(/^\d+ seeds, .*: all is well$/);
   expect(code).toBe(0);
+  const end = lines.find((line) => line.startsWith('The platforms in the end: '));
+  await expect(`${end}\n`).toMatchFileSnapshot(`../golden/files/simulation-${seeds}.txt`);
   if (!playsAll) return;
   expect(lines.filter((line) => / (?:never|new: .*)\s*$/.test(line))).toEqual([]);
   // All rows of the truth table, rules, acts, perils, faults, quirks and settings.

@@ -32,7 +32,7 @@ export async function playAll(
   const shares = Array.from({ length: cores }, (_, share) =>
     playShare([range.from + share, range.from + range.seeds, cores], heard),
   );
-  const { seeds, runs, requests, hours, reached } = total(await Promise.all(shares));
+  const { seeds, runs, requests, hours, reached, state } = total(await Promise.all(shares));
   const told = [
     `${seeds} seeds`,
     `${runs} runs`,
@@ -41,7 +41,8 @@ export async function playAll(
     `in ${((performance.now() - began) / 1000).toFixed(1)} s`,
   ];
   const verdict = failures.length === 0 ? 'all is well' : `${failures.length} fail`;
-  return { failures, lines: [...tableOf(reached), `${told.join(', ')}: ${verdict}`] };
+  const end = `The platforms in the end: ${state.toString(16).padStart(12, '0')}`;
+  return { failures, lines: [...tableOf(reached), end, `${told.join(', ')}: ${verdict}`] };
 }
 
 /** Of `first`, `end` and `step`. */

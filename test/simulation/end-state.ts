@@ -1,0 +1,11 @@
+/** What the platform holds when a story has ended: for comparing two versions of the engine. */
+import { createHash } from 'node:crypto';
+import type { Emulator } from '../../src/emulator/emulator.ts';
+
+/** A number below 2^48, whatever the order in which people and templates came. */
+export function stateOf({ emulator }: { emulator: Pick<Emulator, 'world'> }): number {
+  const { contacts, templates } = emulator.world;
+  const all = [...contacts(), ...templates()].map((one) => JSON.stringify(one)).toSorted();
+  const hash = createHash('sha256').update(all.join('\n')).digest('hex');
+  return Number.parseInt(hash.slice(0, 12), 16);
+}
