@@ -72,7 +72,7 @@ test('names of metrics, with their types and labels', async () => {
   await expect(`${own.join('\n')}\n`).toMatchFileSnapshot(file('metrics.txt'));
 });
 
-/** Whatever file they stand in: names that processes of other versions share, or that users call. */
+/** Whatever file they stand in: names that processes of other versions share, or users call. */
 test('names in Redis and of jobs', async () => {
   const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !name.startsWith('emulator'))
