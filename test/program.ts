@@ -37,9 +37,10 @@ export async function unpacked(
   name: string,
   { packages, has }: { packages: readonly string[]; has: string },
 ): Promise<string | undefined> {
-  const kept = join(tmpdir(), `crm-mirror-test-${name}-${process.getuid?.() ?? 0}-${process.arch}`);
+  const shelf = process.env['TEST_PROGRAMS'] ?? tmpdir();
+  const kept = join(shelf, `crm-mirror-test-${name}-${process.getuid?.() ?? 0}-${process.arch}`);
   if (await exists(join(kept, has))) return kept;
-  const folder = await mkdtemp(join(tmpdir(), `crm-mirror-${name}-package-`));
+  const folder = await mkdtemp(join(shelf, `crm-mirror-${name}-package-`));
   const fetched = () => run('apt-get', ['download', ...packages], { cwd: folder });
   try {
     const root = join(folder, 'root');

@@ -3,6 +3,7 @@
  * databases are written, each with all the care that a disk needs.
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 
 const memory = '/dev/shm';
 const plentyBytes = 4 * 1024 ** 3;
@@ -14,6 +15,8 @@ export function setup(): void {
   folder = mkdtempSync(`${memory}/crm-mirror-test-`);
   // Databases that tests start run as users of their own.
   chmodSync(folder, 0o755);
+  // Programs that were fetched stay where they are found again.
+  process.env['TEST_PROGRAMS'] ??= tmpdir();
   process.env['TMPDIR'] = folder;
 }
 

@@ -108,11 +108,11 @@ export function distrusted(
     ([channel, is]): [string, Membership][] => {
       if (!isOurs(is)) return [[channel, is]];
       if (changed) return [];
-      if (wishes.get(channel) !== 'opt_in') return [[channel, is]];
+      if (wishes.get(channel) === 'opt_out') return [[channel, is]];
       return [[channel, { by: 'platform', doubtful: true, is: 'opt_out', made }]];
     },
   );
-  const isUntold = (channel: string): boolean => !changed && wishes.get(channel) !== 'opt_in';
+  const isUntold = (channel: string): boolean => !changed && wishes.get(channel) === 'opt_out';
   const defaults = recorded.defaults.filter(isUntold);
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
