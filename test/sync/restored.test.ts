@@ -78,6 +78,19 @@ test('who was opted in again since, and left, stays out where nothing shows who 
   expect(heard).toEqual([]);
 });
 
+test('so does who left and is wanted in only after the restored run', async () => {
+  const { stage, heard, says, backUp, restore, leave } = await open();
+  await says('no');
+  backUp();
+  await says('yes');
+  await leave('ch_news');
+  stage.people[0] = { id: '1', email: ANN, ch_news: '', ch_product: '' };
+  await restore();
+  await says('yes');
+  expect(shown(stage, ANN)).toBe('opt_out');
+  expect(heard).toEqual([]);
+});
+
 test('so does who left a channel in which the backup knows a default', async () => {
   const { stage, heard, says, backUp, restore, leave } = await open({
     platform: { quirks: ['all-channels=opt_out'] },
