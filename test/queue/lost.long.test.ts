@@ -30,7 +30,7 @@ test.concurrent.for([
     'paused, and back',
     async (redis: TestRedis) => {
       redis.pause();
-      await pause(1200);
+      await pause(2500);
       redis.resume();
     },
     ['lost', 'lost', 'there', 'there'],

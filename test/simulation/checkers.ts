@@ -286,7 +286,9 @@ function checkOptOut(
   // What a creation of this run has brought along is taken back at once.
   const isOurs = person?.made.by === 'us' && person.made.at >= outing.startedAt;
   const isStated = keys.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
-  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
+  // Whoever's record has moved away leaves that address, whatever the CRM states of another one.
+  const isLeft = moved && wishFor(outing.people, key, channel) !== 'opt_out';
+  if (isStated && !isOurs && !isLeft) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);

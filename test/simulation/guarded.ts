@@ -10,15 +10,10 @@ export function checkGuard(
   { arrival: { outing, entry }, known }: { arrival: Arrival; known: Known },
 ): void {
   const { guard, keys } = change;
-  const { judge, unanswered, standing } = known;
+  const { judge, standing } = known;
   // A first load brings in whom it likes.
   if (guard === 'opt_in' && !outing.isLoaded) return;
-  const done = entry.status >= 200 && entry.status < 300;
-  const { approvals } = outing;
-  if (passes({ ...change, done }, { run: outing, approvals }, unanswered)) {
-    outing.approved.add(guard);
-    return;
-  }
+  if (isApproved(change, { arrival: { outing, entry }, known })) return;
   if (standing.some(guard)) {
     const wrong = standing.holds(guard, keys) && `${what}, and was held before`;
     judge('whom a run held stays held until that is approved', wrong);
@@ -28,9 +23,24 @@ export function checkGuard(
   if (!keys.some((key) => through.has(key))) through.add(keys[0] ?? '');
   const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
   judge(
-    approvals.length > 0 ? 'who was not shown stays held, and who passed once' : rules[guard],
+    outing.approvals.length > 0 ? 'who was not shown stays held, and who passed once' : rules[guard],
     many,
   );
+}
+
+/** Notes that the approval has let it pass. */
+function isApproved(
+  change: Omit<Passing, 'done'>,
+  {
+    arrival: { outing, entry },
+    known,
+  }: { arrival: Pick<Arrival, 'outing' | 'entry'>; known: Known },
+): boolean {
+  const done = entry.status >= 200 && entry.status < 300;
+  const { approvals } = outing;
+  const isIn = passes({ ...change, done }, { run: outing, approvals }, known.unanswered);
+  if (isIn) outing.approved.add(change.guard);
+  return isIn;
 }
 
 function mostOf(guard: Passing['guard'], { story }: Known): number {
@@ -69,16 +79,16 @@ export function checkStatedOptOut(
     (known.story.dates === 'wrong' && holds.includes('held'));
   const isHeld = !isOver && holds.includes('held');
   if (isOver || isHeld) {
-    const { approvals } = outing;
-    const isApproved = approvals.some(({ shown }) =>
+    const isShown = outing.approvals.some(({ shown }) =>
       shown.some((one) => one.guard === 'opt_out' && one.part === part && keys.includes(one.key)),
     );
-    const wrong = isHeld && !isApproved && `${what}, and that was held`;
+    const wrong = isHeld && !isShown && `${what}, and that was held`;
     known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
   }
   // What an earlier run has let through, and has not done, is not new; nor is it by being late.
-  if (isOver || keys.some((key) => known.letThrough.has(`${key} ${part}`))) return;
-  checkGuard(what, guarded, { arrival, known });
+  const isCounted = keys.some((key) => known.letThrough.has(`${key} ${part}`));
+  if (isOver || isCounted) isApproved(guarded, { arrival, known });
+  else checkGuard(what, guarded, { arrival, known });
 }
 
 /** Nobody is brought in while the opt-out of another channel is held, and still stated. */
