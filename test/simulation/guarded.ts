@@ -23,7 +23,9 @@ export function checkGuard(
   if (!keys.some((key) => through.has(key))) through.add(keys[0] ?? '');
   const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
   judge(
-    outing.approvals.length > 0 ? 'who was not shown stays held, and who passed once' : rules[guard],
+    outing.approvals.length > 0
+      ? 'who was not shown stays held, and who passed once'
+      : rules[guard],
     many,
   );
 }
