@@ -284,15 +284,19 @@ function checkOptOut(
   const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;
   if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
   // What a creation of this run has brought along is taken back at once.
-  const isOurs = person?.made.by === 'us' && person.made.at >= outing.startedAt;
-  const isStated = keys.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  const isOurs = person !== undefined && isMadeIn(outing, person);
   // Whoever's record has moved away leaves that address, whatever the CRM states of another one.
-  const isLeft = moved && wishFor(outing.people, key, channel) !== 'opt_out';
-  if (isStated && !isOurs && !isLeft) checkStatedOptOut(what, change, { arrival, known });
+  const stated = moved ? [key] : keys;
+  const isStated = stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);
   judge('nobody is opted out a second time', again && `${what} a second time`);
+}
+
+function isMadeIn({ startedAt }: Outing, { made }: Person): boolean {
+  return made.by === 'us' && made.at >= startedAt;
 }
 
 /** Rows 2 and 3: who left the CRM for long enough. */
