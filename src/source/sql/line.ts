@@ -36,14 +36,13 @@ export function createLine(name: string, { signal, clock }: Opening): Line {
   const socket = new Socket();
   // The drivers' own listeners come and go with what they do.
   socket.on('error', () => undefined);
-  const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => undefined);
+  let asked: PromiseWithResolvers<never> | undefined;
   let cancel: (() => Promise<void>) | undefined;
   let busy = false;
   let canceled: Promise<void> | undefined;
   const end = () => void socket.destroy();
   const abort = () => {
-    aborted.reject(signal.reason);
+    asked?.reject(signal.reason);
     canceled = busy ? cancel?.().catch(() => undefined) : undefined;
     if (canceled) void canceled.finally(end);
     else end();
@@ -56,13 +55,16 @@ export function createLine(name: string, { signal, clock }: Opening): Line {
       // Between two questions it keeps no process alive whose reader went away.
       socket.ref();
       busy = true;
+      // One of its own for each question: a race keeps what it lost against for as long as that lives.
+      asked = Promise.withResolvers();
       try {
-        return await Promise.race([work(), aborted.promise]);
+        return await Promise.race([work(), asked.promise]);
       } catch (error) {
         signal.throwIfAborted();
         throw failureOf(error, name);
       } finally {
         busy = false;
+        asked = undefined;
         socket.unref();
       }
     },

@@ -35,8 +35,11 @@ export async function startSqlite(
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     execArgv: [],
   });
-  const { answer, ended } = answersOf(child, path, signal);
-  const leave = () => void (child.connected && child.disconnect());
+  const { answer, ended, end } = answersOf(child, path, access);
+  const leave = () => {
+    if (signal.aborted) end(signal.reason);
+    if (child.connected) child.disconnect();
+  };
   signal.addEventListener('abort', leave, { once: true });
   const close = async () => {
     signal.removeEventListener('abort', leave);
@@ -53,8 +56,11 @@ export async function startSqlite(
   return { ask: answer, close };
 }
 
-/** `answer` waits for the next one, to a question or that the file is opened. */
-function answersOf(child: ChildProcess, path: string, signal: AbortSignal) {
+/**
+ * `answer` waits for the next one, to a question or that the file is opened; once `end` was called
+ * it throws what it was given.
+ */
+function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') {
   const ended = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<unknown> | undefined;
   let over: { why: unknown } | undefined;
@@ -62,7 +68,6 @@ function answersOf(child: ChildProcess, path: string, signal: AbortSignal) {
     over ??= { why };
     waiting?.reject(over.why);
   };
-  signal.addEventListener('abort', () => end(signal.reason), { once: true });
   child.on('message', (bytes) => {
     waiting?.resolve(bytes instanceof Uint8Array ? deserialize(bytes) : undefined);
   });
@@ -72,7 +77,7 @@ function answersOf(child: ChildProcess, path: string, signal: AbortSignal) {
   });
   child.on('exit', (code, by) => {
     const why = `${path}: the process that reads or writes it ended (${by ?? code})`;
-    end(new Unavailable(why, { acted: 'no' }));
+    end(new Unavailable(why, { acted: access === 'read' ? 'no' : 'maybe' }));
     ended.resolve();
   });
   const answer = async (question?: Question): Promise<unknown> => {
@@ -91,7 +96,7 @@ function answersOf(child: ChildProcess, path: string, signal: AbortSignal) {
       child.channel?.unref();
     }
   };
-  return { answer, ended: ended.promise };
+  return { answer, ended: ended.promise, end };
 }
 
 function valueOf(answer: unknown): unknown {
