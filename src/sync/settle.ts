@@ -56,7 +56,8 @@ function acknowledge(
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
   // A contact that was renamed may be opted out under both names: the second one finds it done.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
-  const row = kind.acknowledge(before, change, { ...outcome, found, ...times, wanted });
+  const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
+  const row = kind.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
@@ -70,10 +71,19 @@ function acknowledge(
   else recorded.drop(kind.name, change.key);
   problems.drop(change);
   if (change.op === 'opt_out')
-    acknowledgeElsewhere(applying, change, { ...outcome, found, ...times });
+    acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
   if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
+}
+
+/** Whether a request under another name of the contact, still unanswered, may have opted it out. */
+function isUnderWayElsewhere({ run, kind }: Applying, change: JournaledChange): boolean {
+  const isSame = ({ op, part, target }: JournaledChange): boolean =>
+    op === 'opt_out' && part === change.part && target === change.target;
+  if (change.target === undefined || !isSame(change)) return false;
+  const open = run.snapshot.journal.open(kind.name);
+  return open.some((other) => other.seq !== change.seq && isSame(other));
 }
 
 /**

@@ -85,7 +85,7 @@ describe('one request', () => {
 
 describe('nothing was written: acted no', () => {
   test('connection refused', async () => {
-    const error = await failure(sender(await nowhere())(post));
+    const error = await failure(sender(nowhere())(post));
     expect(error).toMatchObject({ acted: 'no' });
     expect(error.message).toMatch(/^127\.0\.0\.1:\d+ refused the connection \(ECONNREFUSED\)$/);
   });
@@ -141,12 +141,12 @@ describe('nothing was written: acted no', () => {
   });
 
   test('aborted beforehand: the reason of the signal', async () => {
-    const sent = sender(await nowhere())(post, AbortSignal.abort(new Error('enough')));
+    const sent = sender(nowhere())(post, AbortSignal.abort(new Error('enough')));
     await expect(sent).rejects.toThrow('enough');
   });
 
   test('closed', async () => {
-    const { send, close } = createSend({ url: await nowhere(), timeoutMs: 1, userAgent: 'a' });
+    const { send, close } = createSend({ url: nowhere(), timeoutMs: 1, userAgent: 'a' });
     await close();
     expect(await failure(send(post))).toMatchObject({ acted: 'no' });
   });
@@ -259,7 +259,7 @@ describe('what cannot be sent at all', () => {
 
   test('a header with a line break, without showing it', async () => {
     const request = { ...get, headers: { 'x-api-key': 'key_secret\n' } };
-    const sent = sender(await nowhere())(request);
+    const sent = sender(nowhere())(request);
     await expect(sent).rejects.toThrow(Invalid);
     await expect(sent).rejects.not.toThrow(/key_secret/);
   });

@@ -89,7 +89,7 @@ describe.each(sampled(calls, 4))('%s', (route, changes, use) => {
   });
 
   test('no connection: tried four times, nothing acted', async () => {
-    const { run, gate } = connect(await nowhere());
+    const { run, gate } = connect(nowhere());
     expect(await fails(run(use))).toMatchObject({ acted: 'no' });
     expect(gate.counts().total).toBe(0);
   });

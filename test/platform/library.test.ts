@@ -46,7 +46,7 @@ test('what is given is used', async () => {
     sleep: async (ms: number) => void waits.push(ms),
   };
   const options = { clock, random: () => 1, maxAttempts: 3, signal: stop.signal };
-  const platform = platformAt(await nowhere(), options);
+  const platform = platformAt(nowhere(), options);
   expect(await fails(platform.contacts.retrieve('con_1'))).toMatchObject({ acted: 'no' });
   expect(waits).toEqual([250, 500]);
   stop.abort(new Error('enough'));

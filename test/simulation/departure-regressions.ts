@@ -192,4 +192,24 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'an opt-out of ours without an answer passed for a departure under a new address',
+    stories: [
+      told(
+        [nobody],
+        [
+          inCrm(0, 'is new'),
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          inCrm(0, 'leaves its double behind'),
+          run({
+            mode: 'fast',
+            faults: [{ nth: 1, fault: 'garbage' }],
+            jump: { touch: 1, seconds: -7200 },
+          }),
+        ],
+      ),
+    ],
+  },
 ];

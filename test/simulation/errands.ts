@@ -126,7 +126,6 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   known.erasures.allow(key, ids);
   known.memories.allow(key, ids);
   known.statements.allow(key);
-  known.standing.drop(key);
 }
 
 function peopleOf({ parts }: Mirror): MirrorPart {

@@ -35,7 +35,7 @@ export interface Standing {
   hold(of: StatedHold, now: Moment): 'none' | 'held' | 'maybe over' | 'over';
   /** The channels of an address in which an opt-out is held. */
   partsOf(key: string): string[];
-  /** Somebody is forgotten, or allowed again. */
+  /** Somebody is forgotten. Who is allowed again stays held by what the CRM states. */
   drop(key: string): void;
   /** The snapshot is gone, and with it what was held. */
   lose(): void;

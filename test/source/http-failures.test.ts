@@ -141,7 +141,7 @@ describe('what does not pass', () => {
   });
 
   test('nobody there', async () => {
-    const { source } = sourceOf(await nowhere());
+    const { source } = sourceOf(nowhere());
     expect((await errorOf(readAll(source))).message).toMatch(/refused the connection/);
   });
 

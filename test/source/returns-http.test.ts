@@ -155,7 +155,7 @@ describe('an answer', () => {
   });
 
   test('none at all is said of the host alone', async () => {
-    const error = await errorOf(tell(returnsTo(`${await nowhere()}/{id}`).returns, left('a')));
+    const error = await errorOf(tell(returnsTo(`${nowhere()}/{id}`).returns, left('a')));
     expect(error.name).toBe('Unavailable');
     expect(error.message).not.toMatch(/sk_secret|x\.y|\/a/);
   });

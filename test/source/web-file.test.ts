@@ -190,7 +190,7 @@ describe('what does not pass', () => {
   });
 
   test('nobody there', async () => {
-    const { csv } = fileAt(`${await nowhere()}/people.csv`);
+    const { csv } = fileAt(`${nowhere()}/people.csv`);
     expect((await errorOf(readAll(csv))).message).toMatch(/refused the connection/);
   });
 

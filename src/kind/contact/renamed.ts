@@ -66,8 +66,8 @@ export function toldOf(
 }
 
 /**
- * An opt-out that we made on the same contact, under a former address, is no departure under its
- * new one; but nobody takes it back for that.
+ * An opt-out that we made, or may have made, on the same contact under a former address is no
+ * departure under its new one; but nobody takes it back for that.
  */
 export function withoutOurs(
   channels: RecordedContact['channels'],
@@ -80,7 +80,7 @@ export function withoutOurs(
   );
   if (same.length === 0) return channels;
   const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
-    const isOurs = same.some((past) => isOutByUs(past.channels[channel]));
+    const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]));
     const wasIn = is.made !== undefined && is.made.after !== null;
     return [
       channel,
@@ -92,6 +92,6 @@ export function withoutOurs(
   return Object.fromEntries(known);
 }
 
-function isOutByUs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'us';
+function mayBeOutByUs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && (membership.by === 'us' || membership.doubtful === true);
 }

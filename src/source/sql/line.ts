@@ -55,7 +55,7 @@ export function createLine(name: string, { signal, clock }: Opening): Line {
       // Between two questions it keeps no process alive whose reader went away.
       socket.ref();
       busy = true;
-      // One of its own for each question: a race keeps what it lost against for as long as that lives.
+      // One for each question: a promise that lives on keeps whatever it was raced against.
       asked = Promise.withResolvers();
       try {
         return await Promise.race([work(), asked.promise]);
