@@ -40,7 +40,11 @@ export function rememberStated(
   }
   // These are not counted again, though the CRM took them back meanwhile.
   for (const { key, part } of files.undone) letThrough.add(`${key} ${part}`);
-  standing.stated(files.standing, { began, ended });
+  const idsOf = (key: string): string[] => known.memories.everIdsOf(key);
+  const isSame = (key: string, other: string): boolean =>
+    idsOf(key).some((id) => idsOf(other).includes(id)) ||
+    known.witness.present(other).some(({ former }) => former?.key === key);
+  standing.stated(files.standing, { began, ended, isSame });
 }
 
 /** It has met nothing that could keep it from its work. */

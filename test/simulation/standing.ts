@@ -22,11 +22,18 @@ export interface StatedHold {
   part: string;
 }
 
+interface StatedRun {
+  began: Moment;
+  ended: Moment;
+  /** Whether a record or a contact has had both addresses: its hold goes on under the new one. */
+  isSame(key: string, other: string): boolean;
+}
+
 export interface Standing {
   /** A run has ended, and this is what is held now; answers whether anybody was held before. */
   ended(run: { mode: 'full' | 'fast'; killed: boolean }, held: readonly Shown[]): boolean;
-  /** Likewise of stated opt-outs: those that are held, and when the run began and ended. */
-  stated(held: readonly StatedHold[], run: { began: Moment; ended: Moment }): void;
+  /** Likewise of stated opt-outs. */
+  stated(held: readonly StatedHold[], run: StatedRun): void;
   /** Whether anybody is held. */
   some(guard: GuardClass): boolean;
   /** Whether all of these addresses are. */
@@ -58,15 +65,20 @@ export function createStanding(): Standing {
       }
       return isBefore;
     },
-    stated(held, { began, ended }) {
+    stated(held, { began, ended, isSame }) {
       const now = new Set(held.map(nameOf));
+      const before = [...stated.values()];
       for (const name of stated.keys()) if (!now.has(name)) stated.delete(name);
       for (const one of held) {
         const known = stated.get(nameOf(one));
         // Clocks that were put back since count from there.
         const ours = Math.min(known?.until.ours ?? ended.ours, ended.ours);
         const until = { monotonic: known?.until.monotonic ?? ended.monotonic, ours };
-        stated.set(nameOf(one), { ...one, since: known?.since ?? began, until });
+        const former = before.find(
+          ({ key, part }) => part === one.part && key !== one.key && isSame(key, one.key),
+        );
+        const since = (known ?? former)?.since ?? began;
+        stated.set(nameOf(one), { ...one, since, until });
       }
     },
     some: (guard) => standing[guard].size > 0,
