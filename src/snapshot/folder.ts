@@ -1,5 +1,5 @@
 /** The folder that a snapshot lies in. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Invalid } from '../model/errors.ts';
 
@@ -9,11 +9,29 @@ import { Invalid } from '../model/errors.ts';
  * Throws Invalid when one cannot be made.
  */
 export function makeFolderOf(path: string): void {
+  for (const folder of missingOf(path).toReversed()) make(folder, path);
+}
+
+/** Throws Invalid where the folder of the file at `path` can never be; makes nothing. */
+export function refuseNoPlace(path: string): void {
+  missingOf(path);
+}
+
+/** File systems in which nobody makes a file, by their number: proc and sysfs. */
+const shown: readonly number[] = [0x9fa0, 0x62656572];
+
+/** The folders of `path` that there are not, from the innermost outwards. Throws Invalid. */
+function missingOf(path: string): string[] {
   const missing: string[] = [];
-  for (let folder = dirname(path); !existsSync(folder); folder = dirname(folder)) {
-    missing.push(folder);
+  let folder = dirname(path);
+  for (; !existsSync(folder); folder = dirname(folder)) missing.push(folder);
+  const fix = 'write another path into snapshot';
+  if (!statSync(folder).isDirectory())
+    throw new Invalid(`${path}: ${folder} is no folder → ${fix}`);
+  if (shown.includes(statfsSync(folder).type)) {
+    throw new Invalid(`${path}: no file can be made in ${folder} → ${fix}`);
   }
-  for (const folder of missing.toReversed()) make(folder, path);
+  return missing;
 }
 
 function make(folder: string, path: string): void {

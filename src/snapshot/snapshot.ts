@@ -11,7 +11,7 @@ import { Busy, Invalid } from '../model/errors.ts';
 import { absencesIn, type Absences } from './absence.ts';
 import { copyOf, type Part } from './backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
-import { makeFolderOf } from './folder.ts';
+import { makeFolderOf, refuseNoPlace } from './folder.ts';
 import { onDisk } from './disk.ts';
 import { fenceIn, type Token } from './fence.ts';
 import { changesIn, type Journal } from './journal.ts';
@@ -161,7 +161,9 @@ function undamaged<T>(path: string, work: () => T): T {
  * due. Throws as `openSnapshot` does.
  */
 export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
-  return existsSync(path) ? undamaged(path, () => lookAt(path, checkedAt)) : undefined;
+  if (existsSync(path)) return undamaged(path, () => lookAt(path, checkedAt));
+  refuseNoPlace(path);
+  return undefined;
 }
 
 function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefined {

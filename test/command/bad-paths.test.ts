@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { calling } from './calling.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-paths-'));
@@ -35,17 +35,15 @@ function configuration(paths: Paths): string {
   return file;
 }
 
-/** What `sync` says, without logs, and its exit code. */
-async function sync(paths: Paths) {
-  const { code, said } = await calling(['sync', '-c', configuration(paths)]);
+/** What a command says, without logs, and its exit code. */
+async function call(command: string, paths: Paths) {
+  const { code, said } = await calling([command, '-c', configuration(paths)]);
   const lines = said.split('\n').filter((line) => line.startsWith('crm-mirror: '));
   return { code, lines: lines.map((line) => line.replaceAll(folder, '').slice(12)) };
 }
 
 // prettier-ignore
 test.each<[string, Paths, string]>([
-  ['a folder that cannot be made',      { snapshot: '/proc/x/y.sqlite' }, '/proc/x/y.sqlite: the folder /proc/x cannot be made (ENOENT) →'],
-  ['a folder below a file',             { snapshot: '/dev/null/x/y.sqlite' }, '/dev/null/x/y.sqlite: the folder /dev/null/x cannot be made (ENOTDIR) →'],
   ['a folder that is a link to itself', { snapshot: 'loop/y.sqlite' }, '/loop/y.sqlite: the folder /loop cannot be made (EEXIST) →'],
   ['a snapshot that links to itself',   { snapshot: 'loop' }, '/loop: the symbolic links lead in a circle →'],
   ['a snapshot that is a device',       { snapshot: '/dev/zero' }, '/dev/zero: this is no regular file, as the snapshot is →'],
@@ -55,7 +53,23 @@ test.each<[string, Paths, string]>([
   ['a ledger key without end',          { ledgerKey: '/dev/zero' }, '/dev/zero: this is no regular file, as the key of the ledger is →'],
   ['a ledger key that links to itself', { ledgerKey: 'loop' }, '/loop: the symbolic links lead in a circle →'],
 ])('%s', async (_, paths, line) => {
-  const { code, lines } = await sync(paths);
+  const { code, lines } = await call('sync', paths);
   expect(lines.map((one) => one.slice(0, line.length))).toEqual([line]);
   expect(code).toBe(2);
+});
+
+// prettier-ignore
+describe.each<[string, string]>([
+  ['/dev/null/x.sqlite',   '/dev/null is no folder'],
+  ['/dev/null/x/y.sqlite', '/dev/null is no folder'],
+  ['people.csv/x.sqlite',  '/people.csv is no folder'],
+  ['/proc/x.sqlite',       'no file can be made in /proc'],
+  ['/proc/x/y.sqlite',     'no file can be made in /proc'],
+])('a snapshot where none can be: %s', (snapshot, why) => {
+  test.each(['sync', 'check', 'status', 'plan'])('is refused by %s', async (command) => {
+    const { code, lines } = await call(command, { snapshot });
+    const path = snapshot.startsWith('/') ? snapshot : `/${snapshot}`;
+    expect(lines).toEqual([`${path}: ${why} → write another path into snapshot`]);
+    expect(code).toBe(2);
+  });
 });
