@@ -87,9 +87,9 @@ function keepPlan(course: Course, before: Batch): void {
 }
 
 /**
- * A full run that came to its end ends the first load, and the approvals it began with that are
- * about nothing but what it could do: answers the kinds of which it could do all. How another kind
- * fared, or a single channel, is no matter of that.
+ * A full run that came to its end ends the first load, unless its source named nobody who could be
+ * read, and the approvals it began with that are about nothing but what it could do: answers the
+ * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
  */
 export function settleGuards(course: Course): Kind[] {
   const { run, approvals, brake, failure, known } = course;
@@ -97,7 +97,9 @@ export function settleGuards(course: Course): Kind[] {
   if (mode !== 'full' || failure || stop.aborted) return [];
   const whole = wholeKinds(course).filter((kind) => !brake.endsEarly(kind));
   const at = run.clock.now();
-  if (whole.some(({ name }) => name === 'contact')) endFirstLoad(snapshot, run.id);
+  if (whole.some((kind) => kind.name === 'contact' && namesAny(known, kind))) {
+    endFirstLoad(snapshot, run.id);
+  }
   const could = couldAll(course);
   // Of an export that was written anew meanwhile no delete has left any more.
   const settled = whole.filter(
@@ -109,6 +111,11 @@ export function settleGuards(course: Course): Kind[] {
   }
   if (settled.length > 0 && !isHolding(snapshot.guarding)) snapshot.held.clear(mode, others);
   return settled;
+}
+
+/** An export without anybody in it has loaded nobody. */
+function namesAny(known: Course['known'], kind: Kind): boolean {
+  return (known.get(kind)?.sizes.valid ?? 0) > 0;
 }
 
 /** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */

@@ -1,4 +1,7 @@
-/** Whether a mirror is still loaded for the first time: until a full run has come to its end. */
+/**
+ * Whether a mirror is still loaded for the first time: until a full run whose source named somebody
+ * has come to its end.
+ */
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Run } from './mirror.ts';
 

@@ -47,7 +47,7 @@ export interface Approvals {
   /** How many have grown old by then. */
   countOld(ourStart: number): number;
   /** A full run has ended them, but those it could not do all of; answers whether it ended any. */
-  concluded(only: string | undefined): boolean;
+  concluded(full: { only: string | undefined; named: number }): boolean;
   /** A full run may have ended them. */
   doubt(): void;
   /** Whether a first load is behind us, for certain. */
@@ -71,11 +71,11 @@ export function createApprovals(): Approvals {
     },
     inForce: (ourStart) => approvals.filter((one) => !isOld(one, ourStart)),
     countOld: (ourStart) => approvals.filter((one) => isOld(one, ourStart)).length,
-    concluded(only) {
+    concluded({ only, named }) {
       const before = approvals.length;
       const hasTemplates = ({ shown }: Approval) => shown.some(({ guard }) => guard === 'template');
       approvals = approvals.filter((one) => only === 'contacts' && hasTemplates(one));
-      isLoaded = true;
+      if (named > 0) isLoaded = true;
       return approvals.length < before;
     },
     doubt() {

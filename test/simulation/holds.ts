@@ -74,10 +74,14 @@ export function noteGuards({ known, reached }: Ground, { done: summary, outing }
   for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
 }
 
-/** What a full run makes of approvals. */
-export function endApprovals({ known, reached }: Ground, ends: Ending, only: Outing['only']): void {
+/** What a full run makes of approvals; `named`: how many people its source had. */
+export function endApprovals(
+  { known, reached }: Ground,
+  ends: Ending,
+  full: Pick<Outing, 'only'> & { named: number },
+): void {
   const { approvals } = known;
   if (ends === 'perhaps') approvals.doubt();
   if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded(only)) reached.note('run', 'an approval ends with a full run');
+  if (approvals.concluded(full)) reached.note('run', 'an approval ends with a full run');
 }

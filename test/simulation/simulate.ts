@@ -281,7 +281,7 @@ function remember(
     checkForbidden(outing, files, stage.known);
     checkReleased(outing, files, stage.known);
   }
-  endApprovals(stage, ends, outing.only);
+  endApprovals(stage, ends, { only: outing.only, named: summary.contacts.desired });
 }
 
 /** A plan: nothing is written, neither on the platform nor in the snapshot. */

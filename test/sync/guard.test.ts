@@ -173,6 +173,22 @@ describe('opt-ins', () => {
     });
   });
 
+  test.each([
+    ['nobody', []],
+    ['nobody who can be read', range(0, 5).map((one) => ({ ...one, deleted: 'Nein' }))],
+  ])('a first load whose source named %s is still one', async (_, first) => {
+    const stage = staged();
+    exportOf(stage, first);
+    await stage.sync();
+    exportOf(stage, range(0, 30));
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { applied: { create: 30 }, held: { opt_in: 0 } },
+    });
+    exportOf(stage, range(0, 40));
+    expect((await stage.sync()).contacts.held.opt_in).toBe(10);
+  });
+
   test('a first load that was interrupted is still one', async () => {
     const stage = staged();
     stage.people.push(...range(0, 5));
