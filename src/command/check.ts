@@ -15,6 +15,7 @@ import { lookIntoLedger } from '../snapshot/ledger-file.ts';
 import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
 import { proveOwn } from '../sync/belong.ts';
 import { knownLedger } from '../sync/ledger.ts';
+import { refuseEmpty } from '../sync/read.ts';
 import { accountOf, connect, partsOf } from './assemble.ts';
 import { countSender, lookAtSenders, type Senders } from './senders.ts';
 import type { Shell } from './shell.ts';
@@ -50,20 +51,20 @@ const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const config = loadConfig(flags.config, shell.env);
+  const snapshot = lookInto(config.snapshot);
   const platform = connect(config, shell);
   const findings: Finding[] = [
     { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },
   ];
   const senders: Senders = new Map();
   try {
-    const snapshot = lookInto(config.snapshot);
     findings.push(await look('ledger', async () => readLedger(snapshot, config)));
     if (snapshot)
       findings.push(
         await look('snapshot', () => readSnapshot(snapshot, { config, platform, shell })),
       );
     for (const part of partsOf(config, platform)) {
-      const read = { senders, unknown: countUnknown() };
+      const read = { senders, unknown: countUnknown(), snapshot };
       findings.push(
         await look(`source of ${part.kind.name}s`, () => readSource(part, read, shell)),
         ...read.unknown
@@ -81,6 +82,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
       findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });
   } finally {
+    snapshot?.close();
     await platform.close();
   }
   const ok = findings.every(({ level }) => level !== 'fail');
@@ -140,14 +142,10 @@ async function readSnapshot(
   snapshot: Snapshot,
   { config, platform, shell }: Reading,
 ): Promise<Found> {
-  try {
-    const account = accountOf(config, platform);
-    const how = await proveOwn({ snapshot, account }, shell.stop);
-    const proof = how === undefined ? '' : `, by another key of the same organization (${how})`;
-    return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
-  } finally {
-    snapshot.close();
-  }
+  const account = accountOf(config, platform);
+  const how = await proveOwn({ snapshot, account }, shell.stop);
+  const proof = how === undefined ? '' : `, by another key of the same organization (${how})`;
+  return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
 }
 
 /** Words by which somebody would be gone, or want no mail, have to be known. */
@@ -164,12 +162,14 @@ function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
 interface Tellings {
   senders: Senders;
   unknown: UnknownCount;
+  /** Whom runs have recorded; undefined: there is none yet. */
+  snapshot: Snapshot | undefined;
 }
 
 /** Reads all of it: only so are its certificate and its invalid records known. */
 async function readSource(
   { kind, source }: MirrorPart,
-  { senders, unknown }: Tellings,
+  { senders, unknown, snapshot }: Tellings,
   shell: Shell,
 ): Promise<Found> {
   const reading = source.read({ fields: kind.fields, signal: shell.stop });
@@ -195,6 +195,7 @@ async function readSource(
   const { value: certificate } = step;
   if (!certificate.complete)
     return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
+  if (records === 0 && snapshot) refuseEmpty({ snapshot }, kind.name);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const without = addressless > 0 ? `, ${addressless} without an address` : '';
   const single = sample ? await readSingle({ kind, source }, sample, shell) : '';

@@ -80,8 +80,10 @@ function withAddresses(
   return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
-/** An empty reading where there were records before is a failure, not data. */
-function refuseEmpty({ snapshot }: Run, kind: KindName): void {
+/**
+ * An empty reading where there were records before is a failure, not data: throws Unavailable.
+ */
+export function refuseEmpty({ snapshot }: Pick<Run, 'snapshot'>, kind: KindName): void {
   const known = snapshot.recorded.count(kind);
   if (known === 0) return;
   throw new Unavailable(

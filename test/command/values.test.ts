@@ -121,6 +121,24 @@ test('rows that name nobody are counted as skipped, and no problem', async () =>
   );
 });
 
+test('an export without people is refused by check as by sync once people are recorded', async () => {
+  const world = await begin();
+  world.write();
+  expect((await world.call('check')).code).toBe(0);
+  expect((await world.call('sync')).code).toBe(0);
+  expect((await world.call('check')).code).toBe(0);
+  world.write(...people(30, 'yes;;'));
+  expect((await world.call('sync')).code).toBe(0);
+  world.write();
+  const why = 'the source of contacts is empty, but 30 are recorded';
+  for (const command of ['check', 'sync']) {
+    const { code, out, err } = await world.call(command);
+    expect([command, code]).toEqual([command, 1]);
+    expect(out + err).toContain(why);
+    expect(out + err).toContain('→ export it again');
+  }
+});
+
 test('an export that never ends with a line break is told how to be read', async () => {
   const world = await begin();
   world.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
