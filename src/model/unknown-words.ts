@@ -62,7 +62,7 @@ const plainRecords = 3;
 /**
  * Says what was found: `312 records hold "Nein", 4 hold "-", which are no known words (the first:
  * line 7)`. `asTheyAre`: whether every value may be shown; else one that may be personal is shown
- * by its form.
+ * by its form, which is said.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,
@@ -86,13 +86,22 @@ export function sayUnknown(
     ...more.map(([name, n]) => `${n} ${n === 1 ? 'holds' : 'hold'} ${name}`),
   ];
   const known = all.length === 1 ? 'is no known word' : 'are no known words';
-  return `${parts.join(', ')}, which ${known} (the first: ${place})`;
+  const isMasked = !asTheyAre && values.some((value) => !isPlain(value));
+  return `${parts.join(', ')}, which ${known} (the first: ${place})${isMasked ? masked : ''}`;
 }
 
-function nameOf({ text, unknown, records }: Value, asTheyAre: boolean): string {
+const masked =
+  '; here letters are shown as a and digits as 9, the values on a terminal and with --addresses';
+
+function isPlain({ text = '', records }: Value): boolean {
+  const isKnown = text.length <= plainLength && records >= plainRecords && !text.includes('@');
+  return isKnown || formOf(text) === text;
+}
+
+function nameOf(value: Value, asTheyAre: boolean): string {
+  const { text, unknown } = value;
   if (text === undefined) return 'a list or an object';
-  const isPlain = text.length <= plainLength && records >= plainRecords && !text.includes('@');
-  const shown = JSON.stringify(asTheyAre || isPlain ? text : formOf(text));
+  const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));
   return unknown === 'future' ? `${shown} (in the future)` : shown;
 }
 

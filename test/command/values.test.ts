@@ -1,5 +1,6 @@
 /** Values of the CRM from the command line: what check, plan and sync say of them, and show. */
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { mirrored } from './mirrored.ts';
 
 const channels = [{ id: 'ch_news', subscription: 'news' }];
@@ -35,7 +36,7 @@ describe('an unknown word', () => {
     expect(checked.code).toBe(1);
     expect(checked.out).toContain(
       'FAIL contacts.unsubscribed: 4 records hold "Nein", which is no known word (the first: line 2) ' +
-        '→ name it: unsubscribed: { field: "stop", yes: […], no: […] }',
+        '→ name it: unsubscribed: { field: "stop", yes: ["…"], no: ["…"] }',
     );
     expect(checked.out).toContain('FAIL contacts.deleted: 1 record holds "aaaaaa 9999", which');
     expect((await world.call('check', '--addresses')).out).toContain('holds "Privat 0815"');
@@ -47,8 +48,10 @@ describe('an unknown word', () => {
         kind: 'contact',
         key: 'contacts.deleted',
         class: 'invalid',
-        reason: '1 record holds "aaaaaa 9999", which is no known word (the first: line 6)',
-        fix: 'name it: deleted: { field: "gone", yes: […], no: […] }',
+        reason:
+          '1 record holds "aaaaaa 9999", which is no known word (the first: line 6); ' +
+          'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
+        fix: 'name it: deleted: { field: "gone", yes: ["…"], no: ["…"] }',
         new: true,
       },
     ]);
@@ -62,6 +65,34 @@ describe('an unknown word', () => {
     expect(synced.out.match(/^ {2}invalid/gm)).toHaveLength(2);
     expect(synced.out + synced.err).not.toContain('Privat');
     expect(world.writes()).toEqual([]);
+  });
+
+  test('shown by its form is said to be so once, and only then', async () => {
+    const world = await begin();
+    world.write('1;p1@example.com;yes;none;', '2;p2@example.com;yes;n/a;', '3;p3@example.com;-;;');
+    const { out } = await world.call('check');
+    const said = /letters are shown as a and digits as 9.*--addresses → name it: (.*)/g;
+    expect([...out.matchAll(said)].map(([, fix]) => fix)).toEqual([
+      'unsubscribed: { field: "stop", yes: ["…"], no: ["…"] }',
+    ]);
+    expect(out).toContain('1 record holds "-", which is no known word (the first: line 4) →');
+    for (const shown of [await world.call('check', '--addresses'), await world.seen('check')]) {
+      expect(shown.out).toContain('1 record holds "none", 1 holds "n/a"');
+      expect(shown.out).not.toContain('letters');
+    }
+  });
+
+  test('is known once it stands in the advised line', async () => {
+    const world = await begin();
+    const lines = ['1;p1@example.com;yes;-;', '2;p2@example.com;yes;none;'];
+    world.write(...lines);
+    const { out } = await world.call('check');
+    const [, advice = ''] = /name it: (.*)/.exec(out) ?? [];
+    const written = parse(advice.replace('["…"]', '["!"]').replace('["…"]', '["-", "none"]'));
+    expect(written).toEqual({ unsubscribed: { field: 'stop', yes: ['!'], no: ['-', 'none'] } });
+    const mended = await begin(written);
+    mended.write(...lines);
+    expect((await mended.call('check')).code).toBe(0);
   });
 
   test('that the configuration names is one no more', async () => {

@@ -136,7 +136,7 @@ describe('leaving', () => {
       ['contacts.channels[0].subscription', 'maybe'],
     ]);
     expect(row.unknown?.[1]?.fix).toBe(
-      'name it: unsubscribed: { field: "do_not_mail", yes: […], no: […] }',
+      'name it: unsubscribed: { field: "do_not_mail", yes: ["…"], no: ["…"] }',
     );
   });
   test('a deleted record still states its opt-outs', () => {

@@ -37,7 +37,7 @@ describe('an unknown word', () => {
     ]);
     expect(summary.problems[0]).toMatchObject({
       class: 'invalid',
-      fix: 'name it: unsubscribed: { field: "unsubscribed", yes: […], no: […] }',
+      fix: 'name it: unsubscribed: { field: "unsubscribed", yes: ["…"], no: ["…"] }',
     });
     expect(sent(stage)).toEqual([]);
     const next = await stage.sync();
@@ -69,7 +69,8 @@ describe('an unknown word', () => {
       key: 'contacts.deleted',
       reason:
         '3 records hold "Nein", 1 holds "a…@…", 1 holds "aaa. 9", 1 holds "9999-99-99" (in the future), ' +
-        '1 holds a list or an object, which are no known words (the first: record 1)',
+        '1 holds a list or an object, which are no known words (the first: record 1); ' +
+        'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
       shown:
         '3 records hold "Nein", 1 holds "ann@example.com", 1 holds "Str. 5", ' +
         '1 holds "2999-01-01" (in the future), 1 holds a list or an object, ' +

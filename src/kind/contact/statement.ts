@@ -57,7 +57,8 @@ function ownWords(stated: Exclude<Flag | Wanted, string | When>): OwnWords {
 
 function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
   const read = vocabulary(use, own, now);
-  const lists = use === 'subscription' ? 'in: […], out: […]' : 'yes: […], no: […]';
+  // In quotes, any word is one of YAML: - and none and n/a are not, or not always, without them.
+  const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
   const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {
     const found = read(fieldAt(record, field));
