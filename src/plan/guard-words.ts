@@ -43,7 +43,7 @@ function whyOf(held: Held, rush: Rush, limit: Limit): string {
     case 'standing':
       return 'an earlier run held them, and nobody has approved it';
     case 'everybody':
-      return 'nobody else is subscribed';
+      return 'these are all the people who are subscribed';
     case 'run':
       return `${others}more than ${most} in one run (${greater})`;
     case 'week':
