@@ -17,11 +17,13 @@ export interface ToldHeld {
   template: number;
   /** From when on its stated opt-outs pass without approval; null: it holds none. */
   optOutsUntil: string | null;
+  /** The first of what is held. */
   changes: { key: string; op: string; part: string }[];
+  /** How many changes more are held than are listed. */
+  more: number;
 }
 
-/** Some of the people are named. */
-const peopleShown = 20;
+const changesShown = 20;
 
 /** Opt-outs past the limit of the guard, by events; null: none of the last day. */
 export function byEvents(
@@ -38,16 +40,18 @@ export function heldOf({ held }: Snapshot, { names, now, config }: Seen): ToldHe
     const since = held.oldest('opt_out', { plan });
     return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;
   };
-  return held.current().map(({ plan, since, held: counts }) => ({
-    plan,
-    approved: held.isApproved(plan, now - weekMs),
-    since: instant(since),
-    ...counts,
-    optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
-    changes: held
-      .changes(plan, peopleShown)
-      .map(({ op, part, ...record }) => ({ key: names(record), op, part })),
-  }));
+  return held.current().map(({ plan, since, held: counts }) => {
+    const changes = held.changes(plan, changesShown);
+    return {
+      plan,
+      approved: held.isApproved(plan, now - weekMs),
+      since: instant(since),
+      ...counts,
+      optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
+      changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
+      more: held.countChanges(plan) - changes.length,
+    };
+  });
 }
 
 function timeOf(at: number | undefined): string | null {

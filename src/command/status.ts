@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { dueAfter } from '../config/cron.ts';
-import { guardNames } from '../model/guard-classes.ts';
 import { limitWords } from '../plan/forecast-words.ts';
 import { table } from '../plan/render.ts';
 import type { MirrorStatus } from '../server/page.ts';
@@ -117,9 +116,7 @@ function heldOf({ held }: Standing): string[] {
     const lines = plan.changes.map(
       ({ key, op, part }) => `    ${plan.plan}: ${op} ${key}${part === '' ? '' : ` in ${part}`}`,
     );
-    const all = guardNames.reduce((sum, guard) => sum + plan[guard], 0);
-    const more = all - new Set(plan.changes.map(({ key }) => key)).size;
-    return more > 0 ? [...lines, `    … and ${more} more`] : lines;
+    return plan.more > 0 ? [...lines, `    … and ${counted(plan.more, 'more change')}`] : lines;
   });
 }
 

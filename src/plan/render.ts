@@ -116,8 +116,9 @@ export function renderChanges(
     lines.push(`  ${change.op} ${change.kind} ${nameOf(change)}${part}${held}`);
   }
   if (count === 0) return [];
-  const more = count > shownChanges ? [`  … and ${count - shownChanges} more`] : [];
-  return ['', 'What a run would send:', ...lines, ...more];
+  const more = count - shownChanges;
+  const rest = more > 0 ? [`  … and ${more} more change${more === 1 ? '' : 's'}`] : [];
+  return ['', 'What a run would send:', ...lines, ...rest];
 }
 
 /** Columns as wide as their widest cell, two spaces between. */

@@ -35,6 +35,8 @@ export interface HeldPlans extends StandingHolds {
   isApproved(plan: string, after: number): boolean;
   /** The first of its changes. */
   changes(plan: string, count: number): HeldChange[];
+  /** How many there are. */
+  countChanges(plan: string): number;
   /** Consents to what was shown under this hash; once more, once that has ended. */
   approve(plan: string, at: number): void;
   /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
@@ -121,10 +123,6 @@ export function heldIn(db: Statements): HeldPlans {
          and c.approved = s.plan and c.planned_at >= a.at and c.state = 'acked')
      group by h.guard`,
   );
-  const changes = db.prepare<[string, number], HeldChange>(
-    `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
-     where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
-  );
   return {
     clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
@@ -138,9 +136,23 @@ export function heldIn(db: Statements): HeldPlans {
       const counts = left.all(plan);
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
-    changes: (plan, count) => changes.all(plan, count),
+    ...changesIn(db),
     ...standingIn(db),
     ...approvalsIn(db),
+  };
+}
+
+function changesIn(db: Statements): Pick<HeldPlans, 'changes' | 'countChanges'> {
+  const changes = db.prepare<[string, number], HeldChange>(
+    `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
+  );
+  const countOf = db.prepare<[string], { n: number }>(
+    'select count(*) n from held_plan s join held h on h.batch = s.batch where s.plan = ?',
+  );
+  return {
+    changes: (plan, count) => changes.all(plan, count),
+    countChanges: (plan) => countOf.get(plan)?.n ?? 0,
   };
 }
 

@@ -37,6 +37,22 @@ test('a run that holds something says what, why, and how to let it pass', async 
   expect(world.writes()).toEqual([]);
 });
 
+test('plan and status count the same of what they do not list: changes, not people', async () => {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  const names = [ann, bob, ...Array.from({ length: 13 }, (_, at) => `p${at}@example.com`)];
+  world.people(names.map((email) => ({ email, news: 'yes', product: 'yes' })));
+  expect((await world.call('sync')).code).toBe(3);
+  const planned = (await world.call('plan')).out;
+  const { out } = await world.call('status');
+  const more = [planned, out].map((text) => /… and (.*)/.exec(text)?.[1]);
+  expect(planned.match(/\(held\)$/gm)).toHaveLength(20);
+  expect(out.match(/^ {4}\w{16}: /gm)).toHaveLength(20);
+  expect(more).toEqual(['8 more changes', '8 more changes']);
+  expect((await world.call('status', '--json')).json.held).toMatchObject([{ opt_in: 15, more: 8 }]);
+});
+
 test('approve records the consent and runs nothing; the next run does it', async () => {
   const world = await held();
   const since = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
