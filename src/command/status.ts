@@ -65,11 +65,12 @@ export function statusNow(config: Config): MirrorStatus {
   const standing = standingNow(config);
   const { mirror, at } = standing;
   const due = dueOf({ config, now: Date.parse(at) });
-  return { mirror, at, attention: attentionOf(standing), rows: rowsOf(standing, due) };
+  const attention = attentionOf(standing);
+  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
 }
 
 function headOf(standing: Standing, attention: readonly Attention[]): string[] {
-  if (attention.length === 0) return [`${standing.mirror}: nothing needs a look`];
+  if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
   return [
     `${standing.mirror} NEEDS A LOOK`,
     ...attention.flatMap(({ code, text, fix }) => [
@@ -79,6 +80,21 @@ function headOf(standing: Standing, attention: readonly Attention[]): string[] {
       ...(code === 'held' ? heldOf(standing) : []),
     ]),
   ];
+}
+
+/** Single records wake nobody up, and are not passed over in silence either. */
+function calmOf({ invalid, rejected, conflicts }: Standing): string {
+  const of = (counts: Standing['invalid'], word: string): string[] => {
+    const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
+    return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
+  };
+  const faulty = [...of(invalid, 'invalid'), ...of(rejected, 'rejected')];
+  const found = [...faulty, ...of(conflicts, 'in conflict')];
+  if (found.length === 0) return 'nothing needs a look';
+  const lists =
+    faulty.length === 0 ? '' : '`crm-mirror plan` lists those that are invalid or rejected, ';
+  const fix = `${lists}\`crm-mirror explain PERSON\` tells why`;
+  return `nothing needs a look but single records (${found.join(', ')}) → ${fix}`;
 }
 
 function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {

@@ -8,6 +8,8 @@ export interface MirrorStatus {
   at: string;
   /** The gravest first; none: all is well. */
   attention: readonly { text: string; fix: string }[];
+  /** What is said where that is empty. */
+  calm: string;
   /** What, and how it stands. */
   rows: readonly (readonly string[])[];
 }
@@ -66,7 +68,7 @@ ${[...urgent, ...calm].map(section).join('\n')}
 `;
 }
 
-function section({ mirror, attention, rows }: MirrorStatus): string {
+function section({ mirror, attention, calm, rows }: MirrorStatus): string {
   const isWell = attention.length === 0;
   const needs = attention.map(
     ({ text, fix }) => `<li>${escape(text)}<br><span>→ ${escape(fix)}</span></li>`,
@@ -76,7 +78,7 @@ function section({ mirror, attention, rows }: MirrorStatus): string {
   );
   return [
     `<section class="${isWell ? 'good' : 'bad'}">`,
-    `<h2>${escape(mirror)} <b>${isWell ? 'nothing needs a look' : 'needs a look'}</b></h2>`,
+    `<h2>${escape(mirror)} <b>${isWell ? escape(calm) : 'needs a look'}</b></h2>`,
     ...(isWell ? [] : [`<ul>${needs.join('')}</ul>`]),
     `<table>${told.join('')}</table>`,
     '</section>',

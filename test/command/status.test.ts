@@ -96,6 +96,22 @@ describe('status', () => {
     expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
+  test('names records that need a look, which are nothing to wake anybody up for', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_out' } });
+    world.people([ann, bob, 'eve@', 'kim'].map((email) => ({ email, news: 'yes' })));
+    const { code, out: said } = await world.call('sync');
+    expect([code, said]).toEqual([4, expect.stringContaining('done, but some records need')]);
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ ok: true, attention: [], invalid: { contacts: 2 } });
+    const [first] = (await world.call('status')).out.split('\n');
+    expect(first).toBe(
+      'world: nothing needs a look but single records (2 invalid, 1 in conflict) → `crm-mirror ' +
+        'plan` lists those that are invalid or rejected, `crm-mirror explain PERSON` tells why',
+    );
+    expect((await world.call('plan')).out.match(/^ {2}invalid \(known\)/gm)).toHaveLength(2);
+  });
+
   test('an opt-out that could not be applied stands first, and names nobody', async () => {
     const world = await mirrored();
     await refused(world);

@@ -6,6 +6,7 @@ const status = (mirror: string, attention: MirrorStatus['attention'] = []): Mirr
   mirror,
   at: '2026-08-06T03:00:00Z',
   attention,
+  calm: 'nothing needs a look',
   rows: [['last proven', '3 h ago']],
 });
 
@@ -26,7 +27,14 @@ test('what needs a look comes first, with how to mend it', () => {
 test('whatever a message holds is text', () => {
   const evil = `<script>alert("1")</script><img src=x onerror='x'>&`;
   const page = renderPage([
-    { mirror: evil, at: evil, attention: [{ text: evil, fix: evil }], rows: [[evil, evil], []] },
+    {
+      mirror: evil,
+      at: evil,
+      attention: [{ text: evil, fix: evil }],
+      calm: evil,
+      rows: [[evil, evil], []],
+    },
+    { mirror: evil, at: evil, attention: [], calm: evil, rows: [] },
   ]);
   expect(page).not.toMatch(/<script|<img|onerror='/);
   expect(page).toContain('&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;');
