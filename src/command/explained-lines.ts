@@ -15,7 +15,7 @@ export function explainedLines(document: ExplainedPerson): string[] {
     ...section('Platform', platformLines(document)),
     ...section('Ledger', ledgerLines(document)),
     ...(document.channels ?? []).flatMap((channel) =>
-      section(`Channel ${channel.channel}`, channelLines(channel)),
+      section(`Channel ${channel.channel}`, channelLines(channel, document)),
     ),
     ...section('What a run would send', sendLines(document)),
     ...section('Held by the guard for stated opt-outs', heldLines(document)),
@@ -138,7 +138,7 @@ function extraLines({ notSynced }: Shown): string[] {
   return words.length === 0 ? [] : [`not synced: ${words.join('; ')}`];
 }
 
-function channelLines(channel: Channel): string[] {
+function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
   const { desired, recorded, observed, tried, outweighed, decision, problem, stoppedBy } = channel;
   const rows = tried.map(({ row, asks, matches }) => {
     return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks}`;
@@ -146,12 +146,19 @@ function channelLines(channel: Channel): string[] {
   const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
   const why = problem ? `: ${problem.reason} → ${problem.fix}` : '';
   return [
-    `the CRM wants ${desired ?? '–'}; recorded ${recorded ? memberWords(recorded) : '–'}; ` +
+    `${desiredWords(desired, crm)}; recorded ${recorded ? memberWords(recorded) : '–'}; ` +
       `the platform shows ${observed ?? '–'}`,
     ...rows,
     ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
     `→ ${decision}${outweighed ? ', beyond the table' : ''}${stop}${why}`,
   ];
+}
+
+/** Gone is who has no record that counts, whether or not there ever was one. */
+function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson['crm']): string {
+  if (desired !== 'gone') return `the CRM wants ${desired ?? '–'}`;
+  if (records.length === 0) return 'the CRM does not name this person';
+  return 'the CRM has this person as deleted, or out of scope';
 }
 
 function sendLines({ sends, history }: ExplainedPerson): string[] {

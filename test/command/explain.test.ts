@@ -318,6 +318,24 @@ describe('explain', () => {
     expect(fingerprint(world.path)).toBe(before);
   });
 
+  test('of somebody who was never in the CRM says no more than that it does not name them', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: 'eve@example.com', channels: { ch_news: 'opt_in' } });
+    await world.call('sync');
+    const { out } = await world.call('explain', 'eve@example.com');
+    expect(out).toContain('the CRM does not name this person; recorded –; the platform shows');
+    expect(out).toContain(
+      'YES  1  not named by the CRM, or gone there; not on the platform, or not',
+    );
+    expect(out).not.toMatch(/wants gone|left the CRM/);
+    world.csv(`id,email,news,product,lost,gone\n1,${bob},yes,,,yes\n`);
+    const config = JSON.parse(readFileSync(world.file, 'utf8'));
+    const contacts = { ...config.contacts, deleted: 'gone' };
+    writeFileSync(world.file, JSON.stringify({ ...config, contacts }));
+    const told = (await world.call('explain', bob)).out;
+    expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt_in');
+  });
+
   test('takes a hash, names people by it, and shows names only where addresses are', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, firstName: 'Annabel' });

@@ -102,32 +102,32 @@ const wasOutByUs = ({ states: { recorded } }: Known): boolean =>
 export const rules: readonly Rule[] = [
   {
     row: 1,
-    asks: 'left the CRM; not on the platform, or not ours',
+    asks: 'not named by the CRM, or gone there; not on the platform, or not ours',
     matches: (known) => isGone(known) && !isOurs(known),
     do: 'nothing',
   },
   {
     row: 2,
-    asks: 'left the CRM; ours, and due for deletion (policy.deletes)',
+    asks: 'not named by the CRM, or gone there; ours, and due for deletion (policy.deletes)',
     matches: (known) => isGone(known) && known.person.deletable,
     do: 'delete',
   },
   {
     row: 3,
-    asks: 'left the CRM; ours, subscribed, and due to be opted out (policy.absent)',
+    asks: 'not named by the CRM, or gone there; ours, subscribed, and due to be opted out (policy.absent)',
     matches: (known) =>
       isGone(known) && isIn(known) && known.person.due && known.policy.absent === 'opt_out',
     do: 'opt_out',
   },
   {
     row: 3,
-    asks: 'left the CRM; ours and subscribed, but kept, or not due yet',
+    asks: 'not named by the CRM, or gone there; ours and subscribed, but kept, or not due yet',
     matches: (known) => isGone(known) && isIn(known),
     do: 'nothing',
   },
   {
     row: 4,
-    asks: 'left the CRM; ours, and not subscribed',
+    asks: 'not named by the CRM, or gone there; ours, and not subscribed',
     matches: isGone,
     do: 'nothing',
   },
