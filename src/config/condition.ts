@@ -68,11 +68,10 @@ function judging(
     const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
     const known = values.filter(([, value]) => value !== undefined);
     const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
-    const failsOn = known.flatMap(([field]) => {
-      const text = seen[field];
-      return text === undefined || text.length > longestText ? [field] : [];
-    });
-    if (failsOn.length > 0) return { failsOn };
+    const unread = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+    if (unread.length > 0) return { failsOn: unread };
+    const long = known.flatMap(([field]) => (isLong(seen[field]) ? [field] : []));
+    if (long.length > 0) return { failsOn: long, longest: longestText };
     try {
       return { gives: evaluateOnce(() => evaluate({ record: seen })) };
     } catch (error) {
@@ -80,6 +79,10 @@ function judging(
       return { failsOn: node ? usesOf(node).flatMap(({ field }) => field ?? []) : [] };
     }
   };
+}
+
+function isLong(text = ''): boolean {
+  return text.length > longestText;
 }
 
 /** One use of the record; without a field when it is used as a whole, or the name is computed. */

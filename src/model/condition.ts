@@ -10,5 +10,8 @@ export interface Condition {
   judge(record: Readonly<Record<string, unknown>>): Verdict;
 }
 
-/** What came out of it, whatever that is; or the fields it could not be evaluated on, if known. */
-export type Verdict = { gives: unknown } | { failsOn: readonly string[] };
+/**
+ * What came out of it, whatever that is; or the fields it could not be evaluated on, if known.
+ * `longest`: their texts have more characters than this, which is as many as it reads.
+ */
+export type Verdict = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

@@ -89,5 +89,8 @@ describe('lists', () => {
 
 test('a field of more than 16,384 characters cannot be judged, and is named', () => {
   expect(judge('record.a == ""', { a: 'x'.repeat(16_384) })).toEqual({ gives: false });
-  expect(judge('record.a == ""', { a: 'x'.repeat(16_385) })).toEqual({ failsOn: ['a'] });
+  expect(judge('record.a == ""', { a: 'x'.repeat(16_385) })).toEqual({
+    failsOn: ['a'],
+    longest: 16_384,
+  });
 });

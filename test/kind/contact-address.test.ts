@@ -62,6 +62,12 @@ describe('an address', () => {
   test('that is none makes its record invalid', () => {
     const row = wish({ email: 'a@b.de,', newsletter: 'yes', product: 'no' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });
-    expect(row.invalid).toMatchObject({ reason: '"email" is not an email address' });
+    expect(row.invalid).toMatchObject({
+      reason: '"email" is not an email address, for it ends with ","',
+    });
+  });
+
+  test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])('%s is said to be none', (email) => {
+    expect(wish({ email }).invalid?.reason).toBe('"email" is not an email address');
   });
 });

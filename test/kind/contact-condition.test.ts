@@ -126,6 +126,22 @@ describe('contacts.include', () => {
     );
   });
 
+  test('of a text that is too long is invalid, which is said with the limit', () => {
+    const { row } = desire({ include: comes({ failsOn: ['note'], longest: 16_384 }) });
+    expect(row.invalid).toEqual({
+      reason: 'contacts.include cannot be evaluated: "note" has more than 16,384 characters',
+      fix: 'shorten it in the CRM, or leave the field out of the condition',
+    });
+  });
+
+  test.each([
+    ['2026-03-01T12:00:00', 'is a time without a zone'],
+    ['2026-03-01 12:00', 'is a time without a zone'],
+    ['01.03.2026', 'is no time that can be told'],
+  ])('a will of %s is invalid, and it is said why', (since, why) => {
+    expect(desire({ record: { since } }).row.invalid?.reason).toBe(`"since" ${why}`);
+  });
+
   test('a record out of scope beside one within: the opt-out of the one, else the other', () => {
     const within = desire({}).row;
     const out = desire({ include: gives(false), when: gives(null), record: { product: 'no' } });

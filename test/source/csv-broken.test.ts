@@ -72,11 +72,14 @@ describe('what is no CSV file', () => {
   });
 
   test.each([
-    ['0 bytes', ''],
     ['a byte order mark alone', '\uFEFF'],
     ['blank lines', '\n\r\n\n'],
   ])('no header: %s', async (_, text) => {
     expect(await refusal(text)).toContain('no header row');
+  });
+
+  test('no header: 0 bytes', async () => {
+    expect(await refusal('')).toContain('the file is empty; export it again with column names');
   });
 
   test('UTF-16, with and without byte order mark', async () => {

@@ -12,7 +12,7 @@ import { textOf } from '../../model/scalar.ts';
 import type { Subscription } from '../../platform/request.ts';
 import type { Kind } from '../kind.ts';
 import { isAddress } from './address.ts';
-import { readConsentAt } from './consent-at.ts';
+import { isZoneless, readConsentAt } from './consent-at.ts';
 import { contactKey } from './observe.ts';
 import type { DesiredContact } from './record.ts';
 import {
@@ -76,7 +76,7 @@ export function contactDesire(fields: ContactFields, now: () => number): Kind['d
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
       if (id === '') faults.push(blank(fields.id));
-      if (!key && address !== '') faults.push(notAnAddress(fields.email));
+      if (!key && address !== '') faults.push(notAnAddress(fields.email, address));
       if (address === '') faults.push(blank(fields.email));
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
@@ -218,10 +218,11 @@ function statedAt(
   value: Record<string, unknown>,
   faults: Fault[],
 ): number | null {
-  const time = field === undefined ? null : readConsentAt(text(fieldAt(value, field)));
+  const said = field === undefined ? '' : text(fieldAt(value, field));
+  const time = readConsentAt(said);
   if (time !== undefined) return time;
   faults.push({
-    reason: `"${field}" is no time that can be told`,
+    reason: `"${field}" ${isZoneless(said) ? 'is a time without a zone' : 'is no time that can be told'}`,
     fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
   });
   return null;
@@ -235,7 +236,7 @@ function isOutOfScope(
 ): boolean {
   const verdict = include?.judge(value) ?? { gives: true };
   const option = 'contacts.include';
-  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict.failsOn));
+  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict));
   else if (verdict.gives === false) return true;
   else if (verdict.gives !== true) faults.push(notAnAnswer(option, 'true nor false'));
   return false;
@@ -263,6 +264,10 @@ function noSingleValue(field: string): Fault {
   };
 }
 
-function notAnAddress(field: string): Fault {
-  return { reason: `"${field}" is not an email address`, fix: 'correct the address in the CRM' };
+function notAnAddress(field: string, address: string): Fault {
+  const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
+  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
+  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
+  const reason = `"${field}" is not an email address${odd}`;
+  return { reason, fix: 'correct the address in the CRM' };
 }

@@ -1,5 +1,5 @@
 /** What a field of a CRM record, or a condition on it, answers, as the configuration has it. */
-import type { Condition } from '../../model/condition.ts';
+import type { Condition, Verdict } from '../../model/condition.ts';
 import { fieldAt } from '../../model/field.ts';
 import type { Fault, UnknownWord } from '../../model/record.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './vocabulary.ts';
@@ -81,15 +81,25 @@ function judged(
   { use, called }: Asked,
 ): Answer | Unanswered {
   const verdict = when.judge(record);
-  if ('failsOn' in verdict) return { fault: notEvaluated(called, verdict.failsOn) };
+  if ('failsOn' in verdict) return { fault: notEvaluated(called, verdict) };
   if (typeof verdict.gives === 'boolean') return verdict.gives ? 'yes' : 'no';
   const isOpen = use === 'subscription';
   if (isOpen && verdict.gives === null) return 'none';
   return { fault: notAnAnswer(called, isOpen ? 'true, false nor null' : 'true nor false') };
 }
 
-export function notEvaluated(option: string, failsOn: readonly string[]): Fault {
+export function notEvaluated(
+  option: string,
+  { failsOn, longest }: Extract<Verdict, { failsOn: unknown }>,
+): Fault {
   const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
+  if (longest !== undefined) {
+    const most = longest.toLocaleString('en');
+    return {
+      reason: `${option} cannot be evaluated: ${names} has more than ${most} characters`,
+      fix: 'shorten it in the CRM, or leave the field out of the condition',
+    };
+  }
   return {
     reason: `${option} cannot be evaluated${names && ` with this value of ${names}`}`,
     fix: 'correct it in the CRM, or have the condition allow for it',

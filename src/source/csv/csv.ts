@@ -74,8 +74,9 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
     yield group;
   }
   if (columns === undefined) {
+    const why = reading.tally.bytes === 0 ? 'is empty' : 'has no header row';
     throw new Invalid(
-      `${reading.name}: the file has no header row; export it again with column names in line 1`,
+      `${reading.name}: the file ${why}; export it again with column names in line 1`,
     );
   }
 }
