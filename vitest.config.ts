@@ -1,10 +1,10 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-import { playsAll } from './test/extent.ts';
+import { playsAll } from './test/support/extent.ts';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/temporary-folder.ts'],
+    globalSetup: ['test/support/temporary-folder.ts'],
     exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
     // What a file changes for the whole process it puts back itself.
     isolate: false,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
-import { csvSource } from '../src/source/csv/csv.ts';
+import { csvSource } from '../src/sources/csv/csv-source.ts';
 
 const clock = {
   now: () => Date.now(),

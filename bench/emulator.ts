@@ -9,9 +9,9 @@ import { Agent, request as ask } from 'node:http';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import Fastify from 'fastify';
 import { createEmulator } from '../src/emulator/emulator.ts';
-import { seeded } from '../src/emulator/random.ts';
-import { serve } from '../src/emulator/serve.ts';
-import { openFile } from '../src/emulator/store/file.ts';
+import { seeded } from '../src/emulator/shared/seeded-random.ts';
+import { serve } from '../src/emulator/http-listener.ts';
+import { openFile } from '../src/emulator/store/sqlite-file.ts';
 
 interface Task {
   url: string;

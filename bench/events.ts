@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createEmulator } from '../src/emulator/emulator.ts';
-import { seeded } from '../src/emulator/random.ts';
-import { serve } from '../src/emulator/serve.ts';
-import { ownRedis } from '../test/redis.ts';
+import { seeded } from '../src/emulator/shared/seeded-random.ts';
+import { serve } from '../src/emulator/http-listener.ts';
+import { ownRedis } from '../test/support/redis.ts';
 import { openCrm, unguarded } from './stage/crm.ts';
 import { configure, end, work } from './stage/worker.ts';
 

@@ -13,9 +13,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
-import { seeded } from '../src/emulator/random.ts';
-import { serve } from '../src/emulator/serve.ts';
-import { ownRedis, type TestRedis } from '../test/redis.ts';
+import { seeded } from '../src/emulator/shared/seeded-random.ts';
+import { serve } from '../src/emulator/http-listener.ts';
+import { ownRedis, type TestRedis } from '../test/support/redis.ts';
 import { openCrm, unguarded, type Crm } from './stage/crm.ts';
 import { configure, end, metricsOf, program, work, type Working } from './stage/worker.ts';
 

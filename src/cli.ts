@@ -5,10 +5,10 @@
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
-import { visibleLine, visibleLines } from './command/visible.ts';
-import { explain, type Fault } from './command/fault.ts';
-import type { CommandGroup, CommandModule, Shell } from './command/shell.ts';
-import { Interrupted } from './model/errors.ts';
+import { visibleLine, visibleLines } from './cli/output/visible-text.ts';
+import { explain, type Fault } from './cli/output/failure-report.ts';
+import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
+import { Interrupted } from './domain/errors.ts';
 
 interface Entry {
   name: string;
@@ -20,127 +20,127 @@ const commands: readonly Entry[] = [
   {
     name: 'demo',
     summary: 'everything at once, on the embedded emulator and a sample CRM export, explained',
-    load: () => import('./command/demo.ts'),
+    load: () => import('./commands/demo.ts'),
   },
   {
     name: 'check',
     summary: 'validate the configuration and reach the source and the platform, read-only',
-    load: () => import('./command/check.ts'),
+    load: () => import('./commands/check.ts'),
   },
   {
     name: 'plan',
     summary: 'show what a run would do; writes nothing on the platform',
-    load: () => import('./command/plan.ts'),
+    load: () => import('./commands/plan.ts'),
   },
   {
     name: 'sync',
     summary: 'one pass: bring the platform in line with the CRM',
-    load: () => import('./command/sync.ts'),
+    load: () => import('./commands/sync.ts'),
   },
   {
     name: 'apply',
     summary: 'do what a plan said, once, if that is still what there is to do',
-    load: () => import('./command/apply.ts'),
+    load: () => import('./commands/apply.ts'),
   },
   {
     name: 'backfill',
     summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
-    load: () => import('./command/backfill.ts'),
+    load: () => import('./commands/backfill.ts'),
   },
   {
     name: 'worker',
     summary: 'long-running: every mirror as its schedule says; needs Redis',
-    load: () => import('./command/worker.ts'),
+    load: () => import('./commands/worker.ts'),
   },
   {
     name: 'one',
     summary: 'bring one person in line now, and nobody else',
-    load: () => import('./command/one.ts'),
+    load: () => import('./commands/one.ts'),
   },
   {
     name: 'status',
     summary: 'how the mirror is, and what needs a look; also while it is running',
-    load: () => import('./command/status.ts'),
+    load: () => import('./commands/status.ts'),
   },
   {
     name: 'runs',
     summary: 'what happened: the last runs, or one of them with its changes',
-    load: () => import('./command/runs.ts'),
+    load: () => import('./commands/runs.ts'),
   },
   {
     name: 'explain',
     summary: 'all that is known of one person, every rule tried, and what would happen',
-    load: () => import('./command/explain.ts'),
+    load: () => import('./commands/explain.ts'),
   },
   {
     name: 'optouts',
     summary: 'who left on the platform, for the CRM; shows addresses',
-    load: () => import('./command/optouts.ts'),
+    load: () => import('./commands/optouts.ts'),
   },
   {
     name: 'retry',
     summary: 'have the next run try again what the platform refused',
-    load: () => import('./command/retry.ts'),
+    load: () => import('./commands/retry.ts'),
   },
   {
     name: 'forget',
     summary: 'erase one person: off the platform, out of the snapshot, and never brought back',
-    load: () => import('./command/forget.ts'),
+    load: () => import('./commands/forget.ts'),
   },
   {
     name: 'allow',
     summary: 'take an erasure back, and whatever else the ledger holds against one person',
-    load: () => import('./command/allow.ts'),
+    load: () => import('./commands/allow.ts'),
   },
   {
     name: 'approve',
     summary: 'let the next runs do what a guard held under a plan',
-    load: () => import('./command/approve.ts'),
+    load: () => import('./commands/approve.ts'),
   },
   {
     name: 'pause',
     summary: 'no more runs until `resume`; one that is under way goes on to its end',
-    load: () => import('./command/pause.ts'),
+    load: () => import('./commands/pause.ts'),
   },
   {
     name: 'resume',
     summary: 'end a pause',
-    load: () => import('./command/resume.ts'),
+    load: () => import('./commands/resume.ts'),
   },
   {
     name: 'rebind',
     summary: 'move the snapshot to another URL or key of the same organization, after proof',
-    load: () => import('./command/rebind.ts'),
+    load: () => import('./commands/rebind.ts'),
   },
   {
     name: 'backup',
     summary: 'copy the snapshot, also while it is in use',
-    load: () => import('./command/backup.ts'),
+    load: () => import('./commands/backup.ts'),
   },
   {
     name: 'template',
     summary: 'test: send one template to an address, its variables resolved',
-    load: () => import('./command/template.ts'),
+    load: () => import('./commands/template.ts'),
   },
   {
     name: 'domains',
     summary: 'list, create and verify sending domains, or see the nameservers of one',
-    load: () => import('./command/domains.ts'),
+    load: () => import('./commands/domains.ts'),
   },
   {
     name: 'api-key',
     summary: 'enable: switch an API key of the organization on',
-    load: () => import('./command/api-key.ts'),
+    load: () => import('./commands/api-key.ts'),
   },
   {
     name: 'emulator',
     summary: "the platform's API, locally",
-    load: () => import('./command/emulator.ts'),
+    load: () => import('./commands/emulator.ts'),
   },
   {
     name: 'schema',
     summary: 'print the JSON Schema of the configuration, for editors',
-    load: () => import('./command/schema.ts'),
+    load: () => import('./commands/schema.ts'),
   },
 ];
 

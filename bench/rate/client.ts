@@ -1,8 +1,8 @@
 /** A process that sends requests as one client does, or as a program that knows nothing of us. */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createSend } from '../../src/http/send.ts';
-import type { Answer } from '../../src/model/exchange.ts';
+import { createSend } from '../../src/http/send-request.ts';
+import type { Answer } from '../../src/domain/exchange.ts';
 import { given } from '../stage/child.ts';
 import { clients, type Told } from './clients.ts';
 

@@ -4,11 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import Bottleneck from 'bottleneck';
 import pLimit from 'p-limit';
 import pThrottle from 'p-throttle';
-import { createGate } from '../../src/http/gate.ts';
-import { systemClock } from '../../src/http/time.ts';
-import { organizationOf, sharedBudgets } from '../../src/queue/shared-budget.ts';
-import type { Limit } from '../../src/emulator/limit/meter.ts';
-import type { Answer } from '../../src/model/exchange.ts';
+import { createGate } from '../../src/rate-limit/request-gate.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { organizationOf, sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import type { Limit } from '../../src/emulator/limits/limit-meter.ts';
+import type { Answer } from '../../src/domain/exchange.ts';
 
 /** One attempt. */
 type Send = () => Promise<Answer>;

@@ -1,7 +1,7 @@
 /** Reads a database wholly, as a run does, in a process of its own. */
-import { systemClock as clock } from '../../src/http/time.ts';
-import { sqlOptions } from '../../src/source/sql/options.ts';
-import { sqlSource } from '../../src/source/sql/sql.ts';
+import { systemClock as clock } from '../../src/http/system-clock.ts';
+import { sqlOptions } from '../../src/sources/sql/options.ts';
+import { sqlSource } from '../../src/sources/sql/sql-source.ts';
 import { given } from '../stage/child.ts';
 
 export interface ReadTask {

@@ -1,7 +1,7 @@
 /** A process with an emulator of its own, as far away as it is told to be. */
 import { createEmulator } from '../../src/emulator/emulator.ts';
-import { seeded } from '../../src/emulator/random.ts';
-import { serve } from '../../src/emulator/serve.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { serve } from '../../src/emulator/http-listener.ts';
 import { given } from './child.ts';
 import { farAway, type Latency } from './network.ts';
 

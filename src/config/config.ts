@@ -1,17 +1,17 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
-import type { Condition } from '../model/condition.ts';
-import { milliseconds } from '../model/duration.ts';
-import { placeOf } from '../model/place.ts';
-import type { CsvOptions } from '../source/csv/options.ts';
-import type { DirectoryOptions } from '../source/directory/options.ts';
-import type { HttpOptions } from '../source/http/options.ts';
-import type { HubspotOptions } from '../source/hubspot/options.ts';
-import type { NdjsonOptions } from '../source/ndjson/options.ts';
-import type { SalesforceOptions } from '../source/salesforce/options.ts';
-import { type SqlOptions, withPaths } from '../source/sql/options.ts';
-import type { TrytonOptions } from '../source/tryton/options.ts';
-import type { fileSchema } from './schema.ts';
+import type { Condition } from '../domain/condition.ts';
+import { milliseconds } from '../domain/values/duration.ts';
+import { placeOf } from '../domain/values/file-place.ts';
+import type { CsvOptions } from '../sources/csv/options.ts';
+import type { DirectoryOptions } from '../sources/directory/options.ts';
+import type { HttpOptions } from '../sources/http/options.ts';
+import type { HubspotOptions } from '../sources/hubspot/options.ts';
+import type { NdjsonOptions } from '../sources/ndjson/options.ts';
+import type { SalesforceOptions } from '../sources/salesforce/options.ts';
+import { type SqlOptions, withPaths } from '../sources/sql/options.ts';
+import type { TrytonOptions } from '../sources/tryton/options.ts';
+import type { fileSchema } from './schema/file-schema.ts';
 
 type File = z.output<typeof fileSchema>;
 type FileContacts = NonNullable<File['contacts']>;

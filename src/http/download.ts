@@ -4,8 +4,8 @@
  * is given first.
  */
 import { Pool, type Dispatcher } from 'undici';
-import { describe, type Stage } from './failure.ts';
-import { flatten } from './send.ts';
+import { describe, type Stage } from './request-failure.ts';
+import { flatten } from './send-request.ts';
 
 const HELD_BYTES = 256 * 1024;
 

@@ -2,9 +2,9 @@
  * Sends again what may be sent again, a bounded number of times, with full jitter. What an
  * operation allows is data; 429 is no business of this file: the gate waits it out.
  */
-import type { Clock, Random } from '../model/clock.ts';
-import { Held, RateLimited, Rejected, Unavailable } from '../model/errors.ts';
-import { anySignal } from './gate.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import { Held, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
+import { anySignal } from '../rate-limit/request-gate.ts';
 
 const MOST_ATTEMPTS = 4;
 const BASE_MS = 250;

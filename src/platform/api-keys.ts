@@ -1,6 +1,6 @@
 /** API keys (specification, "Endpoints", API keys). */
-import { apiKey, type ApiKey } from './answer.ts';
-import type { Caller, CallOptions } from './call.ts';
+import { apiKey, type ApiKey } from './answer-schemas.ts';
+import type { Caller, CallOptions } from './api-call.ts';
 import { operations } from './operations.ts';
 
 export interface ApiKeys {

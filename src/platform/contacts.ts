@@ -1,6 +1,6 @@
 /** Contacts and their channel subscriptions (specification, "Endpoints", Contacts). */
 import type { z } from 'zod';
-import { httpDate } from '../http/observation.ts';
+import { httpDate } from '../http/rate-limit-headers.ts';
 import {
   briefContactList,
   contact,
@@ -10,11 +10,11 @@ import {
   type Contact,
   type ContactList,
   type Enrolment,
-} from './answer.ts';
-import type { Called, Caller, CallOptions } from './call.ts';
+} from './answer-schemas.ts';
+import type { Called, Caller, CallOptions } from './api-call.ts';
 import { operations } from './operations.ts';
 import { paged, type Paged } from './paging.ts';
-import type { contactStatus, EnrolBody, Subscription } from './request.ts';
+import type { contactStatus, EnrolBody, Subscription } from './request-schemas.ts';
 
 interface ContactFilter {
   /** A part of the address; `%` and `_` may be wildcards, so compare what comes back. */

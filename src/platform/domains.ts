@@ -1,5 +1,5 @@
 /** Sending domains (specification, "Endpoints", Domains). */
-import { Invalid } from '../model/errors.ts';
+import { Invalid } from '../domain/errors.ts';
 import {
   domain,
   domainList,
@@ -9,11 +9,11 @@ import {
   type DomainList,
   type Nameservers,
   type Verification,
-} from './answer.ts';
-import type { Caller, CallOptions } from './call.ts';
+} from './answer-schemas.ts';
+import type { Caller, CallOptions } from './api-call.ts';
 import { operations } from './operations.ts';
 import { paged, type Paged } from './paging.ts';
-import type { DomainCreateBody } from './request.ts';
+import type { DomainCreateBody } from './request-schemas.ts';
 
 /** Somebody signed in to the dashboard: the API key is not accepted (Authentication 6). */
 interface Session {

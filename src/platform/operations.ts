@@ -3,7 +3,7 @@
  * budget an operation draws from: the platform counts per route, however a request is made.
  */
 import { resend, type Resend } from '../http/retry.ts';
-import type { Method } from '../model/exchange.ts';
+import type { Method } from '../domain/exchange.ts';
 
 export interface Operation {
   route: string;

@@ -11,8 +11,8 @@
  *                           fewer seen                        on: the platform may cap the limit
  *   full                                                      on
  */
-import { Unavailable } from '../model/errors.ts';
-import type { CallOptions } from './call.ts';
+import { Unavailable } from '../domain/errors.ts';
+import type { CallOptions } from './api-call.ts';
 
 const MOST_RECORDS = 100;
 const MOST_REPEATS = 3;

@@ -1,21 +1,21 @@
 /**
  * The platform as a library, `import { createPlatform } from 'crm-mirror/platform'`: the typed
- * client of client.ts with everything it needs. This is a composition root: what is not given is
- * the real thing, this machine's network, clock and chance.
+ * client of api-client.ts with everything it needs. This is a composition root: what is not given
+ * is the real thing, this machine's network, clock and chance.
  *
  *   const platform = createPlatform({ url: 'https://…', apiKey });
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, urgently, type BudgetOf, type Counts } from '../http/gate.ts';
-import type { Stuck } from '../http/stuck.ts';
-import type { RouteLimit } from '../model/limit.ts';
-import { createSend } from '../http/send.ts';
-import { systemClock } from '../http/time.ts';
-import type { Clock, Random } from '../model/clock.ts';
-import { createPlatform as createClient, type Platform } from './client.ts';
+import { createGate, urgently, type BudgetOf, type Counts } from '../rate-limit/request-gate.ts';
+import type { Stuck } from '../rate-limit/stuck-routes.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import { createSend } from '../http/send-request.ts';
+import { systemClock } from '../http/system-clock.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import { createPlatform as createClient, type Platform } from './api-client.ts';
 
-export { Invalid, RateLimited, Rejected, Unavailable } from '../model/errors.ts';
+export { Invalid, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 export type {
   ApiKey,
   Contact,
@@ -28,9 +28,9 @@ export type {
   Template,
   TemplateList,
   Verification,
-} from './answer.ts';
-export type { CallOptions } from './call.ts';
-export type { Platform } from './client.ts';
+} from './answer-schemas.ts';
+export type { CallOptions } from './api-call.ts';
+export type { Platform } from './api-client.ts';
 export type { Enrol } from './contacts.ts';
 export type {
   DomainCreateBody,
@@ -38,7 +38,7 @@ export type {
   TemplateCreateBody,
   TemplateUpdateBody,
   TestSendBody,
-} from './request.ts';
+} from './request-schemas.ts';
 export type { BudgetOf, Clock, Counts, Random };
 
 export interface PlatformOptions {

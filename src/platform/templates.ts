@@ -1,9 +1,15 @@
 /** Templates (specification, "Endpoints", Templates). */
-import { template, templateList, testSend, type Template, type TemplateList } from './answer.ts';
-import type { Caller, CallOptions } from './call.ts';
+import {
+  template,
+  templateList,
+  testSend,
+  type Template,
+  type TemplateList,
+} from './answer-schemas.ts';
+import type { Caller, CallOptions } from './api-call.ts';
 import { operations } from './operations.ts';
 import { paged, type Paged } from './paging.ts';
-import type { TemplateCreateBody, TemplateUpdateBody, TestSendBody } from './request.ts';
+import type { TemplateCreateBody, TemplateUpdateBody, TestSendBody } from './request-schemas.ts';
 
 export interface Templates extends Paged<object, TemplateList, Template> {
   /**

@@ -1,7 +1,7 @@
 /** What Prometheus is told: of each run when it has ended, of how all stands when it asks. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { KindSummary, Summary } from '../plan/summary.ts';
-import { gaugesOf, type Watched } from './gauges.ts';
+import type { KindSummary, Summary } from '../engine/report/run-summary.ts';
+import { gaugesOf, type Watched } from './mirror-gauges.ts';
 
 /** Why an event was not taken. */
 export type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';

@@ -11,13 +11,13 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Clock } from '../model/clock.ts';
-import { Unavailable } from '../model/errors.ts';
-import { parseJson } from '../model/json.ts';
-import type { EventQueue } from '../queue/event-queue.ts';
-import { toldIn, type Naming } from './events.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Unavailable } from '../domain/errors.ts';
+import { parseJson } from '../domain/values/lossless-json.ts';
+import type { EventQueue } from '../worker/queues/event-queue.ts';
+import { toldIn, type Naming } from './event-payload.ts';
 import type { Metrics } from './metrics.ts';
-import { verify, type Signing } from './signature.ts';
+import { verify, type Signing } from './webhook-signature.ts';
 
 /** The webhook of one mirror. */
 export interface Webhook extends Signing, Naming {

@@ -7,38 +7,38 @@
  */
 import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Busy, Invalid } from '../model/errors.ts';
-import { absencesIn, type Absences } from './absence.ts';
-import { copyOf, type Part } from './backup.ts';
-import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage.ts';
-import { makeFolderOf, refuseNoPlace } from './folder.ts';
-import { onDisk } from './disk.ts';
-import { fenceIn, type Token } from './fence.ts';
-import { changesIn, type Journal } from './journal.ts';
-import { guardingIn, type Guarding } from './guarding.ts';
-import { heldIn, type HeldPlans } from './held.ts';
-import { isLeased } from './lease.ts';
-import { openToLook, refuseNoFile } from './looking.ts';
-import { memoryIn, type Memory } from './memory.ts';
-import { metaIn, type Meta } from './meta.ts';
-import { migrations } from './migrations.ts';
-import { outcomesIn, type Outcomes } from './outcomes.ts';
-import { patienceMs, waiterFor, type Wait } from './patience.ts';
-import { parkingIn, type Parking } from './parking.ts';
-import { problemsIn, type Problems } from './problems.ts';
-import { purgeIn, type Purge } from './purge.ts';
-import { recordedIn, type Recorded } from './recorded.ts';
-import { remarksIn, type Remarks } from './remarks.ts';
-import { returnedIn, type Returned } from './returned.ts';
-import { runsIn, type Runs } from './runs.ts';
-import { shapingIn, type Shaping } from './shaping.ts';
-import { slicingIn, type Slicing } from './slicing.ts';
-import { spansIn, type Spans } from './spans.ts';
-import { statementsOf } from './statements.ts';
-import { stagingIn, type Staging } from './staging.ts';
-import { stagingTables } from './staging-tables.ts';
-import { narrowingIn, type Narrowing } from './narrowing.ts';
-import { twinsIn, type Twins } from './twins.ts';
+import { Busy, Invalid } from '../domain/errors.ts';
+import { absencesIn, type Absences } from './tables/absence-counts.ts';
+import { copyOf, type Part } from './database/database-backup.ts';
+import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
+import { makeFolderOf, refuseNoPlace } from './database/snapshot-folder.ts';
+import { onDisk } from './database/disk-errors.ts';
+import { fenceIn, type Token } from './database/fencing-token.ts';
+import { changesIn, type Journal } from './tables/journal.ts';
+import { guardingIn, type Guarding } from './tables/guarded-changes.ts';
+import { heldIn, type HeldPlans } from './tables/awaiting-approval.ts';
+import { isLeased } from './database/writer-lease.ts';
+import { openToLook, refuseNoFile } from './database/read-only-open.ts';
+import { memoryIn, type Memory } from './tables/record-history.ts';
+import { metaIn, type Meta } from './database/meta-table.ts';
+import { migrations } from './database/migrations.ts';
+import { outcomesIn, type Outcomes } from './tables/change-outcomes.ts';
+import { patienceMs, waiterFor, type Wait } from './database/lock-timeout.ts';
+import { parkingIn, type Parking } from './tables/retry-later.ts';
+import { problemsIn, type Problems } from './tables/known-problems.ts';
+import { purgeIn, type Purge } from './tables/record-purge.ts';
+import { recordedIn, type Recorded } from './tables/recorded-state.ts';
+import { remarksIn, type Remarks } from './staging/do-not-contact-news.ts';
+import { returnedIn, type Returned } from './tables/opt-out-reports.ts';
+import { runsIn, type Runs } from './tables/run-history.ts';
+import { shapingIn, type Shaping } from './tables/guarded-shape.ts';
+import { slicingIn, type Slicing } from './staging/slice-rollback.ts';
+import { spansIn, type Spans } from './database/key-range.ts';
+import { statementsOf } from './database/prepared-statements.ts';
+import { stagingIn, type Staging } from './staging/staging.ts';
+import { stagingTables } from './staging/staging-tables.ts';
+import { narrowingIn, type Narrowing } from './staging/decision-candidates.ts';
+import { twinsIn, type Twins } from './staging/duplicate-records.ts';
 
 export interface Snapshot {
   meta: Meta;
@@ -58,7 +58,7 @@ export interface Snapshot {
   spans: Spans;
   twins: Twins;
   /**
-   * Raises the fencing token (fence.ts): of all that have it open only this one writes from now on.
+   * Raises the fencing token (snapshot/database/fencing-token.ts): of all that have it open only this one writes from now on.
    * For who has taken the lease, and once; and where `least` is to be the least it stands at.
    */
   fence(least?: number): void;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
-import { extent } from '../extent.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
+import { extent } from '../support/extent.ts';
 
 const { mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,6 +1,6 @@
 /** Conditions stay short to evaluate, whatever a record holds. */
 import { describe, expect, it, test } from 'vitest';
-import { compile } from '../../src/config/condition.ts';
+import { compile } from '../../src/config/schema/cel-condition.ts';
 
 function judge(text: string, record: Record<string, unknown>) {
   const found = compile(text, { nullable: false });

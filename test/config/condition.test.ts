@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { compile } from '../../src/config/condition.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { makeFolder, minimal } from './folder.ts';
-import { extent } from '../extent.ts';
+import { compile } from '../../src/config/schema/cel-condition.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
+import { extent } from '../support/extent.ts';
 
 const { load, mistakes, remove } = makeFolder();
 afterAll(remove);

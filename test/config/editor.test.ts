@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { Command } from 'commander';
-import * as schema from '../../src/command/schema.ts';
-import type { Shell } from '../../src/command/shell.ts';
+import * as schema from '../../src/commands/schema.ts';
+import type { Shell } from '../../src/cli/compose/process-shell.ts';
 
 const printed: string[] = [];
 const shell: Shell = {

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { makeFolder, minimal } from './folder.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { folder, write, load, mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,6 +1,6 @@
 /** Where a worker tells what is wrong, as it is configured. */
 import { afterAll, expect, it } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,6 +1,6 @@
 /** Who is protected: addresses and conditions. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, remove } = makeFolder();
 afterAll(remove);

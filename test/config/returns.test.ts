@@ -1,7 +1,7 @@
 /** Where the CRM is told who left: what stands there, and what is wrong with it. */
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { folder, load, mistakes, remove } = makeFolder();
 afterAll(remove);

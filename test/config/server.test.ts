@@ -1,6 +1,6 @@
 /** The worker's server and the CRM's events, as they are configured. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,8 +1,8 @@
 /** A source of type sql in a configuration: what stands there, what is wrong with it, and where. */
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { makeFolder, minimal } from './folder.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { folder, load, mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,6 +1,6 @@
 /** Words of its own that a field may name, and what is said of wrong ones. */
 import { afterAll, describe, expect, test } from 'vitest';
-import { makeFolder, minimal } from './folder.ts';
+import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, mistakes, remove } = makeFolder();
 afterAll(remove);

@@ -1,8 +1,8 @@
 /** What the emulator of the contract begins with: two organizations, keys, people, sessions. */
 import { onTestFinished } from 'vitest';
 import { createEmulator } from '../../src/emulator/emulator.ts';
-import { seeded } from '../../src/emulator/random.ts';
-import { serve } from '../../src/emulator/serve.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { serve } from '../../src/emulator/http-listener.ts';
 
 export const KEY = 'key_live_full';
 

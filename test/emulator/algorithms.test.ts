@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { algorithms, findAlgorithm } from '../../src/emulator/limit/algorithms.ts';
-import type { Limit, Reading } from '../../src/emulator/limit/meter.ts';
-import { NOON, stage } from './stage.ts';
+import { algorithms, findAlgorithm } from '../../src/emulator/limits/algorithms.ts';
+import type { Limit, Reading } from '../../src/emulator/limits/limit-meter.ts';
+import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
 const names = algorithms.map(({ name }) => name);
 

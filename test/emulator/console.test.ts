@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { twoOrganizations } from './organizations.ts';
-import { stage } from './stage.ts';
+import { twoOrganizations } from '../support/emulator/organizations.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
 
 describe('GET /_emulator/', () => {
   test('lists all there is, and every line of it works', () => {

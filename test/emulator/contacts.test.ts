@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NOON, stage } from './stage.ts';
+import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
 /** As the specification shows a contact ("Contact"), field by field. */
 const ann = {

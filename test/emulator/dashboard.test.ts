@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { stage } from './stage.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
 
 function withAnn() {
   const platform = stage();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY, stage } from './stage.ts';
+import { KEY, stage } from '../support/emulator/emulator-stage.ts';
 
 const everyOperation = [
   'GET /api/contacts/list',

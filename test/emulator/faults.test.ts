@@ -2,13 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { EmulatorOptions } from '../../src/emulator/emulator.ts';
-import { faultKinds } from '../../src/emulator/fault/kinds.ts';
-import { serve } from '../../src/emulator/serve.ts';
-import { createSend } from '../../src/http/send.ts';
-import type { Request, Send } from '../../src/model/exchange.ts';
-import { virtualClock } from '../clock.ts';
-import { KEY, stage } from './stage.ts';
-import { toSend } from './wire.ts';
+import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
+import { serve } from '../../src/emulator/http-listener.ts';
+import { createSend } from '../../src/http/send-request.ts';
+import type { Request, Send } from '../../src/domain/exchange.ts';
+import { virtualClock } from '../support/clock.ts';
+import { KEY, stage } from '../support/emulator/emulator-stage.ts';
+import { toSend } from '../support/emulator/raw-socket.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 

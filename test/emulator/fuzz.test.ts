@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { faultKinds } from '../../src/emulator/fault/kinds.ts';
-import { quirks } from '../../src/emulator/quirk/quirks.ts';
-import { KEY, stage } from './stage.ts';
-import { extent } from '../extent.ts';
+import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
+import { quirks } from '../../src/emulator/quirks/quirks.ts';
+import { KEY, stage } from '../support/emulator/emulator-stage.ts';
+import { extent } from '../support/extent.ts';
 
 const word = fc.oneof(
   fc.string(),

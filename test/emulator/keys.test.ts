@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { twoOrganizations } from './organizations.ts';
-import { KEY } from './stage.ts';
+import { twoOrganizations } from '../support/emulator/organizations.ts';
+import { KEY } from '../support/emulator/emulator-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 

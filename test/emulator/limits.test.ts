@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NOON, stage } from './stage.ts';
+import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 const ENROL = 'POST /api/contacts/channel/ch_news';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newestFirst, type Dated } from '../../src/emulator/store/newest.ts';
+import { newestFirst, type Dated } from '../../src/emulator/store/newest-first.ts';
 
 test('is always what sorting everything would give', () => {
   const step = fc.oneof(

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { answers } from '../../src/emulator/openapi/answers.ts';
-import { describeApi } from '../../src/emulator/openapi/document.ts';
-import { twoOrganizations } from './organizations.ts';
-import { stage } from './stage.ts';
+import { answers } from '../../src/emulator/docs/answer-schemas.ts';
+import { describeApi } from '../../src/emulator/docs/openapi-document.ts';
+import { twoOrganizations } from '../support/emulator/organizations.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
 
 const document = describeApi();
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { quirks } from '../../src/emulator/quirk/quirks.ts';
-import { stage } from './stage.ts';
+import { quirks } from '../../src/emulator/quirks/quirks.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 const TEMPLATES = 'GET /api/template/v1/list';

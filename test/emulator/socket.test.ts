@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { Command } from 'commander';
 import { afterEach, describe, expect, test } from 'vitest';
-import { options, run } from '../../src/command/emulator.ts';
-import { serve } from '../../src/emulator/serve.ts';
-import { KEY, stage } from './stage.ts';
+import { options, run } from '../../src/commands/emulator.ts';
+import { serve } from '../../src/emulator/http-listener.ts';
+import { KEY, stage } from '../support/emulator/emulator-stage.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 

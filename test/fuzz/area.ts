@@ -3,9 +3,9 @@
  * crash, no error but the expected ones, no control character and no personal data in what is said.
  */
 import fc from 'fast-check';
-import { explain } from '../../src/command/fault.ts';
-import { visibleLines } from '../../src/command/visible.ts';
-import { isExpected } from '../../src/model/errors.ts';
+import { explain } from '../../src/cli/output/failure-report.ts';
+import { visibleLines } from '../../src/cli/output/visible-text.ts';
+import { isExpected } from '../../src/domain/errors.ts';
 
 export interface Area {
   name: string;

@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { loadConfig } from '../../src/config/load.ts';
-import { Invalid } from '../../src/model/errors.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { Invalid } from '../../src/domain/errors.ts';
 import { area, judgeLines, mutated, scrap, SECRET, twisted } from './area.ts';
 
 const examples = ['mirror', 'conditions', 'http', 'hubspot', 'map', 'salesforce', 'sql', 'tryton'];

@@ -1,8 +1,8 @@
 /** The emulator's API: raw bytes on a connection, most of them HTTP. */
 import fc from 'fast-check';
 import { connect } from 'node:net';
-import { serve } from '../../src/emulator/serve.ts';
-import { KEY, stage } from '../emulator/stage.ts';
+import { serve } from '../../src/emulator/http-listener.ts';
+import { KEY, stage } from '../support/emulator/emulator-stage.ts';
 import { area, judgeText, mutated, scrap, strangeValue, twisted } from './area.ts';
 
 const answers = new Set([200, 201, 400, 401, 403, 404, 405, 409, 413, 417, 431]);

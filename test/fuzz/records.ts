@@ -3,12 +3,16 @@ import fc from 'fast-check';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compile } from '../../src/config/condition.ts';
-import { contactDesire, fieldNames, type ContactFields } from '../../src/kind/contact/desire.ts';
-import { csvSource } from '../../src/source/csv/csv.ts';
-import { ndjsonSource } from '../../src/source/ndjson/ndjson.ts';
-import type { DesiredRow } from '../../src/model/record.ts';
-import type { Source } from '../../src/source/source.ts';
+import { compile } from '../../src/config/schema/cel-condition.ts';
+import {
+  contactDesire,
+  fieldNames,
+  type ContactFields,
+} from '../../src/records/contact/observe/desired-contact.ts';
+import { csvSource } from '../../src/sources/csv/csv-source.ts';
+import { ndjsonSource } from '../../src/sources/ndjson/ndjson-source.ts';
+import type { DesiredRow } from '../../src/domain/record.ts';
+import type { Source } from '../../src/sources/source.ts';
 import { ADDRESS, area, judgeError, judgeText, mutated, scrap, twisted } from './area.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { explain } from '../../src/command/fault.ts';
-import * as errors from '../../src/model/errors.ts';
+import { explain } from '../../src/cli/output/failure-report.ts';
+import * as errors from '../../src/domain/errors.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { calling } from '../command/calling.ts';
-import { ann, bob, mirrored } from '../command/mirrored.ts';
+import { calling } from '../support/commands/called-command.ts';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { shapeOfAll } from './shape.ts';
 
 const file = (name: string) => join(import.meta.dirname, 'files', name);

@@ -1,7 +1,7 @@
 /** The keys of every JSON document, and the types that stand there: programs read them by name. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ann, bob, mirrored, type Mirrored } from '../command/mirrored.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { shapeOfAll } from './shape.ts';
 
 const file = (name: string) => join(import.meta.dirname, 'files/documents', `${name}.txt`);

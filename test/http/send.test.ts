@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createSend, type SendOptions } from '../../src/http/send.ts';
-import { Invalid, Unavailable } from '../../src/model/errors.ts';
-import type { Request } from '../../src/model/exchange.ts';
-import { nowhere, serve, serveRaw } from './server.ts';
+import { createSend, type SendOptions } from '../../src/http/send-request.ts';
+import { Invalid, Unavailable } from '../../src/domain/errors.ts';
+import type { Request } from '../../src/domain/exchange.ts';
+import { nowhere, serve, serveRaw } from '../support/http/test-server.ts';
 
 const LONG_MS = 20_000;
 const SHORT_MS = 150;

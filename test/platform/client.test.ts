@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createGate } from '../../src/http/gate.ts';
-import type { Answer } from '../../src/model/exchange.ts';
-import { createPlatform, type Platform } from '../../src/platform/client.ts';
-import { virtualClock } from '../clock.ts';
+import { createGate } from '../../src/rate-limit/request-gate.ts';
+import type { Answer } from '../../src/domain/exchange.ts';
+import { createPlatform, type Platform } from '../../src/platform/api-client.ts';
+import { virtualClock } from '../support/clock.ts';
 import {
   ann,
   answering,
@@ -15,7 +15,7 @@ import {
   listed,
   template,
   type Reply,
-} from './connect.ts';
+} from '../support/platform/connected-client.ts';
 
 describe('what is sent', () => {
   const rows: [string, (platform: Platform) => Promise<unknown>, unknown, object][] = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Rejected, Unavailable } from '../../src/model/errors.ts';
-import { nowhere, serve, serveRaw } from '../http/server.ts';
+import { Rejected, Unavailable } from '../../src/domain/errors.ts';
+import { nowhere, serve, serveRaw } from '../support/http/test-server.ts';
 import {
   answering,
   calls,
@@ -10,8 +10,8 @@ import {
   fails,
   KEY,
   type Reply,
-} from './connect.ts';
-import { sampled } from '../extent.ts';
+} from '../support/platform/connected-client.ts';
+import { sampled } from '../support/extent.ts';
 
 describe('refused', () => {
   const refused = async (reply: Reply, use: (typeof calls)[0][2] = enrolByEmail) => {

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { createPlatform, Invalid, Rejected } from '../../src/platform/platform.ts';
-import { nowhere, serve } from '../http/server.ts';
-import { ann, collect, fails, KEY, listed } from './connect.ts';
+import { nowhere, serve } from '../support/http/test-server.ts';
+import { ann, collect, fails, KEY, listed } from '../support/platform/connected-client.ts';
 
 function platformAt(url: string, options: object = {}) {
   const platform = createPlatform({ url, apiKey: KEY, ...options });

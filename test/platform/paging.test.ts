@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest';
 import fc from 'fast-check';
-import type { Platform } from '../../src/platform/client.ts';
+import type { Platform } from '../../src/platform/api-client.ts';
 import { paged } from '../../src/platform/paging.ts';
-import { ann, answering, collect, domain, fails, template } from './connect.ts';
+import {
+  ann,
+  answering,
+  collect,
+  domain,
+  fails,
+  template,
+} from '../support/platform/connected-client.ts';
 
 interface Page {
   rows: { id: string }[];

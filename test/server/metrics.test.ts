@@ -1,13 +1,13 @@
 /** What Prometheus is told, as text. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../src/http/time.ts';
-import { Unavailable } from '../../src/model/errors.ts';
-import { nothingDone, type Summary } from '../../src/plan/summary.ts';
-import { openEventQueue } from '../../src/queue/event-queue.ts';
-import { viewQueues } from '../../src/queue/queue-view.ts';
-import type { Standing, Watched } from '../../src/server/gauges.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { Unavailable } from '../../src/domain/errors.ts';
+import { nothingDone, type Summary } from '../../src/engine/report/run-summary.ts';
+import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
+import { viewQueues } from '../../src/worker/queues/queue-view.ts';
+import type { Standing, Watched } from '../../src/server/mirror-gauges.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { ownRedis, type TestRedis } from '../redis.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

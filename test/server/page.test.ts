@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { pagePolicy, renderPage, type MirrorStatus } from '../../src/server/page.ts';
+import { pagePolicy, renderPage, type MirrorStatus } from '../../src/server/status-page.ts';
 
 const status = (mirror: string, attention: MirrorStatus['attention'] = []): MirrorStatus => ({
   mirror,

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { Invalid, Unavailable } from '../../src/model/errors.ts';
-import { viewQueues } from '../../src/queue/queue-view.ts';
-import type { ServerOptions } from '../../src/server/server.ts';
-import { anyRedis, ownRedis } from '../redis.ts';
-import { raw, startServer, type Started } from './started.ts';
-import { untilHolds } from '../waiting.ts';
+import { Invalid, Unavailable } from '../../src/domain/errors.ts';
+import { viewQueues } from '../../src/worker/queues/queue-view.ts';
+import type { ServerOptions } from '../../src/server/http-server.ts';
+import { anyRedis, ownRedis } from '../support/redis.ts';
+import { raw, startServer, type Started } from '../support/server/started-server.ts';
+import { untilHolds } from '../support/waiting.ts';
 
 const running: Started[] = [];
 afterEach(async () => void (await Promise.all(running.splice(0).map(async (one) => one.close()))));

@@ -1,7 +1,7 @@
 /** HubSpot's signature, version 3, by the examples that its own clients are tested with. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { verify } from '../../src/server/signature.ts';
+import { verify } from '../../src/server/webhook-signature.ts';
 
 const secret = 'yyyyyyyy-yyyy-yyyy-yyyy-yyyyyyyyyyyy';
 const text = "{'example_field':'example_value'}";

@@ -3,13 +3,17 @@ import { createHmac } from 'node:crypto';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../src/http/time.ts';
-import { openEventQueue, type EventQueue, type Heard } from '../../src/queue/event-queue.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import {
+  openEventQueue,
+  type EventQueue,
+  type Heard,
+} from '../../src/worker/queues/event-queue.ts';
 import { createMetrics, type Metrics } from '../../src/server/metrics.ts';
 import type { Webhook } from '../../src/server/webhooks.ts';
-import { ownRedis, type TestRedis } from '../redis.ts';
-import { startServer, type Started } from './started.ts';
-import { untilHolds } from '../waiting.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { startServer, type Started } from '../support/server/started-server.ts';
+import { untilHolds } from '../support/waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const appSecret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';

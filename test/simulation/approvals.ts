@@ -2,7 +2,7 @@
  * What was approved, as anybody could know who saw what was shown when that was done: what it lets
  * pass, how often, and when it ends. Told apart from how the engine counts.
  */
-import type { GuardClass } from '../../src/model/guard-classes.ts';
+import type { GuardClass } from '../../src/domain/guard-classes.ts';
 import type { Unanswered } from './unanswered.ts';
 
 /** What a guard holds, as the snapshot keeps it under the plan that showed it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Request } from '../../src/model/exchange.ts';
+import type { Request } from '../../src/domain/exchange.ts';
 
 const body = z.object({
   email: z.string().optional(),

@@ -2,9 +2,9 @@
  * The engine with one of its rules broken, from outside: what a careless hand could make of it. A
  * simulation that finds none of them is worth nothing.
  */
-import type { Kind } from '../../src/kind/kind.ts';
-import { stale } from '../../src/kind/outcome.ts';
-import type { Mirror } from '../../src/sync/mirror.ts';
+import type { Kind } from '../../src/records/record-type.ts';
+import { stale } from '../../src/records/send-outcome.ts';
+import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 
 type Breaks = (mirror: Mirror) => Mirror;
 

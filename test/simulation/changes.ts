@@ -2,8 +2,8 @@
  * A CRM that tells what changed. A cursor names what it has told until then: of whom the reading
  * of a run shows otherwise it tells, the old and then the new, as a page does that is read twice.
  */
-import { Unavailable } from '../../src/model/errors.ts';
-import type { Certificate, Source } from '../../src/source/source.ts';
+import { Unavailable } from '../../src/domain/errors.ts';
+import type { Certificate, Source } from '../../src/sources/source.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import type { Life } from './life.ts';
 import type { Ground } from './process.ts';

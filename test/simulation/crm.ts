@@ -1,6 +1,6 @@
 /** What the CRM says, told apart from how the engine finds it out. */
-import { channels } from '../sync/mirror.ts';
-import { isBroken, wishOf, type Wish } from '../sync/wish.ts';
+import { channels } from '../support/engine/engine-mirror.ts';
+import { isBroken, wishOf, type Wish } from '../support/engine/wanted-people.ts';
 import { keyOf } from './witness.ts';
 
 export type CrmRecord = Record<string, unknown>;

@@ -12,7 +12,7 @@ import {
   wanted,
   type Regression,
 } from './told.ts';
-import { sampled } from '../extent.ts';
+import { sampled } from '../support/extent.ts';
 
 const bare = ['enrol-raw', 'all-channels=opt_out'];
 const programOptsOut = { in: 'program', who: 0, does: 'opts out of the newsletter' } as const;

@@ -1,6 +1,6 @@
 /** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
-import type { Return } from '../../src/model/returned.ts';
-import type { Returns } from '../../src/source/returns.ts';
+import type { Return } from '../../src/domain/opt-out-report.ts';
+import type { Returns } from '../../src/sources/write-back.ts';
 import type { Known } from './known.ts';
 import type { Life } from './life.ts';
 import type { Reached } from './reached.ts';

@@ -1,6 +1,6 @@
 /** What must hold when a run has ended, and when everything has calmed down. */
-import { guardRows } from '../../src/model/guard-classes.ts';
-import { channels } from '../sync/mirror.ts';
+import { guardRows } from '../../src/domain/guard-classes.ts';
+import { channels } from '../support/engine/engine-mirror.ts';
 import type { Known, Outing } from './known.ts';
 import { keyIn, wishesIn, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';

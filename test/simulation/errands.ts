@@ -1,9 +1,9 @@
 /** What a person does at the command line between runs: approves, forgets, allows again. */
 import { existsSync, readFileSync } from 'node:fs';
-import { allow } from '../../src/sync/allow.ts';
-import { forget, type Certificate } from '../../src/sync/forget.ts';
-import type { Mirror, MirrorPart } from '../../src/sync/mirror.ts';
-import { addressOf } from '../sync/people.ts';
+import { allow } from '../../src/erasure/allow-contact.ts';
+import { forget, type Certificate } from '../../src/erasure/forget-person.ts';
+import type { Mirror, MirrorPart } from '../../src/engine/context/mirror-context.ts';
+import { addressOf } from '../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from './end-checkers.ts';
 import { contentOf, readFiles } from './files.ts';

@@ -3,12 +3,12 @@
  * may overtake each other, get lost, or come when nobody waits any more. A request that has left
  * arrives, within the time its sender waits for it at the latest, even if the sender is dead.
  */
-import { seeded } from '../../src/emulator/random.ts';
-import { refuse, toAnswer } from '../../src/emulator/answer.ts';
-import { whole, type Delivery } from '../../src/emulator/fault/kinds.ts';
-import { Unavailable } from '../../src/model/errors.ts';
-import type { Answer, Request, Send } from '../../src/model/exchange.ts';
-import type { LoggedRequest } from '../../src/emulator/world.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { refuse, toAnswer } from '../../src/emulator/shared/api-answer.ts';
+import { whole, type Delivery } from '../../src/emulator/faults/fault-kinds.ts';
+import { Unavailable } from '../../src/domain/errors.ts';
+import type { Answer, Request, Send } from '../../src/domain/exchange.ts';
+import type { LoggedRequest } from '../../src/emulator/emulated-world.ts';
 import { checkArrival } from './checkers.ts';
 import { horizon, type Known, type Outing } from './known.ts';
 import type { Life } from './life.ts';

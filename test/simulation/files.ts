@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
-import { shortHash } from '../../src/sync/name.ts';
+import { shortHash } from '../../src/engine/context/display-name.ts';
 import type { Shown } from './approvals.ts';
 
 /** What the snapshot says of people and of changes. */

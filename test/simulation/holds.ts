@@ -1,5 +1,5 @@
 /** What guards did in a run; of stated opt-outs also whether any is held for too long. */
-import type { Summary } from '../../src/plan/summary.ts';
+import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { wishesIn, wishFor } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { Outing } from './known.ts';

@@ -2,8 +2,8 @@
  * One life of a process: everything it does with the world outside is a touch, and at any touch it
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
-import type { Clock } from '../../src/model/clock.ts';
-import type { Ledger } from '../../src/snapshot/ledger.ts';
+import type { Clock } from '../../src/domain/clock.ts';
+import type { Ledger } from '../../src/do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 
 export interface Life {

@@ -2,7 +2,7 @@
  * What crm-mirror has to remember by its own rules (README, consent): what a whole and undisturbed
  * run was shown of people the CRM names, and under which addresses it met them.
  */
-import { channels } from '../sync/mirror.ts';
+import { channels } from '../support/engine/engine-mirror.ts';
 import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from './crm.ts';
 import type { Traces } from './files.ts';
 import type { ReadBack } from './known.ts';

@@ -5,7 +5,7 @@ import { ruleOf } from './rules.ts';
 import { shrink } from './shrink.ts';
 import { simulate } from './simulate.ts';
 import { storyOf } from './story.ts';
-import { playsAll, sampled } from '../extent.ts';
+import { playsAll, sampled } from '../support/extent.ts';
 
 /** Another draw, or a small change of the engine, may find it later; not much later. */
 function* seedsFrom(foundBy: number): Generator<number> {

@@ -1,5 +1,5 @@
 /** What a run says of itself: whether it could do all of its work, and has none left. */
-import type { Summary } from '../../src/plan/summary.ts';
+import type { Summary } from '../../src/engine/report/run-summary.ts';
 import type { Reading } from './crm.ts';
 import type { Known, Outing } from './known.ts';
 import type { RunStep } from './steps.ts';

@@ -6,7 +6,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { registerHooks } from 'node:module';
 import { z } from 'zod';
-import { beyond } from '../../src/kind/contact/conflict.ts';
+import { beyond } from '../../src/records/contact/consent/consent-conflicts.ts';
 
 const verdict = z.object({ answer: z.object({ row: z.number(), do: z.string() }) });
 const moved = z.object({ answer: z.boolean() });
@@ -35,14 +35,14 @@ subscribe('conflictOf', (message) => {
 });
 
 const watched = new Map([
-  [urlOf('decide.ts'), ['decideChannel']],
-  [urlOf('conflict.ts'), ['conflictOf']],
-  [urlOf('moved.ts'), ['hasMoved', 'isForbidden']],
-  [urlOf('renamed.ts'), ['toldOf']],
+  [urlOf('consent-rules.ts'), ['decideChannel']],
+  [urlOf('consent-conflicts.ts'), ['conflictOf']],
+  [urlOf('changed-address.ts'), ['hasMoved', 'isForbidden']],
+  [urlOf('renamed-contact.ts'), ['toldOf']],
 ]);
 
 function urlOf(name: string): string {
-  return new URL(`../../src/kind/contact/${name}`, import.meta.url).href;
+  return new URL(`../../src/records/contact/consent/${name}`, import.meta.url).href;
 }
 
 /** The module at `url`, but for functions that tell of every call. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Answer, Request } from '../../src/model/exchange.ts';
+import type { Answer, Request } from '../../src/domain/exchange.ts';
 import { isReadable } from './unanswered.ts';
 import { keyOf } from './witness.ts';
 

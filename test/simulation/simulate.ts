@@ -2,8 +2,8 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Summary } from '../../src/plan/summary.ts';
-import type { Mirror } from '../../src/sync/mirror.ts';
+import type { Summary } from '../../src/engine/report/run-summary.ts';
+import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 import {
   checkEnd,
   checkFiles,

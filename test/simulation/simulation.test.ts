@@ -10,7 +10,7 @@ import { calm } from './steps.ts';
 import { storyOf, type Story } from './story.ts';
 import { nobody, told } from './told.ts';
 import { beginning } from './words.ts';
-import { extent, playsAll, sampled } from '../extent.ts';
+import { extent, playsAll, sampled } from '../support/extent.ts';
 
 interface Ended {
   code: number | null;

@@ -3,7 +3,7 @@
  * approved, or a full run wants nothing of the kind any more; stated opt-outs until their time is
  * over, too. Told apart from how the engine remembers it.
  */
-import { byGuard, guardNames, type GuardClass } from '../../src/model/guard-classes.ts';
+import { byGuard, guardNames, type GuardClass } from '../../src/domain/guard-classes.ts';
 import type { Shown } from './approvals.ts';
 
 /** For how long a stated opt-out is held, at most. */

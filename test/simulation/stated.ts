@@ -1,5 +1,5 @@
 /** Which CRM records have stated an opt-out, told apart from what the snapshot keeps of it. */
-import { channels } from '../sync/mirror.ts';
+import { channels } from '../support/engine/engine-mirror.ts';
 import { forbids, keyIn, textOf, wishFor, type Reading } from './crm.ts';
 
 export interface Statements {

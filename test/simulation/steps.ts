@@ -1,6 +1,6 @@
 /** What a story is made of: runs, what a person does beside them, and what befalls the machine. */
 import fc from 'fast-check';
-import { faultKinds } from '../../src/emulator/fault/kinds.ts';
+import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
 import { act, who, type Act } from './acts.ts';
 import { pick, sometimes } from './draw.ts';
 

@@ -3,10 +3,10 @@
  * fast-check can draw and shrink: the same story is the same world, whoever plays it.
  */
 import fc from 'fast-check';
-import { algorithms } from '../../src/emulator/limit/algorithms.ts';
-import { quirks } from '../../src/emulator/quirk/quirks.ts';
-import { letter } from '../sync/letters.ts';
-import { person } from '../sync/people.ts';
+import { algorithms } from '../../src/emulator/limits/algorithms.ts';
+import { quirks } from '../../src/emulator/quirks/quirks.ts';
+import { letter } from '../support/engine/template-letters.ts';
+import { person } from '../support/engine/sample-people.ts';
 import { act, allActs, who } from './acts.ts';
 import { pick } from './draw.ts';
 import { plots, type Plot } from './plots.ts';

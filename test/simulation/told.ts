@@ -2,7 +2,7 @@
 import type { Act } from './acts.ts';
 import { calm, type RunStep, type Step } from './steps.ts';
 import type { Story } from './story.ts';
-import { sampled } from '../extent.ts';
+import { sampled } from '../support/extent.ts';
 
 type Person = Story['people'][number];
 

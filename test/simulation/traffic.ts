@@ -1,5 +1,5 @@
 /** What leaves in one run, counted as far as checkers want to know. */
-import type { Request } from '../../src/model/exchange.ts';
+import type { Request } from '../../src/domain/exchange.ts';
 import { asked } from './asked.ts';
 import type { Outing } from './known.ts';
 

@@ -3,7 +3,7 @@
  * heard of it; what would make something is not sent again until the platform has been read
  * (README, outcomes).
  */
-import type { Answer, Request } from '../../src/model/exchange.ts';
+import type { Answer, Request } from '../../src/domain/exchange.ts';
 import { asked } from './asked.ts';
 import type { Judge } from './rules.ts';
 

@@ -3,8 +3,8 @@
  * Times are milliseconds of the one clock that never jumps.
  */
 import type { Emulator } from '../../src/emulator/emulator.ts';
-import type { ContactView } from '../../src/emulator/view.ts';
-import type { VirtualClock } from '../clock.ts';
+import type { ContactView } from '../../src/emulator/api/answer-views.ts';
+import type { VirtualClock } from '../support/clock.ts';
 
 /** us: crm-mirror's requests. others: people, colleagues, other programs, and how it all began. */
 export type Author = 'us' | 'others';

@@ -1,5 +1,5 @@
 /** A story in plain words, for whoever has to find out what went wrong. */
-import { addressOf } from '../sync/people.ts';
+import { addressOf } from '../support/engine/sample-people.ts';
 import type { Act } from './acts.ts';
 import { whomOf } from './errands.ts';
 import type { RunStep, Step } from './steps.ts';

@@ -4,12 +4,12 @@
  * to the witness.
  */
 import { createEmulator, type Emulator } from '../../src/emulator/emulator.ts';
-import { seeded } from '../../src/emulator/random.ts';
-import { Invalid } from '../../src/model/errors.ts';
-import { virtualClock, type VirtualClock } from '../clock.ts';
-import { arrangeLetters } from '../sync/letters.ts';
-import { channels } from '../sync/mirror.ts';
-import { addressOf, arrange } from '../sync/people.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { Invalid } from '../../src/domain/errors.ts';
+import { virtualClock, type VirtualClock } from '../support/clock.ts';
+import { arrangeLetters } from '../support/engine/template-letters.ts';
+import { channels } from '../support/engine/engine-mirror.ts';
+import { addressOf, arrange } from '../support/engine/sample-people.ts';
 import { textOf, type CrmRecord } from './crm.ts';
 import type { Reached } from './reached.ts';
 import type { Act } from './acts.ts';

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { Interrupted } from '../../src/model/errors.ts';
-import { backUp, type Part } from '../../src/snapshot/backup.ts';
+import { Interrupted } from '../../src/domain/errors.ts';
+import { backUp, type Part } from '../../src/snapshot/database/database-backup.ts';
 import { lookInto, openSnapshot } from '../../src/snapshot/snapshot.ts';
 
 function folderOf(): string {

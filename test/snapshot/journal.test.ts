@@ -1,6 +1,6 @@
 /** What is planned, as it is taken up: record by record, in pages, and nothing twice. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Change } from '../../src/model/change.ts';
+import type { Change } from '../../src/domain/change.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 
 let snapshot: Snapshot;

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { Busy } from '../../src/model/errors.ts';
-import { isLeased, takeLease } from '../../src/snapshot/lease.ts';
+import { Busy } from '../../src/domain/errors.ts';
+import { isLeased, takeLease } from '../../src/snapshot/database/writer-lease.ts';
 
 test('looking at a lease neither takes nor makes it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-lease-'));

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RecordedRow } from '../../src/model/record.ts';
-import { migrations } from '../../src/snapshot/migrations.ts';
+import type { RecordedRow } from '../../src/domain/record.ts';
+import { migrations } from '../../src/snapshot/database/migrations.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 
 const row = (key: string, id: string | undefined, renamed: string[] = []): RecordedRow => ({

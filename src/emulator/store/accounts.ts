@@ -1,7 +1,7 @@
-import type { Random } from '../../model/clock.ts';
-import { Invalid } from '../../model/errors.ts';
-import { createIds, startDraws } from '../random.ts';
-import type { KeyRow } from './keys.ts';
+import type { Random } from '../../domain/clock.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { createIds, startDraws } from '../shared/seeded-random.ts';
+import type { KeyRow } from './api-keys.ts';
 import { createOrganization, ownerOf, type Ground, type Organization } from './organization.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createUsers, type Users } from './users.ts';

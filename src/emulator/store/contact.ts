@@ -1,4 +1,4 @@
-import type { ContactListQuery, Subscription } from '../../platform/request.ts';
+import type { ContactListQuery, Subscription } from '../../platform/request-schemas.ts';
 
 export type ContactStatus = NonNullable<ContactListQuery['status']>;
 

@@ -1,5 +1,5 @@
-import type { Subscription } from '../../platform/request.ts';
-import type { Ids } from '../random.ts';
+import type { Subscription } from '../../platform/request-schemas.ts';
+import type { Ids } from '../shared/seeded-random.ts';
 import {
   membershipIn,
   toRow,
@@ -10,8 +10,8 @@ import {
   type Membership,
   type NewContact,
 } from './contact.ts';
-import { createEmails } from './emails.ts';
-import { newestFirst, type Newest } from './newest.ts';
+import { createEmails } from './email-index.ts';
+import { newestFirst, type Newest } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 
 /** All contacts of one organization, found by id and email, listed with or without a status. */

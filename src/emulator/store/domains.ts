@@ -1,7 +1,7 @@
-import type { DomainCreateBody, Tls } from '../../platform/request.ts';
-import { recordsOf, type DnsRecord } from '../dns.ts';
-import type { Ids } from '../random.ts';
-import { newestFirst, type Newest } from './newest.ts';
+import type { DomainCreateBody, Tls } from '../../platform/request-schemas.ts';
+import { recordsOf, type DnsRecord } from '../shared/dns-records.ts';
+import type { Ids } from '../shared/seeded-random.ts';
+import { newestFirst, type Newest } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 
 /** A sending domain as it is kept; times in milliseconds since the epoch. */

@@ -1,10 +1,10 @@
-import { Invalid } from '../../model/errors.ts';
-import type { Ids } from '../random.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel } from './contact.ts';
 import { createContacts, type Contacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
-import { createKeys, type Keys } from './keys.ts';
-import { specified, type Manner } from './manner.ts';
+import { createKeys, type Keys } from './api-keys.ts';
+import { specified, type Manner } from './platform-behaviour.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';

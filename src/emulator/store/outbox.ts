@@ -1,4 +1,4 @@
-import { remember } from './recent.ts';
+import { remember } from './recent-entries.ts';
 import type { Shelf } from './storage.ts';
 
 /** A test email that was sent: kept to be read, delivered to nobody. */

@@ -1,7 +1,7 @@
-import type { Draws } from '../random.ts';
+import type { Draws } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow } from './contact.ts';
 import type { DomainRow } from './domains.ts';
-import type { KeyRow } from './keys.ts';
+import type { KeyRow } from './api-keys.ts';
 import type { SendRow } from './outbox.ts';
 import type { TemplateRow } from './templates.ts';
 import type { UserRow } from './users.ts';

@@ -1,6 +1,6 @@
-import type { TemplateUpdateBody } from '../../platform/request.ts';
-import type { Ids } from '../random.ts';
-import { newestFirst, type Newest } from './newest.ts';
+import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
+import type { Ids } from '../shared/seeded-random.ts';
+import { newestFirst, type Newest } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 
 /** The fields of a template that somebody writes ("Templates": update). */

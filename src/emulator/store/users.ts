@@ -1,4 +1,4 @@
-import type { Ids } from '../random.ts';
+import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
 
 /** Somebody who works on the platform's own dashboard. */

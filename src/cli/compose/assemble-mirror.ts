@@ -1,0 +1,260 @@
+/**
+ * From a configuration to a mirror that can run: the one place where everything is put together.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import type { Config } from '../../config/config.ts';
+import type { AbsenceRules } from '../../records/contact/consent/crm-absence.ts';
+import { contactKind } from '../../records/contact/contact-type.ts';
+import { byGuard, guardRows } from '../../domain/guard-classes.ts';
+import { templateKind } from '../../records/template/template-type.ts';
+import { createPlatform, type ConnectedPlatform, type Platform } from '../../platform/platform.ts';
+import {
+  organizationOf,
+  sharedBudgets,
+  type SharedBudgets,
+} from '../../rate-limit/shared/shared-budget.ts';
+import { takeLease, type Lease } from '../../snapshot/database/writer-lease.ts';
+import { isDamage, setAside } from '../../snapshot/damage-check.ts';
+import type { Ledger } from '../../do-not-contact/contact-list.ts';
+import { lookIntoLedger, openLedger } from '../../do-not-contact/list-file.ts';
+import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
+import { createBeside } from '../../engine/context/person-locks.ts';
+import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import { knownLedger } from '../../engine/context/do-not-contact-binding.ts';
+import { loadMap } from './mapping-module.ts';
+import { refusePaused } from './paused-mirror.ts';
+import type { Shell } from './process-shell.ts';
+import { contactReturns, contactSource, templateSource } from './source-registry.ts';
+import { lasting } from '../output/format-values.ts';
+import type { Stuck } from '../../rate-limit/stuck-routes.ts';
+import { systemClock } from '../../http/system-clock.ts';
+
+/** The most a page may hold, then less: what fell on a page border stands elsewhere. */
+const pageSizes = [100, 83] as const;
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
+/** The platform of a configuration, over the network; its limits shared where there is a Redis. */
+export function connect(config: Config, shell: Shell): ConnectedPlatform {
+  const { url, apiKey, timeoutMs, reserve } = config.platform;
+  const shared = shareLimits(config, shell);
+  const { abort: signal } = shell;
+  const budgetOf = shared?.budgetOf;
+  const stuck = (told: Stuck): void =>
+    shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
+  const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf, stuck });
+  return {
+    ...platform,
+    close: async () => {
+      await shared?.close();
+      await platform.close();
+    },
+  };
+}
+
+function stuckWords({ route, forMs }: Stuck): string {
+  if (forMs === undefined) return `requests of ${route} get through again`;
+  return (
+    `${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to do ` +
+    'there waits → see whether another program uses up the limit, or the account is blocked'
+  );
+}
+
+function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
+  if (redis === undefined) return undefined;
+  return sharedBudgets({
+    url: redis,
+    organization: organizationOf(platform),
+    worker: randomHex(8),
+    clock: systemClock,
+    random: Math.random,
+    reserve: platform.reserve,
+    notice: (lost) =>
+      shell.note(
+        lost === undefined
+          ? 'crm-mirror: Redis is there again: limits are shared again'
+          : `crm-mirror: Redis is away (${lost}): this process keeps to the limits by itself`,
+      ),
+  });
+}
+
+export interface Access {
+  /** Takes the lease, and makes snapshot and ledger when there are none. */
+  writes: boolean;
+  /** Gives up what a ledger knew that is not there, or cannot be used. */
+  acceptLostLedger?: boolean;
+}
+
+export interface Assembled {
+  mirror: Mirror;
+  platform: Platform;
+  /** The same once more, for a run beside this one; to be closed by itself, and first. */
+  beside(): Assembled;
+  close(failure?: unknown): Promise<void>;
+}
+
+/**
+ * Without `writes` nothing is made: the snapshot is only looked into, and where there is none, or
+ * no ledger yet, an empty one in memory stands in. A snapshot that is damaged is set aside where it
+ * `writes`, and said at once; else it is Invalid. Close it when done, and say what went wrong: what
+ * turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
+ */
+export function assemble(config: Config, shell: Shell, access: Access): Assembled {
+  const held = access.writes ? shell.held?.() : undefined;
+  if (held) return held;
+  const { snapshot, ledger, lease, notes } = access.writes ? hold(config, access) : lookOn(config);
+  for (const note of notes) shell.note(`crm-mirror: ${note}`);
+  sayLost(snapshot, ledger, shell);
+  const platform = connect(config, shell);
+  const mirror: Mirror = {
+    name: config.mirror,
+    parts: partsOf(config, platform),
+    returns: config.contacts && contactReturns(config.contacts),
+    snapshot,
+    account: accountOf(config, platform),
+    ledger,
+    beside: createBeside(),
+    notes,
+    clock: systemClock,
+    random: Math.random,
+    timeoutMs: config.platform.timeoutMs,
+    pageSizes,
+    keepMs: config.keepMs,
+    guards: byGuard((guard) => config.guards[guardRows[guard].config]),
+    unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
+    reserve: config.platform.reserve,
+    requests: platform.requests,
+    limits: platform.limits,
+    platformNow: platform.platformNow,
+  };
+  return {
+    mirror,
+    platform,
+    beside: () => besideOf(config, mirror, platform),
+    close: async (failure) => {
+      ledger.close();
+      snapshot.close();
+      if (lease && isDamage(failure)) {
+        const aside = setAside(config.snapshot, systemClock.now());
+        shell.note(`crm-mirror: ${sayAside(config.snapshot, aside)} → run again: that begins anew`);
+      }
+      lease?.release();
+      await platform.close();
+    },
+  };
+}
+
+/** For a run of this process beside others on the same mirror, and ahead of them. */
+function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
+  const platform = all.urgent();
+  const snapshot = mirror.snapshot.beside();
+  const own: Mirror = {
+    ...mirror,
+    snapshot,
+    ledger: mirror.ledger.beside(),
+    parts: partsOf(config, platform),
+    account: accountOf(config, platform),
+    requests: platform.requests,
+  };
+  return {
+    mirror: own,
+    platform,
+    beside: () => besideOf(config, mirror, all),
+    close: async () => snapshot.close(),
+  };
+}
+
+interface Opened {
+  snapshot: Snapshot;
+  ledger: Ledger;
+  lease?: Lease;
+  notes: string[];
+}
+
+/** Everything that may be in the way of a run is asked here; what was opened is closed then. */
+function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
+  const lease = takeLease(config.snapshot);
+  let snapshot: Snapshot | undefined;
+  try {
+    const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
+    const opened = openForRun(config.snapshot, { at: systemClock.now(), admit });
+    ({ snapshot } = opened);
+    snapshot.fence();
+    const anew =
+      'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
+    const { aside } = opened;
+    const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
+    const known = knownLedger(snapshot.meta);
+    const ledger = openLedger(config.ledger, { known, acceptLost: acceptLostLedger, randomHex });
+    return { snapshot, ledger, lease, notes };
+  } catch (error) {
+    snapshot?.close();
+    lease.release();
+    throw error;
+  }
+}
+
+function lookOn({ snapshot: path, ledger }: Config): Opened {
+  const now = systemClock.now();
+  const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
+  try {
+    return { snapshot, ledger: lookIntoLedger(ledger, knownLedger(snapshot.meta)), notes: [] };
+  } catch (error) {
+    snapshot.close();
+    throw error;
+  }
+}
+
+function sayLost({ meta }: Snapshot, { id }: Ledger, shell: Shell): void {
+  const known = knownLedger(meta);
+  if (known === undefined || known.id === id) return;
+  shell.note(
+    'crm-mirror: the ledger of this snapshot is given up, and the one that is there, or a new one, ' +
+      'takes its place: of people who left since it was written it knows what the snapshot and the ' +
+      'platform still show, and nothing more',
+  );
+}
+
+function sayAside(path: string, aside: string): string {
+  return `${path}: the snapshot was damaged and is set aside as ${aside}`;
+}
+
+/** Whose records are kept equal, for the snapshot to belong to. */
+export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
+  return { url, apiKey, platform };
+}
+
+/** When somebody who left the CRM is due, and for what. */
+export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
+  const { absentReadings, absentForMs } = guards;
+  const { deletes, deleteAfterMs } = policy;
+  return { absentReadings, absentForMs, deletes, deleteAfterMs };
+}
+
+/** Whatever of the configuration bears on what is read of a record. */
+function mannerOf(contacts: NonNullable<Config['contacts']>): string {
+  const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
+  return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
+}
+
+export function partsOf(config: Config, platform: Platform): MirrorPart[] {
+  const { contacts, templates, policy } = config;
+  const parts: MirrorPart[] = [];
+  if (contacts) {
+    const absence = absenceRulesOf(config);
+    const { now } = systemClock;
+    const kind = contactKind({
+      fields: contacts,
+      policy,
+      absence,
+      platform: platform.contacts,
+      now,
+    });
+    parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
+  }
+  if (templates) {
+    const kind = templateKind({ policy, platform: platform.templates });
+    parts.push({ kind, source: templateSource(templates) });
+  }
+  return parts;
+}

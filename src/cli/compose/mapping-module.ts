@@ -1,0 +1,93 @@
+/**
+ * The module that `contacts.map` names. It is loaded once for the process, so that what runs is
+ * what its hash was made of.
+ */
+import { hash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { Invalid } from '../../domain/errors.ts';
+import { readSmallFile } from '../../domain/values/small-file.ts';
+import type { MapRecord } from '../../domain/record-mapping.ts';
+import type { Mapping } from '../../sources/shared/mapped-source.ts';
+
+export interface LoadedMap extends Mapping {
+  /** Of its text; what it imports is not in it. */
+  hash: string;
+  /** Whether it says which fields it reads. */
+  saysReads: boolean;
+}
+
+const loaded = new Map<string, LoadedMap>();
+
+/** Throws Invalid, in one line, when it cannot be used. */
+export function loadMap(path: string): LoadedMap {
+  const known = loaded.get(path);
+  if (known) return known;
+  const text = textOf(path);
+  const found = moduleAt(path);
+  const map = memberOf(found, 'default');
+  if (!isMap(map)) {
+    throw new Invalid(`${path}: has no default export that is a function → ${example}`);
+  }
+  const reads = memberOf(found, 'reads') ?? [];
+  if (!isNames(reads)) {
+    throw new Invalid(`${path}: reads is no list of fields → export const reads = ['email']`);
+  }
+  const saysReads = reads.length > 0;
+  const fresh = { name: path, map, reads, saysReads, hash: hash('sha256', text) };
+  loaded.set(path, fresh);
+  return fresh;
+}
+
+const example = 'write export default function map(record) { return { ...record }; }';
+
+function textOf(path: string): string {
+  try {
+    return readSmallFile(path).toString('utf8');
+  } catch (error) {
+    const code = codeOf(error) ?? 'unknown';
+    throw new Invalid(`${path}: contacts.map cannot be read (${code}) → correct the path`);
+  }
+}
+
+function moduleAt(path: string): unknown {
+  try {
+    return createRequire(path)(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
+      const mend = 'put it elsewhere, or write it in JavaScript';
+      throw new Invalid(`${path}: TypeScript is not run under node_modules → ${mend}`);
+    }
+    if (code === 'ERR_REQUIRE_ASYNC_MODULE') {
+      throw new Invalid(`${path}: waits (await) while it is loaded → have it begin at once`);
+    }
+    const name = error instanceof Error ? error.name : 'it throws';
+    const line = lineOf(error);
+    throw new Invalid(`${path}${line}: cannot be loaded (${code ?? name}) → try: node ${path}`);
+  }
+}
+
+/** Where Node says that a text goes wrong: the first line of the stack. */
+function lineOf(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];
+  return line === undefined ? '' : `:${line}`;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  const isObject = typeof value === 'object' && value !== null;
+  return isObject && name in value ? Reflect.get(value, name) : undefined;
+}
+
+function isMap(value: unknown): value is MapRecord {
+  return typeof value === 'function';
+}
+
+function isNames(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '');
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = memberOf(error, 'code');
+  return typeof code === 'string' ? code : undefined;
+}

@@ -1,0 +1,102 @@
+/** From the configuration of a source to the source: the only list of those there are. */
+import type { Config } from '../../config/config.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { csvReturns } from '../../sources/csv/write-back.ts';
+import { csvSource } from '../../sources/csv/csv-source.ts';
+import { directorySource } from '../../sources/directory/directory-source.ts';
+import { httpReturns } from '../../sources/http/write-back.ts';
+import { httpSource } from '../../sources/http/http-source.ts';
+import { hubspotReturns } from '../../sources/hubspot/write-back.ts';
+import { hubspotSource } from '../../sources/hubspot/hubspot-source.ts';
+import { ndjsonReturns } from '../../sources/ndjson/write-back.ts';
+import { standardInput } from '../../sources/shared/files/standard-input.ts';
+import { mappedSource } from '../../sources/shared/mapped-source.ts';
+import { ndjsonSource } from '../../sources/ndjson/ndjson-source.ts';
+import { salesforceReturns } from '../../sources/salesforce/write-back.ts';
+import { salesforceSource } from '../../sources/salesforce/salesforce-source.ts';
+import type { Returns } from '../../sources/write-back.ts';
+import type { Source } from '../../sources/source.ts';
+import { sqlReturns } from '../../sources/sql/write-back.ts';
+import { sqlSource } from '../../sources/sql/sql-source.ts';
+import { trytonSource } from '../../sources/tryton/tryton-source.ts';
+import { loadMap } from './mapping-module.ts';
+
+/** One for the process: it can be read once. */
+const input = standardInput(() => process.stdin);
+const surroundings = { clock: systemClock, random: Math.random, input };
+
+type Contacts = NonNullable<Config['contacts']>;
+
+/** They give the fields they are asked for, and no others. */
+const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
+
+/** Throws Invalid where `contacts.map` cannot be used. */
+export function contactSource(contacts: Contacts): Source {
+  if (contacts.map === undefined) return unmapped(contacts);
+  const mapping = loadMap(contacts.map);
+  const { type } = contacts.source;
+  if (sparing.has(type) && !mapping.saysReads) {
+    const why = `does not say which fields it reads, and ${type} gives none unasked`;
+    throw new Invalid(`${mapping.name}: ${why} → export const reads = ['…']`);
+  }
+  // The field is one of what comes out, and the source knows what goes in.
+  return mappedSource(unmapped({ ...contacts, unsubscribed: undefined }), mapping);
+}
+
+function unmapped({ source, id, unsubscribed }: Contacts): Source {
+  if (source.type === 'http') return httpSource(source, { ...surroundings, id });
+  if (source.type === 'sql') return sqlSource(source, { ...surroundings, id });
+  if (source.type === 'hubspot') return hubspotSource(source, surroundings);
+  if (source.type === 'tryton') return trytonSource(source, surroundings);
+  if (source.type === 'salesforce') {
+    return salesforceSource(source, { ...surroundings, unsubscribed: optOutOf(unsubscribed) });
+  }
+  return source.type === 'csv'
+    ? csvSource(source, surroundings)
+    : ndjsonSource(source, surroundings);
+}
+
+/** As the contacts of the mirror read it. */
+function optOutOf(stated: Contacts['unsubscribed']) {
+  if (stated === undefined || (typeof stated === 'object' && 'when' in stated)) return stated;
+  const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
+  const read = vocabulary('unsubscribed', own, systemClock.now);
+  const says = (value: unknown): 'yes' | 'no' | 'unknown' => {
+    const found = read(value);
+    if (typeof found === 'object') return 'unknown';
+    return found === 'yes' ? 'yes' : 'no';
+  };
+  return { field, says };
+}
+
+/** How the CRM is told who left; the way in to one that has a source is that of its source. */
+export function contactReturns({
+  source,
+  returns,
+}: NonNullable<Config['contacts']>): Returns | undefined {
+  if (!returns) return undefined;
+  if (returns.type === 'http') return httpReturns(returns, surroundings);
+  if (returns.type === 'csv') return csvReturns(returns);
+  if (returns.type === 'ndjson') return ndjsonReturns(returns);
+  if (returns.type === 'hubspot' && source.type === 'hubspot') {
+    return hubspotReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'salesforce' && source.type === 'salesforce') {
+    return salesforceReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'sql') {
+    const { url, statement, allowPlain = false, ...rest } = returns;
+    if (url !== undefined) {
+      return sqlReturns(statement, { ...rest, url, allowPlain }, surroundings);
+    }
+    if (source.type === 'sql') return sqlReturns(statement, source, surroundings);
+  }
+  throw new Error('returns and source were found to fit when the configuration was read');
+}
+
+export function templateSource({ source }: NonNullable<Config['templates']>): Source {
+  if (source.type === 'http') return httpSource(source, { ...surroundings, id: 'key' });
+  return source.type === 'directory' ? directorySource(source) : ndjsonSource(source, surroundings);
+}

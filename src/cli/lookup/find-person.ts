@@ -1,0 +1,77 @@
+/** Whom somebody means: an address, the hash that stands for one, or the key of a template. */
+import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Problem } from '../../domain/problem.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import { unfinishedIn } from '../../erasure/unfinished-erasures.ts';
+import { namesOf } from './display-names.ts';
+
+type Named = Pick<Problem, 'kind' | 'key'>;
+
+/**
+ * The word in its one spelling. A hash may come without its #, which begins a comment in most
+ * shells.
+ */
+export function wordOf(who: string): string {
+  const word = who.trim();
+  if (/^[0-9a-f]{12}$/.test(word)) return `#${word}`;
+  if (word === '' || (word.startsWith('#') && !/^#[0-9a-f]{12}$/.test(word))) {
+    throw new Invalid(
+      `"${word}" names nobody → give an address, a hash as runs and status show it (#9cc428f416d4), or the key of a template`,
+    );
+  }
+  return word.includes('@') ? contactKey(word) : word;
+}
+
+/** Whether a word (`wordOf`) means a record: by its key, or by its hash in this snapshot. */
+export function namedBy(word: string, snapshot: Snapshot): (record: Named) => boolean {
+  const hash = namesOf(snapshot, false);
+  return (record) => record.key === word || hash(record) === word;
+}
+
+/**
+ * The key of the person that a word means. A hash is looked for in the snapshot, then in the CRM,
+ * which is read for it. Throws Invalid when it is nobody's there, and what that reading throws.
+ */
+export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
+  const word = wordOf(who);
+  const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
+  if (!part) {
+    throw new Invalid(`${mirror.name} has no contacts → name a mirror that has, with -c`);
+  }
+  if (word.includes('@')) return word;
+  const isMeant = namedBy(word, mirror.snapshot);
+  const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
+  if (erasure?.key !== undefined) return erasure.key;
+  for (const key of mirror.snapshot.memory.keys('contact')) {
+    // A problem of somebody who was erased stands under the hash itself, which is no key.
+    if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
+  }
+  const found = await inSource(part, isMeant, signal);
+  if (found !== undefined) return found;
+  if (erasure) {
+    throw new Invalid(
+      `${word} was forgotten, but for the snapshot's file, which is not written anew yet; nobody ` +
+        'knows the address any more → give it to `forget` once more',
+    );
+  }
+  throw new Invalid(`"${word}" names nobody in the snapshot or the CRM → give the address`);
+}
+
+async function inSource(
+  { kind, source }: MirrorPart,
+  isMeant: (record: Named) => boolean,
+  signal: AbortSignal,
+): Promise<Key | undefined> {
+  const reading = source.read({ fields: kind.fields, signal });
+  for await (const records of reading) {
+    for (const record of records) {
+      if ('broken' in record) continue;
+      const { key } = kind.desire(record.value, record.where);
+      if (key !== undefined && isMeant({ kind: kind.name, key })) return key;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,263 @@
+/** All that is known of one person, as one document: a section for each place that was asked. */
+import { isDeleted } from '../../records/contact/consent/crm-absence.ts';
+import {
+  explainPerson,
+  type ExplainedChannel,
+} from '../../records/contact/consent/rule-explanation.ts';
+import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
+import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
+import {
+  desiredBody,
+  observedBody,
+  recordedBody,
+  type Membership,
+  type ObservedContact,
+} from '../../records/contact/observe/contact-state.ts';
+import type { Change } from '../../domain/change.ts';
+import type { Contact } from '../../platform/answer-schemas.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Examined } from '../../engine/examine-person.ts';
+import { absenceOf } from '../status/missing-people.ts';
+import type { Names } from './display-names.ts';
+import { instant } from '../output/format-values.ts';
+
+export interface Explaining {
+  mirror: string;
+  rules: PersonRules;
+  found: Examined;
+  /** The contacts as the platform shows them in full. */
+  details: readonly Contact[];
+  snapshot: Snapshot;
+  names: Names;
+  /** For how long a stated opt-out is held, at most. */
+  holdForMs: number;
+  /** Whether addresses may be shown, and so what is as personal. */
+  addresses: boolean;
+}
+
+const changesShown = 50;
+const kind = 'contact';
+
+export type ExplainedPerson = ReturnType<typeof explainedOf>;
+
+export function explainedOf(explaining: Explaining) {
+  const { mirror, found, names } = explaining;
+  const { key, recorded } = found.states;
+  const crm = crmOf(explaining);
+  const platform = platformOf(explaining);
+  const history = historyOf(explaining);
+  const ledger = ledgerOf(explaining);
+  const counts = [crm.records, platform.contacts, history, ledger].map(({ length }) => length);
+  return {
+    mirror,
+    person: names({ kind, key }),
+    /** Whether any place that was read knows this person. */
+    known: recorded !== undefined || counts.some((n) => n > 0),
+    crm,
+    snapshot: snapshotOf(explaining),
+    platform,
+    ledger,
+    /** null: the CRM could not be read, so nothing is decided. */
+    channels: crm.read ? channelsOf(explaining) : null,
+    sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
+    /** Opt-outs that the guard for stated ones holds, for events and `one` not. */
+    held: heldOf(explaining),
+    parked: parkedOf(explaining),
+    history,
+  };
+}
+
+function crmOf({ found: { source, states }, names }: Explaining) {
+  if (source instanceof Error) {
+    return { read: false, certified: false, why: source.message, records: [] };
+  }
+  return {
+    read: true,
+    certified: source.complete,
+    why: source.complete ? null : `${source.why} → ${source.fix}`,
+    records: states.desired.map(({ place, id, body, invalid }) => {
+      const { presence, channels, consentAt } = desiredBody.parse(JSON.parse(body));
+      return {
+        place,
+        id: names({ kind, key: id }),
+        invalid: invalid ? { reason: invalid.reason, fix: invalid.fix } : null,
+        presence,
+        wants: channels,
+        consentAt: timeOf(consentAt),
+      };
+    }),
+  };
+}
+
+/** null: nothing is recorded of this person, who is not ours. */
+function snapshotOf(explaining: Explaining) {
+  const { found, rules, snapshot, names } = explaining;
+  const { recorded, former, key } = found.states;
+  if (!recorded) return null;
+  const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
+  return {
+    ownership: recorded.ownership,
+    /** null: vanished from the platform. */
+    id: recorded.id ?? null,
+    // A CRM may use the address as an id.
+    crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
+    seenAt: instant(recorded.seenAt),
+    /** For how long full runs have not found the person in the CRM; null: the last one has. */
+    absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
+    /** When the person left all mail, where that is known. */
+    left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
+    channels: Object.fromEntries(
+      Object.entries(channels).map(([channel, is]) => [
+        channel,
+        { ...membershipOf(is), doubtful: isDoubtful(is, channel, found.states.facts) },
+      ]),
+    ),
+    contacts: contacts.map((contact) => contactOf(contact, undefined)),
+    /** Where the creation itself left an opt-out that nobody made. */
+    defaults,
+    /** Under which addresses the same CRM record, or contact, was known before. */
+    former: former.map(({ row }) => names(row)),
+    moved: movedOf(explaining),
+  };
+}
+
+/** Which addresses the CRM has by now instead, and what runs do here once those stand. */
+function movedOf({ found: { source, states }, rules, snapshot, names }: Explaining) {
+  const { recorded, desired, key } = states;
+  const isOurs = recorded?.id !== undefined && recorded.ownership !== 'noted';
+  if (!isOurs || desired.length > 0 || source instanceof Error) return null;
+  const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
+  if (to.length === 0) return null;
+  return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
+}
+
+/** What the ledger remembers; '*' is every channel. */
+function ledgerOf({ found }: Explaining) {
+  return found.states.entries.map(({ part, cause, through, after, by }) => {
+    return { channel: part, cause, through, after: timeOf(after), until: timeOf(by) };
+  });
+}
+
+/** Who made an opt-out, and when: after the one, by the other; null: not known. */
+function membershipOf({ is, by: maker, made }: Membership) {
+  const by = is === 'opt_out' ? maker : null;
+  return { is, by, after: timeOf(made?.after ?? null), until: timeOf(made?.by ?? null) };
+}
+
+function platformOf({ found, details, addresses }: Explaining) {
+  const { unread, states } = found;
+  const contacts = states.observed.map(({ body }) => observedBody.parse(JSON.parse(body)));
+  return {
+    read: unread === undefined,
+    why: unread instanceof Error ? unread.message : (unread ?? null),
+    contacts: contacts.map((contact) => {
+      const detail = details.find(({ id }) => id === contact.id);
+      const notSynced = addresses && detail ? notSyncedOf(detail) : null;
+      return { ...contactOf(contact, detail), notSynced };
+    }),
+  };
+}
+
+function contactOf({ id, left, channels }: ObservedContact, detail: Contact | undefined) {
+  return {
+    id,
+    /** Unsubscribed from all mail, blocked or suppressed. */
+    left,
+    status: detail?.status ?? null,
+    suppressed: detail?.suppressionReason ?? detail?.suppressedAt ?? null,
+    channels,
+    createdAt: detail?.createdAt ?? null,
+    updatedAt: detail?.updatedAt ?? null,
+  };
+}
+
+/** Read and shown: the platform's API does not let them be written. */
+function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
+  return {
+    firstName: firstName ?? null,
+    lastName: lastName ?? null,
+    properties: properties ?? {},
+    groups: (groups ?? []).map(({ name, id }) => name ?? id),
+  };
+}
+
+function channelsOf({ found, rules, snapshot }: Explaining) {
+  const { decision, states } = found;
+  return explainPerson(states, rules).channels.map((explained) => {
+    const { channel, desired, recorded, observed, tried, verdict, stop } = explained;
+    const problem = decision.problems.find(({ part }) => part === channel);
+    const known = problem && snapshot.problems.get(problem);
+    return {
+      channel,
+      desired: desired ?? null,
+      recorded: recorded
+        ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
+        : null,
+      observed: observed ?? null,
+      tried,
+      /** Beyond the table: what outweighs the row that matched. */
+      outweighed: isOutweighed(explained),
+      decision: doneOf(explained, found),
+      row: verdict.row,
+      /** The setting that stops a change: 'protect' or 'optIns'. */
+      stoppedBy: stop ?? null,
+      problem: problem
+        ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
+        : null,
+    };
+  });
+}
+
+function isOutweighed({ tried, verdict }: ExplainedChannel): boolean {
+  return tried.at(-1)?.row !== verdict.row;
+}
+
+/** What comes of it in the end: a change that is not allowed now is none. */
+function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined): string {
+  const change = decision.changes.find(({ part }) => part === channel);
+  if (change) return change.op;
+  const isConflict = decision.problems.some(({ part }) => part === channel);
+  return isConflict || verdict.do === 'conflict' ? 'conflict' : 'nothing';
+}
+
+function sendOf({ op, part, target }: Change) {
+  return { op, channel: part, to: target ?? null };
+}
+
+function heldOf({ found, snapshot, holdForMs }: Explaining) {
+  return snapshot.held.of('opt_out', found.states.key).map(({ part, at }) => ({
+    channel: part,
+    since: instant(at),
+    /** From then on a run applies it without approval, if the CRM still states it. */
+    until: instant(at + holdForMs),
+  }));
+}
+
+function parkedOf({ found, snapshot }: Explaining) {
+  return snapshot.problems.parked(kind, found.states.key).map((parked) => ({
+    channel: parked.part,
+    to: parked.target === '' ? null : parked.target,
+    reason: parked.reason,
+    fix: parked.fix,
+    since: instant(parked.since),
+    attempts: parked.attempts,
+    /** null: not before the record changes, or `retry`. */
+    retryAt: timeOf(parked.retryAt ?? null),
+  }));
+}
+
+function historyOf({ found, snapshot }: Explaining) {
+  return snapshot.memory.changes(kind, found.states.key, changesShown).map((change) => ({
+    at: instant(change.endedAt ?? change.sentAt ?? change.plannedAt),
+    run: change.run,
+    op: change.op,
+    channel: change.part,
+    outcome: change.state,
+    reason: change.reason,
+    fix: change.fix,
+  }));
+}
+
+function timeOf(at: number | null): string | null {
+  return at === null ? null : instant(at);
+}

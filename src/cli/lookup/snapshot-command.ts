@@ -1,0 +1,122 @@
+/** What commands share that look at the snapshot of a mirror: flags, what is printed. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { isLeased, takeLease } from '../../snapshot/database/writer-lease.ts';
+import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
+import { orHandOver } from '../remote/worker-handover.ts';
+import { namesOf, type Names } from './display-names.ts';
+import type { Shell } from '../compose/process-shell.ts';
+
+export interface LookFlags {
+  config: string;
+  json?: true;
+  addresses?: true;
+}
+
+export function lookOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--json', 'print one JSON document');
+}
+
+/** Also for those who name people. */
+export function namingOptions(command: Command): Command {
+  return lookOptions(command).option(
+    '--addresses',
+    'name people by their address also where stdout is no terminal',
+  );
+}
+
+/** What came of it: as the document of --json, and in lines for people. */
+export interface Told {
+  document: object;
+  lines: string[];
+}
+
+export interface Seen {
+  config: Config;
+  /** Undefined: there is none yet. */
+  snapshot: Snapshot | undefined;
+  names: Names;
+  /** Whether another process holds the mirror now. */
+  leased: boolean;
+  /** Milliseconds since the epoch. */
+  now: number;
+}
+
+/** Looks, beside whoever writes the mirror; takes no lease and changes nothing. */
+export async function look(
+  flags: LookFlags,
+  shell: Shell,
+  tell: (seen: Seen) => Told | Promise<Told>,
+): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const seen = see(config, flags.addresses ?? shell.terminal);
+  try {
+    print(await tell(seen), flags, shell);
+    return 0;
+  } finally {
+    seen.snapshot?.close();
+  }
+}
+
+/** The snapshot in it is for the caller to close. */
+export function see(config: Config, addresses: boolean): Seen {
+  const snapshot = lookInto(config.snapshot);
+  const names = namesIn(snapshot, addresses);
+  return { config, snapshot, names, leased: isLeased(config.snapshot), now: Date.now() };
+}
+
+type Act = (seen: Omit<Seen, 'leased' | 'now'>) => Told;
+
+/**
+ * Changes the snapshot, holding the lease, or has the worker do it that holds the mirror; throws
+ * Busy while another process does.
+ */
+export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const tell = (snapshot: Snapshot | undefined): void =>
+    print(
+      act({ config, snapshot, names: namesIn(snapshot, flags.addresses ?? shell.terminal) }),
+      flags,
+      shell,
+    );
+  const held = shell.held?.();
+  if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
+  try {
+    tell(held.mirror.snapshot);
+    return 0;
+  } finally {
+    await held.close();
+  }
+}
+
+async function changeHere(
+  config: Config,
+  tell: (snapshot: Snapshot | undefined) => void,
+): Promise<number> {
+  const lease = existsSync(config.snapshot) ? takeLease(config.snapshot) : undefined;
+  try {
+    const snapshot = lease && openSnapshot(config.snapshot);
+    try {
+      snapshot?.fence();
+      tell(snapshot);
+      return 0;
+    } finally {
+      snapshot?.close();
+    }
+  } finally {
+    lease?.release();
+  }
+}
+
+function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
+  return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
+}
+
+export function print({ document, lines }: Told, flags: Pick<LookFlags, 'json'>, shell: Shell) {
+  if (flags.json) shell.print(JSON.stringify(document, null, 2));
+  else for (const line of lines) shell.print(line);
+}

@@ -1,0 +1,84 @@
+import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../../domain/errors.ts';
+
+/** What a person reads of a failure, and the exit code that says which kind it was. */
+export interface Fault {
+  text: string;
+  code: number;
+}
+
+export function explain(error: unknown): Fault {
+  if (isExpected(error)) {
+    const text = error instanceof Rejected ? refusalOf(error) : error.message;
+    return { text, code: codeOf(error) };
+  }
+  const path = pathFault(error);
+  if (path !== undefined) return { text: path, code: 2 };
+  const storage = storageFault(error);
+  if (storage !== undefined) return { text: storage, code: isLocked(error) ? 75 : 1 };
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { text: `this is a bug, please report it:\n${stack}`, code: 1 };
+}
+
+/** What the platform said, why, and how to mend it. */
+function refusalOf({ message, why, fix }: Rejected): string {
+  const reason = why === '' || why === message ? '' : `: ${why.replace(/\.$/, '')}`;
+  return `${message}${reason}${fix === '' ? '' : ` → ${fix}`}`;
+}
+
+function codeOf(error: Error): number {
+  if (error instanceof Invalid) return 2;
+  if (error instanceof Busy) return 75;
+  if (error instanceof Interrupted) return codeOfStop(error);
+  return 1;
+}
+
+/** Of a process that was asked to stop, and why. */
+export function codeOfStop(reason: unknown): number {
+  return reason instanceof Interrupted && reason.signal === 'SIGINT' ? 130 : 143;
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
+}
+
+const pathFaults: Readonly<Record<string, string>> = {
+  EFBIG: 'it holds more than 1 MiB',
+  ELOOP: 'the symbolic links lead in a circle',
+  ENAMETOOLONG: 'the path is too long',
+  ENOTDIR: 'a part of the path is no folder',
+};
+
+/** What only a person can correct: a path that leads to nothing that can be used. */
+function pathFault(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
+  const what = pathFaults[String(error.code)];
+  return what && `${String(error.path)}: ${what} → correct the path in the configuration`;
+}
+
+/** What the disk or the file system says about itself; nothing of it is a bug of ours. */
+function storageFault(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!(error instanceof Error)) return undefined;
+  const file = 'path' in error ? String(error.path) : 'a file of this mirror';
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
+    return `${file}: the disk is full; nothing is lost → free some space there, and where temporary files go, then run again`;
+  }
+  if (isLocked(error)) {
+    return `${file}: it is in use by another process → wait for it, then run again`;
+  }
+  if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
+    return `${file}: it cannot be written (read-only) → mend its permissions or its disk`;
+  }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return `${file}: this is not a readable database → restore a backup, or, if it is the snapshot, run again: \`sync\` sets it aside and begins anew`;
+  }
+  if (
+    /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
+      code,
+    )
+  ) {
+    const where = code.startsWith('SQLITE_') ? `${file}: ` : '';
+    return `${where}${error.message} (${code}) → mend the disk or the permissions, then run again`;
+  }
+  return undefined;
+}

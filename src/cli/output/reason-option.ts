@@ -1,0 +1,14 @@
+import { Invalid } from '../../domain/errors.ts';
+
+const reasonAtMost = 200;
+
+/** What --reason gives. It is kept, and goes into logs: one line, and nobody's address. */
+export function reasonOf(text: string | undefined): string | undefined {
+  const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
+  if (reason === undefined) return undefined;
+  if (/\S@\S/.test(reason)) {
+    throw new Invalid('--reason: an address is in it, and it goes into logs → leave it out');
+  }
+  if (reason.length <= reasonAtMost) return reason;
+  throw new Invalid(`--reason: ${reason.length} characters → at most ${reasonAtMost}`);
+}

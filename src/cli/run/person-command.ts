@@ -1,0 +1,84 @@
+/** What forget and allow share: one person, named on the command line. */
+import type { Command } from 'commander';
+import { Invalid } from '../../domain/errors.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { email } from '../../platform/request-schemas.ts';
+import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { Taken } from '../../engine/context/person-locks.ts';
+import { shortHash } from '../../engine/context/display-name.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import { orHandOver } from '../remote/worker-handover.ts';
+import { print, type LookFlags, type Told } from '../lookup/snapshot-command.ts';
+import { namesOf, type Names } from '../lookup/display-names.ts';
+import { writingOptions } from './run-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { keyOf, wordOf } from '../lookup/find-person.ts';
+
+export interface PersonFlags extends LookFlags {
+  acceptLostLedger?: true;
+}
+
+export function personOptions(command: Command): Command {
+  return writingOptions(command).argument(
+    '<person>',
+    'an address, or a hash as runs and status show it (#9cc428f416d4)',
+  );
+}
+
+export interface Named {
+  mirror: Mirror;
+  part: MirrorPart;
+  key: Key;
+  /** How the person is named where no address may stand. */
+  hash: string;
+  names: Names;
+  /** Where the snapshot lies. */
+  path: string;
+  flags: PersonFlags;
+}
+
+/** Works on one person of the mirror, holding the lease; answers the exit code. */
+export async function withPerson(command: Command, shell: Shell, act: Act): Promise<number> {
+  const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
+  return orHandOver(config, shell, async () => workOn(command, { config, shell }, act));
+}
+
+type Act = (named: Named) => Promise<Told & { code: number }>;
+
+async function workOn(
+  command: Command,
+  { config, shell }: { config: Config; shell: Shell },
+  act: Act,
+): Promise<number> {
+  const flags = command.opts<PersonFlags>();
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
+  let taken: Taken | undefined;
+  try {
+    const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
+    if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
+    const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
+    const hash = shortHash(mirror.snapshot.meta, key);
+    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+    const path = config.snapshot;
+    const ids = mirror.snapshot.recorded.originsOf(part.kind.name, key);
+    taken = await mirror.beside.take({ keys: [key], ids });
+    const told = await act({ mirror, part, key, hash, names, path, flags });
+    print(told, flags, shell);
+    return told.code;
+  } finally {
+    taken?.release();
+    await close();
+  }
+}
+
+/** As `keyOf` has it; but what is no address the platform would take is not looked for. */
+function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
+  const word = wordOf(who);
+  if (word.startsWith('#') || email.safeParse(word).success) return keyOf(word, mirror, signal);
+  throw new Invalid(
+    `"${word}" names nobody → give an address, or a hash as runs and status show it (#9cc428f416d4)`,
+  );
+}

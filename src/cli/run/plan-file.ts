@@ -1,0 +1,78 @@
+/** A plan as a file: what `plan --out` writes and `apply` reads. There are no addresses in it. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
+import { readSmallFile } from '../../domain/values/small-file.ts';
+import type { Summary } from '../../engine/report/run-summary.ts';
+
+/** The counts that stand beside these are for people, who read what they agree to. */
+const planFile = z.object({
+  version: z.literal(1),
+  mirror: z.string(),
+  /** The run that made it: no two plans have the same. */
+  run: z.string().min(1),
+  /** Names the changes. */
+  plan: z.string().regex(/^[0-9a-f]{16}$/),
+  mode: z.enum(['full', 'fast']),
+  only: z.enum(['contacts', 'templates']).nullable(),
+  madeAt: z.iso.datetime(),
+});
+export type PlanFile = z.infer<typeof planFile>;
+
+/**
+ * Throws Invalid where a plan cannot be written, or would take the place of something that is none:
+ * to be asked before the run.
+ */
+export function refuseOverwriting(file: string): void {
+  const folder = dirname(resolve(file));
+  if (!existsSync(folder)) {
+    throw new Invalid(`${file}: there is no folder ${folder} → make it, or name another file`);
+  }
+  if (!existsSync(file) || isPlan(file)) return;
+  throw new Invalid(
+    `${file}: it is there and is no plan, and nothing else is overwritten → name another, or remove it`,
+  );
+}
+
+/** Plans of other versions, and what is left of one, are none that this one knows. */
+function isPlan(file: string): boolean {
+  try {
+    return planFile.safeParse(jsonIn(file)).success;
+  } catch {
+    return false;
+  }
+}
+
+/** `at`: milliseconds since the epoch. */
+export function writePlan(file: string, summary: Summary, at: number): void {
+  const { mirror, run, plan, mode, only, contacts, templates } = summary;
+  const madeAt = new Date(at).toISOString();
+  const document = { version: 1, mirror, run, plan, mode, only, madeAt, contacts, templates };
+  writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
+}
+
+/** Throws Invalid when there is none that this version can read. */
+export function readPlan(file: string): PlanFile {
+  const read = planFile.safeParse(jsonIn(file));
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const where = issue?.path.join('.') || 'the document';
+  throw new Invalid(
+    `${file}: ${where} is not as \`plan --out\` of this version writes it (${issue?.message}) → plan again`,
+  );
+}
+
+function jsonIn(file: string): unknown {
+  try {
+    return JSON.parse(readSmallFile(file).toString('utf8'));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
+    throw new Invalid(`${file}: ${why} → name a file that \`crm-mirror plan --out\` has written`);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+}

@@ -1,0 +1,237 @@
+/** What all commands share that run: flags, one run, what it prints and how it exits. */
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Plan } from '../../engine/report/change-plan.ts';
+import { renderSummary } from '../../engine/report/summary-text.ts';
+import {
+  isRecord,
+  modeName,
+  type Mirror,
+  type Mode,
+  type RunOptions,
+} from '../../engine/context/mirror-context.ts';
+import { run } from '../../engine/run.ts';
+import { nothingDone, type Summary } from '../../engine/report/run-summary.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import { codeOfStop, explain } from '../output/failure-report.ts';
+import { foreseeing } from './forecast-notice.ts';
+import { createLog } from './run-log.ts';
+import { orHandOver } from '../remote/worker-handover.ts';
+import { namesOf, type Names } from '../lookup/display-names.ts';
+import { createProgress } from './progress-line.ts';
+import { copiedAt, settleRestored } from '../compose/restored-snapshot.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { keyOf } from '../lookup/find-person.ts';
+import { instant } from '../output/format-values.ts';
+
+export interface PassFlags {
+  config: string;
+  json?: true;
+  addresses?: true;
+  strict?: true;
+  only?: string | undefined;
+  acceptLostLedger?: true;
+}
+
+export function passOptions(command: Command): Command {
+  return runOptions(command).option('--only <kind>', 'contacts or templates');
+}
+
+/** For those that are about given kinds anyhow. */
+export function runOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--json', 'print one JSON document')
+    .option('--addresses', 'name people by their address also where stdout is no terminal')
+    .option('--strict', 'exit 4 while any record is rejected or invalid, known ones too');
+}
+
+/** Of every command that writes on the platform. */
+export function writingOptions(command: Command): Command {
+  return command.option(
+    '--accept-lost-ledger',
+    'begin a new ledger where the old one, or its key, is lost: it forgets who left',
+  );
+}
+
+export interface Pass {
+  /** single: an address, or the hash of one. */
+  mode: Mode;
+  writes: boolean;
+  /** Called when the mirror is held and before anything is read; throws Invalid to refuse. */
+  begins?(mirror: Mirror): void;
+  /** As a run's; `mirror` is the one that runs. */
+  agrees?(plan: Plan, mirror: Mirror): void;
+  firstLoad?: boolean;
+  approve?: string | undefined;
+  /** What more to say when the run has ended, before the snapshot is closed. */
+  ended?(pass: { config: Config; mirror: Mirror; summary: Summary; names: Names }): void;
+}
+
+/** One run of the configured mirror; prints its summary and answers the exit code. */
+export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  const { mode } = wanted;
+  let mirror = '';
+  try {
+    const config = loadConfig(flags.config, shell.env);
+    mirror = config.mirror;
+    const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
+    return await (wanted.writes ? orHandOver(config, shell, here) : here());
+  } catch (error) {
+    const reasons = explain(error).text.split('\n');
+    const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
+    if (flags.json) shell.print(documentOf(summary));
+    throw error;
+  }
+}
+
+interface Call {
+  flags: PassFlags;
+  shell: Shell;
+  wanted: Pass;
+}
+
+async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<number> {
+  const only = onlyOf(flags.only);
+  const log = createLog(shell, config.mirror);
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
+  const line = createProgress(shell, mirror);
+  let failure: unknown;
+  try {
+    const addresses = flags.addresses ?? shell.terminal;
+    const { writes, firstLoad = false, approve, agrees } = wanted;
+    wanted.begins?.(mirror);
+    const mode = wanted.mode === 'fast' ? 'fast' : 'full';
+    const said = foreseeing(shell, mirror, { config, mode, firstLoad });
+    const summary = await runNow(mirror, shell, {
+      mode: wanted.mode,
+      writes,
+      firstLoad,
+      approve,
+      only,
+      progress(progress) {
+        said.progress(progress);
+        line.progress(progress);
+      },
+      foresees(forecast) {
+        if (writes) line.foresees(forecast);
+        said.foresees(forecast);
+      },
+      ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
+    });
+    const names = namesOf(mirror.snapshot, addresses);
+    log.ended(summary, writes ? 'run' : 'plan');
+    const told = { ...summary, problems: named(summary, names, addresses) };
+    if (flags.json) shell.print(documentOf(told));
+    else for (const row of renderSummary(told, wanted)) shell.print(row);
+    const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
+    const lines = [...unsaid, ...heldLines(summary)];
+    if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
+    wanted.ended?.({ config, mirror, summary, names });
+    return exitCode(summary, flags, shell);
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    line.close();
+    await close(failure);
+  }
+}
+
+/** One run, and what surrounds every one; its summary counts the requests of this run alone. */
+export async function runNow(
+  mirror: Mirror,
+  shell: Shell,
+  wanted: Omit<RunOptions, 'restored' | 'stop' | 'abort'>,
+): Promise<Summary> {
+  const { stop, abort } = shell;
+  const { snapshot } = mirror;
+  const mode = await modeNow(mirror, wanted.mode, shell);
+  const restored = copiedAt(snapshot.meta) !== undefined;
+  const requests = countFromNow(mirror.requests);
+  const summary = await run({ ...mirror, requests }, { ...wanted, mode, restored, stop, abort });
+  if (wanted.writes) settleRestored(snapshot, summary);
+  return summary;
+}
+
+/** Of a process that runs again and again: without those of the runs before. */
+function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
+  const before = requests();
+  return () => {
+    const { total, byRoute, rateLimited } = requests();
+    const routes = Object.entries(byRoute).map(([route, n]): [string, number] => [
+      route,
+      n - (before.byRoute[route] ?? 0),
+    ]);
+    return {
+      total: total - before.total,
+      byRoute: Object.fromEntries(routes.filter(([, n]) => n > 0)),
+      rateLimited: rateLimited - before.rateLimited,
+    };
+  };
+}
+
+/**
+ * Of a snapshot that was put back, or was lost, nothing counts before the platform was listed, or
+ * the one person looked up.
+ */
+async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
+  if (isRecord(mode)) return mode;
+  if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
+  if (mirror.notes.length > 0) return 'full';
+  const at = copiedAt(mirror.snapshot.meta);
+  if (at === undefined || mode === 'full') return mode;
+  shell.note(
+    `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
+  );
+  return 'full';
+}
+
+/** Of several: 1, then 130 or 143, then 3, then 4. */
+function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
+  switch (summary.status) {
+    case 'failed':
+      return 1;
+    case 'interrupted':
+      return codeOfStop(shell.stop.reason);
+    case 'held':
+      return 3;
+    case 'rejected':
+      return 4;
+    default:
+      return flags.strict && summary.known > 0 ? 4 : 0;
+  }
+}
+
+/** What a guard holds is no failure, and somebody has to look at it. */
+function heldLines({ problems }: Summary): string[] {
+  const held = problems.filter((problem) => problem.class === 'held');
+  return held.map(({ reason, fix }) => `${reason} → ${fix}`);
+}
+
+/** The problems with people named, and values of the CRM shown, as far as they may be. */
+function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
+  return summary.problems.map(({ shown, ...problem }) => {
+    const reason = addresses ? (shown ?? problem.reason) : problem.reason;
+    return { ...problem, reason, key: names(problem) };
+  });
+}
+
+/** The document that --json prints; what was not read is not certified. */
+function documentOf(summary: Summary): string {
+  const { source, platform } = summary.certificate;
+  const certificate = { source: source ?? false, platform: platform ?? false };
+  const problems = summary.problems.map(({ part: _, isNew, ...problem }) => ({
+    ...problem,
+    new: isNew,
+  }));
+  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
+}
+
+function onlyOf(word: string | undefined): RunOptions['only'] {
+  if (word === undefined || word === 'contacts' || word === 'templates') return word;
+  throw new Invalid(`--only ${word}: there are contacts and templates`);
+}

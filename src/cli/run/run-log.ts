@@ -1,0 +1,61 @@
+import { pino } from 'pino';
+import type { Summary } from '../../engine/report/run-summary.ts';
+import type { ErasedOne } from '../../erasure/privacy-deletions.ts';
+import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
+import type { Notice } from '../status/trouble-notice.ts';
+import type { Shell } from '../compose/process-shell.ts';
+
+/** What goes to stderr for machines: JSON lines without an address or a secret. */
+export interface Log {
+  ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
+  /** Told when the sentinel has listed something; and once while it cannot do what it is for. */
+  saw(sighting: Sighting): void;
+  /** Of a record that the CRM has erased: what became of the person. */
+  erased(one: ErasedOne): void;
+  /** What is wrong was told to `notices.url`, or could not be, and why. */
+  noticed(notice: Notice | undefined, why?: string): void;
+}
+
+const blind: Partial<Record<Sighting['is'], string>> = {
+  unproven: 'platform.apiKey is not the one before → the next run proves whose it is',
+  uncounted: 'the platform does not tell how many have left → full runs alone find out who did',
+};
+
+const left = {
+  shared: 'another record there has the address, so nobody is forgotten',
+  held: 'held by the guard for deletes, `status` tells how to forget the person',
+};
+
+/** On a terminal the tables say it all, and the log keeps to what went wrong. */
+export function createLog(shell: Shell, mirror: string): Log {
+  const level = shell.interactive ? 'silent' : 'info';
+  const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
+  let before: Sighting['is'] = 'still';
+  return {
+    saw(sighting) {
+      const { is, pages } = sighting;
+      const isNews = is !== before;
+      before = is;
+      if (pages > 0) log.info(sighting, `sentinel ${is}`);
+      else if (isNews && blind[is] !== undefined) log.warn(sighting, `sentinel: ${blind[is]}`);
+    },
+    erased({ person, ...one }) {
+      if (!('told' in one)) {
+        log.warn({ person }, `erased in the CRM: ${left[one.is]}`);
+        return;
+      }
+      const { done, failure: _, also, ...told } = one.told;
+      const { optedOut, deleted, purged } = done;
+      const counts = { found: done.found?.length, optedOut, deleted: deleted.length, purged };
+      log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
+    },
+    noticed(notice, why) {
+      if (why === undefined) log.info(notice, notice?.type);
+      else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
+    },
+    ended({ problems, mirror: _, ...summary }, what) {
+      const at = summary.status === 'failed' ? 'error' : 'info';
+      log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);
+    },
+  };
+}

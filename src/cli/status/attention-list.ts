@@ -1,0 +1,246 @@
+/** What of a mirror's standing somebody should see to, the gravest first; pure. */
+import { countWords, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { sayEnd } from '../../engine/report/guard-text.ts';
+import type { ToldRun } from './run-history.ts';
+import type { Standing } from './mirror-status.ts';
+import { sayHeld } from '../../erasure/erasure-text.ts';
+import { counted, span } from '../output/format-values.ts';
+
+/** One line each; `code` stays, whatever the words. */
+export interface Attention {
+  code:
+    | 'ledger'
+    | 'opt_outs_refused'
+    | 'returns_stuck'
+    | 'returns_rejected'
+    | 'erasure_unfinished'
+    | 'channel_lost'
+    | 'held'
+    | 'opt_outs_many'
+    | 'no_snapshot'
+    | 'never_proven'
+    | 'stale'
+    | 'run_failed'
+    | 'run_interrupted'
+    | 'outcomes_unknown'
+    | 'quarantined'
+    | 'paused'
+    | 'restored';
+  text: string;
+  fix: string;
+  /** Told again each day, not only when it begins: it does not wait for anybody. */
+  isDaily?: true;
+}
+
+export function attentionOf(standing: Standing): Attention[] {
+  if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
+  return [
+    ...ledger(standing),
+    ...optOuts(standing),
+    ...returns(standing),
+    ...erasures(standing),
+    ...lostChannels(standing),
+    ...held(standing),
+    ...manyOptOuts(standing),
+    ...unproven(standing),
+    ...lastRuns(standing).flatMap((run) => ended(run, standing)),
+    ...unanswered(standing),
+    ...halted(standing),
+  ];
+}
+
+function ledger({ ledger: { fault } }: Standing): Attention[] {
+  if (fault === null) return [];
+  const [why, fix = 'mend it'] = fault.split(' → ');
+  return [{ code: 'ledger', text: `every run is refused: ${why}`, fix }];
+}
+
+function noSnapshot({ snapshot, lease }: Standing): Attention {
+  return {
+    code: 'no_snapshot',
+    text: `there is no snapshot at ${snapshot.file}: nothing is known of this mirror`,
+    fix: lease.held
+      ? 'its first run has just begun, look again in a moment'
+      : '`crm-mirror backfill` makes it; if there was one, restore a backup',
+  };
+}
+
+function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[] {
+  if (count === 0) return [];
+  return [
+    {
+      code: 'opt_outs_refused',
+      text:
+        `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
+        `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
+      fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
+    },
+  ];
+}
+
+function returns({ returns: back, at }: Standing): Attention[] {
+  if (!back) return [];
+  const found: Attention[] = [];
+  const { stuck, waiting, rejected } = back;
+  if (stuck) {
+    const [why = '', fix = 'the next run tries again'] = stuck.reason.split(' → ');
+    const many = `${counted(waiting, 'opt-out')} of the platform`;
+    const text = `the CRM does not hear of ${many}, since ${stuck.since} (${ago(stuck.since, at)}): ${why}`;
+    found.push({ code: 'returns_stuck', text, fix });
+  }
+  if (rejected.count > 0) {
+    const many = counted(rejected.count, 'opt-out');
+    const since = `${rejected.since} (${ago(rejected.since, at)})`;
+    const text = `${many} of the platform the CRM did not take, the oldest since ${since}`;
+    const fix = 'enter it in the CRM by hand, or mend the reason and run `crm-mirror retry`';
+    found.push({ code: 'returns_rejected', text, fix });
+  }
+  return found;
+}
+
+function erasures({ erasuresUnfinished: unfinished, at }: Standing): Attention[] {
+  const { count, held: waiting, since, people } = unfinished;
+  if (count === 0) return [];
+  const who = count === 1 ? 'this person' : 'each';
+  const again = waiting > 0 ? '' : ' again';
+  return [
+    {
+      code: 'erasure_unfinished',
+      text:
+        `${counted(count, 'erasure')} not finished${sayHeld(waiting)}, ` +
+        `the oldest since ${since} (${ago(since, at)}): ` +
+        'somebody who was to be forgotten is still in the snapshot, or on the platform',
+      fix:
+        `run \`crm-mirror forget\`${again} for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
+        `${count > people.length ? ' and more' : ''}; or \`allow\` takes it back`,
+    },
+  ];
+}
+
+function lostChannels({ channelsLost, at }: Standing): Attention[] {
+  return channelsLost.map(({ channel, reason, fix, since }) => ({
+    code: 'channel_lost',
+    text: `${channel}, since ${since} (${ago(since, at)}): ${reason}`,
+    fix,
+  }));
+}
+
+function held({ held: plans, at }: Standing): Attention[] {
+  return plans
+    .filter(({ approved }) => !approved)
+    .map(({ plan, since, optOutsUntil, ...counts }) => ({
+      code: 'held',
+      text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,
+      fix: `look at \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
+      ...(optOutsUntil === null ? {} : { isDaily: true }),
+    }));
+}
+
+function endOf(until: string | null): string {
+  return until === null ? '' : `; ${sayEnd(Date.parse(until))}`;
+}
+
+/** What no guard holds, and somebody should look at all the same. */
+function manyOptOuts({ optOutsByEvents: seen }: Standing): Attention[] {
+  if (!seen) return [];
+  const { people, most, at } = seen;
+  return [
+    {
+      code: 'opt_outs_many',
+      text:
+        `${countWords('opt_out', people)} opted out on the word of the CRM in seven days, with those ` +
+        `of events, which no guard holds: more than ${most} (${at})`,
+      fix: 'look at these people in the CRM; what is wrong there is taken back by a run once it is mended',
+    },
+  ];
+}
+
+/** 12 people to be deleted or opted out for absence, 3 people to be created or opted in */
+export function heldWords(held: Record<GuardClass, number>): string {
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => `${countWords(guard, held[guard])} ${guardRows[guard].words.planned}`)
+    .join(', ');
+}
+
+function unproven({ proven, lastRuns, at }: Standing): Attention[] {
+  if (proven?.stale) {
+    const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
+    return [{ code: 'stale', text, fix: '`crm-mirror runs` tells what came of those since' }];
+  }
+  if (proven || lastRuns.full?.status === 'running') return [];
+  return [
+    {
+      code: 'never_proven',
+      text: 'no full run has ever ended well, as far as the snapshot remembers',
+      fix: 'run `crm-mirror sync`',
+    },
+  ];
+}
+
+/** A fast run is made up for by a later full one. */
+function lastRuns({ lastRuns: { full, fast } }: Standing): ToldRun[] {
+  const runs = full ? [full] : [];
+  return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
+}
+
+function ended(run: ToldRun, { at, lease }: Standing): Attention[] {
+  const { status, mode, startedAt } = run;
+  const when = `the last ${mode} run (${ago(startedAt, at)} ago)`;
+  const see = `\`crm-mirror runs ${run.run}\` tells what it did`;
+  if (status === 'failed') {
+    const text = `${when} failed: ${run.reasons[0] ?? 'it did not say why'}`;
+    return [{ code: 'run_failed', text, fix: see }];
+  }
+  if (status !== 'interrupted' || lease.held) return [];
+  const how =
+    run.endedAt === null
+      ? 'has not written down that it ended: it was killed, or could write no more'
+      : 'was interrupted';
+  return [
+    { code: 'run_interrupted', text: `${when} ${how}`, fix: 'the next run goes on from there' },
+  ];
+}
+
+/** What is sent while somebody is at it is only on its way. */
+function unanswered({ open: { unknown, sent, since }, lease, at }: Standing): Attention[] {
+  const count = unknown + (lease.held ? 0 : sent);
+  if (count === 0) return [];
+  return [
+    {
+      code: 'outcomes_unknown',
+      text: `nobody knows what became of ${counted(count, 'change')} sent since ${since} (${ago(since, at)})`,
+      fix: 'the next run reads it from the platform',
+    },
+  ];
+}
+
+function halted({ quarantine, paused, restored, at }: Standing): Attention[] {
+  const found: Attention[] = [];
+  if (quarantine) {
+    const { since, until } = quarantine;
+    const isOver = until <= at;
+    const now = isOver ? 'the next run tries again' : `only opt-outs are sent until ${until}`;
+    const text = `quarantined since ${since} (${ago(since, at)}): the platform refused most changes; ${now}`;
+    const fix = 'mend what it refuses (`crm-mirror runs`), then `crm-mirror retry`';
+    found.push({ code: 'quarantined', text, fix });
+  }
+  if (paused) {
+    const why = paused.reason === '' ? '' : `: ${paused.reason}`;
+    const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;
+    found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
+  }
+  if (restored) {
+    const text = `put back from a backup of ${restored.backupOf}, and no full run since`;
+    found.push({
+      code: 'restored',
+      text,
+      fix: 'run `crm-mirror sync`; each is full until one ends well',
+    });
+  }
+  return found;
+}
+
+function ago(since: string | null, at: string): string {
+  return since === null ? 'unknown' : span(Math.max(0, Date.parse(at) - Date.parse(since)));
+}

@@ -1,0 +1,263 @@
+/** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
+import { existsSync, statSync } from 'node:fs';
+import type { ProblemClass } from '../../domain/problem.ts';
+import type { KindName } from '../../domain/record.ts';
+import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { lookIntoLedger } from '../../do-not-contact/list-file.ts';
+import { knownLedger } from '../../engine/context/do-not-contact-binding.ts';
+import { seenLimits } from '../../engine/plan/run-forecast.ts';
+import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
+import { unfinishedIn } from '../../erasure/unfinished-erasures.ts';
+import { explain } from '../output/failure-report.ts';
+import { byEvents, heldOf, type ToldHeld } from './held-status.ts';
+import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
+import { weekMs } from '../../engine/report/guard-rules.ts';
+import type { Seen } from '../lookup/snapshot-command.ts';
+import type { Names } from '../lookup/display-names.ts';
+import { pausedOf } from '../compose/paused-mirror.ts';
+import { provenBy, type ToldProof } from './last-proof.ts';
+import { copiedAt } from '../compose/restored-snapshot.ts';
+import { absenceRulesOf } from '../compose/assemble-mirror.ts';
+import { missingOf, type Missing } from './missing-people.ts';
+import { returnsOf, type ToldReturns } from './opt-out-status.ts';
+import { instant } from '../output/format-values.ts';
+
+/** How many of each kind; null: nobody knows, there is no snapshot. */
+type PerKind = { contacts: number; templates: number } | null;
+
+export interface Standing {
+  mirror: string;
+  at: string;
+  /** null: no such run is known. */
+  proven: ToldProof | null;
+  lastRuns: { full: ToldRun | null; fast: ToldRun | null };
+  /** Opt-outs that the platform refused: `people` names the oldest. */
+  optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
+  /** Who left, of whom the CRM does not know it yet; null: this mirror does not tell it. */
+  returns: ToldReturns | null;
+  /** Erasures that are asked for and not done, or `held` by a guard: `people` are hashes. */
+  erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
+  /** What is ours. */
+  recorded: PerKind;
+  /** Ours, and missing from the CRM by what full runs have counted; null: nobody is. */
+  missing: Missing | null;
+  conflicts: PerKind;
+  rejected: PerKind;
+  invalid: PerKind;
+  /** Rejected and not tried again until the record changes; some of `rejected`. */
+  parked: { contacts: number; templates: number; since: string | null };
+  /** Sent and not answered. `sent` may be under way while another process holds the mirror. */
+  open: { unknown: number; sent: number; since: string | null };
+  paused: { since: string; reason: string } | null;
+  /** Until then only opt-outs are sent; when that is over, the next run tries again. */
+  quarantine: { since: string; until: string } | null;
+  /** Put back from a backup of that time, and no full run since. */
+  restored: { backupOf: string } | null;
+  /** Channels that most of their people have lost at once: nobody is opted in there. */
+  channelsLost: { channel: string; reason: string; fix: string; since: string }[];
+  /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
+  held: ToldHeld[];
+  /** Stated opt-outs of seven days that passed the guard's limit by events; null: they did not. */
+  optOutsByEvents: { at: string; people: number; most: number } | null;
+  /** What may pass; in force until the first full run that ends well, or until then. */
+  approvals: { plan: string; at: string; until: string }[];
+  /** What the platform allowed when a run saw it last. */
+  limits: ToldLimit[];
+  lease: { held: boolean };
+  /** `fault`: why every run is refused. */
+  ledger: { file: string; fault: string | null };
+  snapshot: { file: string; exists: boolean; bytes: number | null };
+}
+
+interface ToldLimit {
+  route: string;
+  /** Requests in every window. */
+  limit: number;
+  windowMs: number;
+  /** Share of what was used that other programs used, 0 to 1. */
+  others: number;
+  at: string;
+}
+
+interface ToldOptOut {
+  key: string;
+  channel: string;
+  reason: string;
+  fix: string;
+  since: string;
+  attempts: number;
+  /** Not before then, by the next run. */
+  retryAt: string;
+}
+
+const peopleShown = 20;
+
+export function standingOf(seen: Seen): Standing {
+  const { config, snapshot, leased, names, now } = seen;
+  const base: Standing = {
+    mirror: config.mirror,
+    at: instant(now),
+    proven: null,
+    lastRuns: { full: null, fast: null },
+    optOutsRefused: { count: 0, since: null, people: [] },
+    returns: null,
+    erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
+    recorded: null,
+    missing: null,
+    conflicts: null,
+    rejected: null,
+    invalid: null,
+    parked: { contacts: 0, templates: 0, since: null },
+    open: { unknown: 0, sent: 0, since: null },
+    paused: null,
+    quarantine: null,
+    restored: null,
+    channelsLost: [],
+    held: [],
+    optOutsByEvents: null,
+    approvals: [],
+    limits: [],
+    lease: { held: leased },
+    ledger: ledgerOf(seen),
+    snapshot: fileOf(config.snapshot, snapshot !== undefined),
+  };
+  if (!snapshot) return base;
+  const { recorded, meta } = snapshot;
+  const paused = pausedOf(meta);
+  const copied = copiedAt(meta);
+  const quarantine = quarantineOf(meta);
+  return {
+    ...base,
+    ...runsOf(snapshot, seen),
+    ...problemsOf(snapshot),
+    optOutsRefused: optOutsOf(snapshot, names),
+    returns: seen.config.contacts?.returns ? returnsOf(snapshot, names) : null,
+    erasuresUnfinished: erasuresOf(snapshot),
+    recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
+    missing: missingOf(snapshot, absenceRulesOf(config)),
+    open: openOf(snapshot),
+    paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    quarantine: quarantine
+      ? { since: instant(quarantine.since), until: instant(quarantine.until) }
+      : null,
+    channelsLost: snapshot.parking
+      .parts('contact')
+      .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
+    held: heldOf(snapshot, seen),
+    optOutsByEvents: byEvents(meta, now),
+    approvals: approvalsOf(snapshot, now),
+    limits: limitsOf(meta),
+    restored: copied === undefined ? null : { backupOf: instant(copied) },
+  };
+}
+
+/** What the snapshot knows first: by the time the ledger is read that has got as far at least. */
+function ledgerOf({ config, snapshot }: Seen): Standing['ledger'] {
+  const file = config.ledger.path;
+  try {
+    lookIntoLedger(config.ledger, snapshot && knownLedger(snapshot.meta)).close();
+    return { file, fault: null };
+  } catch (error) {
+    const { text, code } = explain(error);
+    // Locked by another process it is no fault, and nothing is known of it.
+    return { file, fault: code === 75 ? null : text };
+  }
+}
+
+function fileOf(file: string, exists: boolean): Standing['snapshot'] {
+  if (!exists) return { file, exists, bytes: null };
+  // What was written last stands in a file beside it.
+  const parts = [file, `${file}-wal`].filter((part) => existsSync(part));
+  return { file, exists, bytes: parts.reduce((sum, part) => sum + statSync(part).size, 0) };
+}
+
+function runsOf(
+  snapshot: Snapshot,
+  { config, leased, now }: Seen,
+): Pick<Standing, 'proven' | 'lastRuns'> {
+  const { runs } = snapshot;
+  const running = runningOf(snapshot, leased);
+  const last = (mode: string): ToldRun | null => {
+    const run = runs.newestOf(mode);
+    return run ? tellRun(run, running) : null;
+  };
+  const proven = runs.proven();
+  return {
+    proven: proven ? provenBy(proven, config, now) : null,
+    lastRuns: { full: last('full'), fast: last('fast') },
+  };
+}
+
+function problemsOf({
+  parking,
+}: Snapshot): Pick<Standing, 'conflicts' | 'rejected' | 'invalid' | 'parked'> {
+  const counts = parking.counts();
+  const count = (kind: KindName, name: ProblemClass): number =>
+    counts.reduce((sum, one) => sum + (one.kind === kind && one.class === name ? one.n : 0), 0);
+  const perKind = (name: ProblemClass) => ({
+    contacts: count('contact', name),
+    templates: count('template', name),
+  });
+  const parked: Standing['parked'] = { contacts: 0, templates: 0, since: null };
+  const waiting = counts.filter((one) => one.parked === 1);
+  for (const { kind, n } of waiting) parked[pluralOf(kind)] += n;
+  return {
+    conflicts: perKind('conflict'),
+    rejected: perKind('rejected'),
+    invalid: perKind('invalid'),
+    parked: { ...parked, since: oldest(waiting) },
+  };
+}
+
+function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefused'] {
+  const told = (one: RefusedOptOut): ToldOptOut => ({
+    key: names(one),
+    channel: one.part,
+    reason: one.reason,
+    fix: one.fix,
+    since: instant(one.since),
+    attempts: one.attempts,
+    retryAt: instant(one.retryAt),
+  });
+  const people = parking.refusedOptOuts(peopleShown);
+  return {
+    count: parking.countRefusedOptOuts(),
+    since: oldest(people),
+    people: people.map(told),
+  };
+}
+
+function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
+  const all = unfinishedIn(snapshot);
+  const people = all.slice(0, peopleShown).map(({ hash }) => hash);
+  const held = all.filter((one) => one.held).length;
+  return { count: all.length, held, since: oldest(all), people };
+}
+
+function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
+  return Object.entries(seenLimits(meta)).map(([route, { at, ...seen }]) => ({
+    route,
+    ...seen,
+    at: instant(at),
+  }));
+}
+
+function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {
+  return held.approvals(now - weekMs).map(({ plan, at }) => ({
+    plan,
+    at: instant(at),
+    until: instant(at + weekMs),
+  }));
+}
+
+function openOf({ outcomes }: Snapshot): Standing['open'] {
+  const counts = outcomes.countOpen();
+  const of = (state: string) => counts.find((one) => one.state === state)?.n ?? 0;
+  return { unknown: of('unknown'), sent: of('sent'), since: oldest(counts) };
+}
+
+function oldest(of: readonly { since: number | null }[]): string | null {
+  const times = of.flatMap(({ since }) => since ?? []);
+  return times.length === 0 ? null : instant(Math.min(...times));
+}

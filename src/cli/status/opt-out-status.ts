@@ -1,0 +1,49 @@
+/** Of whom the CRM does not know yet that they left, and why, for `status`. */
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { stuckIn } from '../../write-back/report-delivery.ts';
+import type { Names } from '../lookup/display-names.ts';
+import { instant } from '../output/format-values.ts';
+
+export interface ToldReturns {
+  /** Not told yet: opt-outs, by record of the CRM. */
+  waiting: number;
+  since: string | null;
+  /** Since when the CRM cannot be told anything, and why. */
+  stuck: { since: string; reason: string } | null;
+  /** What the CRM did not take; the next run that is a day later tries it again. */
+  rejected: { count: number; since: string | null; people: ToldRejected[] };
+}
+
+interface ToldRejected {
+  key: string;
+  channel: string;
+  reason: string;
+  fix: string;
+  since: string;
+}
+
+const peopleShown = 20;
+const kind = 'contact';
+
+export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
+  const { returned, meta } = snapshot;
+  const { waiting, waitingSince, rejected, rejectedSince } = returned.counts(kind);
+  const stuck = stuckIn({ meta });
+  const time = (at: number | null): string | null => (at === null ? null : instant(at));
+  return {
+    waiting,
+    since: time(waitingSince),
+    stuck: stuck ? { since: instant(stuck.since), reason: stuck.why } : null,
+    rejected: {
+      count: rejected,
+      since: time(rejectedSince),
+      people: returned.rejected(kind, peopleShown).map((row) => ({
+        key: names({ kind, key: row.email }),
+        channel: row.channel,
+        reason: row.reason ?? '',
+        fix: row.fix ?? '',
+        since: instant(row.plannedAt),
+      })),
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** The runs of a snapshot as they are told: documents of --json, and what tables show of them. */
+import { z } from 'zod';
+import type { KindName } from '../../domain/record.ts';
+import type { KeptRun } from '../../snapshot/tables/run-history.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { instant, span } from '../output/format-values.ts';
+
+/** What is read of a kept summary; an earlier version may not have written all of it. */
+const kept = z.object({
+  only: z.enum(['contacts', 'templates']).nullable().default(null),
+  requests: z
+    .object({
+      total: z.number(),
+      byRoute: z.record(z.string(), z.number()),
+      rateLimited: z.number(),
+    })
+    .nullable()
+    .default(null),
+  certificate: z
+    .object({ source: z.boolean().nullable(), platform: z.boolean().nullable() })
+    .nullable()
+    .default(null),
+  reasons: z.array(z.string()).default([]),
+});
+
+type Outcomes = Record<string, Record<string, number>>;
+
+/** null: not known, since it has not ended. */
+export interface ToldRun {
+  run: string;
+  mode: string;
+  only: 'contacts' | 'templates' | null;
+  /** As a run's summary has it; `running`: not ended, and the mirror is held by a process. */
+  status: string;
+  startedAt: string;
+  endedAt: string | null;
+  ms: number | null;
+  plan: string | null;
+  requests: z.output<typeof kept>['requests'];
+  /** What was not read is not certified. */
+  certificate: { source: boolean; platform: boolean } | null;
+  reasons: string[];
+}
+
+/** How many changes are in which state: `contacts.opt_in.acked`. */
+export interface ToldChanges {
+  contacts: Outcomes;
+  templates: Outcomes;
+}
+
+/** `running`: the run that the holder of the lease may be at, the newest. */
+export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
+  const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
+  const ended = run.endedAt !== null;
+  const unfinished = run.id === running ? 'running' : 'interrupted';
+  return {
+    run: run.id,
+    mode: run.mode,
+    only,
+    status: ended ? run.status : unfinished,
+    startedAt: instant(run.startedAt),
+    endedAt: run.endedAt === null ? null : instant(run.endedAt),
+    ms: run.endedAt === null ? null : run.endedAt - run.startedAt,
+    plan: run.plan || null,
+    requests,
+    certificate: certificate && {
+      source: certificate.source ?? false,
+      platform: certificate.platform ?? false,
+    },
+    reasons,
+  };
+}
+
+/** The run that a process which holds the mirror now is at: its newest, unless that has ended. */
+export function runningOf({ runs }: Snapshot, leased: boolean): string | undefined {
+  const [newest] = leased ? runs.newest(1) : [];
+  return newest?.endedAt === null ? newest.id : undefined;
+}
+
+export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
+  const told: ToldChanges = { contacts: {}, templates: {} };
+  for (const { kind, op, state, n } of [...journal.tally(run)].flat()) {
+    const of = told[pluralOf(kind)];
+    of[op] = { ...of[op], [state]: (of[op]?.[state] ?? 0) + n };
+  }
+  return told;
+}
+
+export function pluralOf(kind: KindName): 'contacts' | 'templates' {
+  return kind === 'contact' ? 'contacts' : 'templates';
+}
+
+/** done, or: interrupted or still running. */
+export function statusWords({ status, endedAt, only }: ToldRun): string {
+  const words = status === 'rejected' ? 'done, some rejected' : status;
+  const told = endedAt === null && status === 'running' ? 'interrupted or still running' : words;
+  return only === null ? told : `${told} (${only} only)`;
+}
+
+export function tookWords({ ms }: ToldRun): string {
+  if (ms === null) return '–';
+  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : span(ms);
+}

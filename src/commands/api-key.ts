@@ -1,0 +1,27 @@
+import type { Command } from 'commander';
+import { table } from '../engine/report/summary-text.ts';
+import { cell, reach, reachOptions, type ReachFlags } from '../cli/lookup/platform-command.ts';
+import type { Part, Shell } from '../cli/compose/process-shell.ts';
+
+export const parts: readonly Part[] = [
+  { name: 'enable', summary: 'switch an API key on; one that is on stays on', options, run },
+];
+
+function options(command: Command): void {
+  reachOptions(command)
+    .argument('<id>', 'the id of the key, not the key')
+    .addHelpText('after', '\nA disabled key cannot enable itself: configure another one for this.');
+}
+
+async function run(command: Command, shell: Shell): Promise<number> {
+  const [id = ''] = command.args;
+  return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
+    const key = await platform.apiKeys.enable(id, { signal });
+    const { name, start, enabled, permissions, requestCount } = key;
+    const lines = table([
+      ['KEY', 'BEGINS WITH', 'ENABLED', 'PERMISSIONS', 'REQUESTS', 'ID'],
+      [name, start, enabled, permissions, requestCount, key.id].map(cell),
+    ]);
+    return { document: key, lines, failed: !enabled };
+  });
+}

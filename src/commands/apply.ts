@@ -1,0 +1,61 @@
+import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import type { Plan } from '../engine/report/change-plan.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import { appliedAt, markApplied } from '../cli/run/applied-plans.ts';
+import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
+import { readPlan, type PlanFile } from '../cli/run/plan-file.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { instant, span } from '../cli/output/format-values.ts';
+
+const oldestMs = 86_400_000;
+/** The clocks of two machines may differ by so much. */
+const aheadMs = 300_000;
+
+export function options(command: Command): void {
+  runOptions(command)
+    .argument('<file>', 'what `crm-mirror plan --out` has written')
+    .addHelpText(
+      'after',
+      '\nReads both sides again and plans again: unless the very same changes come out, nothing is\n' +
+        'done (exit 2). A plan is applied once, to its mirror, within 24 hours. What is learnt on\n' +
+        'the way and calls for other changes is left to the next run.',
+    );
+}
+
+/** Does what a plan said, if that is still what there is to do. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const [file = ''] = command.args;
+  const flags = command.opts<PassFlags>();
+  const planned = readPlan(file);
+  return pass({ ...flags, only: planned.only ?? undefined }, shell, {
+    mode: planned.mode,
+    writes: true,
+    begins: (mirror) => refuseUnfit(file, planned, mirror),
+    agrees: (now, mirror) => agree(planned, now, mirror),
+  });
+}
+
+/** Throws Invalid for a plan that is not to be applied, whatever there is to do. */
+function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }: Mirror): void {
+  const ageMs = clock.now() - Date.parse(planned.madeAt);
+  const applied = appliedAt(snapshot.meta, planned.run);
+  const refuse = (why: string): never => {
+    throw new Invalid(`${file}: ${why} → plan again`);
+  };
+  if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
+  if (ageMs > oldestMs) refuse(`this plan is ${span(ageMs)} old, and holds for 24 hours`);
+  if (ageMs < -aheadMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
+  if (applied !== undefined) refuse(`this plan was applied at ${instant(applied)}, and is used up`);
+}
+
+/** Used up before anything of it leaves: what a crash leaves undone is for the next run. */
+function agree({ plan, run: made }: PlanFile, now: Plan, { clock, snapshot }: Mirror): void {
+  if (now.hash !== plan) {
+    throw new Invalid(
+      `what there is to do has changed: it was planned as ${plan}, and is ${now.hash} now → plan again`,
+    );
+  }
+  const at = clock.now();
+  snapshot.transaction(() => markApplied(snapshot.meta, made, { at, oldest: at - 2 * oldestMs }));
+}

@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { weekMs } from '../engine/report/guard-rules.ts';
+import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
+import { isLeft } from '../engine/guard/guard-classes.ts';
+import { heldWords } from '../cli/status/attention-list.ts';
+import { change, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { instant } from '../cli/output/format-values.ts';
+
+export function options(command: Command): void {
+  lookOptions(command)
+    .argument('<hash>', 'the plan under which it was held, as the run and `status` name it')
+    .addHelpText(
+      'after',
+      '\nRuns nothing: the next runs do, each once, what was shown under this plan and is still\n' +
+        'wanted, until the first full run that ends well, seven days at most; only full runs\n' +
+        'delete. Who came in since stays held.',
+    );
+}
+
+/**
+ * Records a consent to what is left of it. Throws Invalid when nothing was held under that hash,
+ * naming what is.
+ */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const plan = (command.args[0] ?? '').trim().toLowerCase();
+  const at = Date.now();
+  return change(command.opts<LookFlags>(), shell, ({ config, snapshot }) => {
+    const held = approve(snapshot, plan, at);
+    if (!isLeft(held)) {
+      return {
+        document: { mirror: config.mirror, approved: null, held, until: null },
+        lines: [nothingLeft(plan)],
+      };
+    }
+    const until = instant(at + weekMs);
+    return {
+      document: { mirror: config.mirror, approved: plan, held, until },
+      lines: [
+        `Approved: ${heldWords(held)}.`,
+        `The next run does it${held.delete > 0 ? ', what is for absence the next full one' : ''}; ` +
+          `until the first full run has ended well, or ${until}.`,
+      ],
+    };
+  });
+}
+
+function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
+  if (!snapshot?.held.get(plan)) {
+    throw new Invalid(unknownPlan(snapshot?.held.current() ?? [], plan));
+  }
+  const { held, transaction } = snapshot;
+  const left = held.left(plan);
+  if (isLeft(left)) transaction(() => held.approve(plan, at));
+  return left;
+}

@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export function options(command: Command): void {
+  writingOptions(passOptions(command)).addHelpText(
+    'after',
+    '\nStop it whenever you like: what was done is recorded, and the next call goes on from there.',
+  );
+}
+
+/**
+ * A full run that deletes nobody, and whose creations no guard holds. What an earlier one did is
+ * recorded, so that calling it again goes on from there.
+ */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  return pass(command.opts<PassFlags>(), shell, {
+    mode: 'full',
+    writes: true,
+    firstLoad: true,
+  });
+}

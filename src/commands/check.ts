@@ -1,0 +1,223 @@
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
+import type { DesiredRow } from '../domain/record.ts';
+import {
+  countUnknown,
+  sayUnknown,
+  type UnknownCount,
+  type UnknownWords,
+} from '../domain/unknown-words.ts';
+import type { MirrorPart } from '../engine/context/mirror-context.ts';
+import type { Platform } from '../platform/platform.ts';
+import { lookIntoLedger } from '../do-not-contact/list-file.ts';
+import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
+import { proveOwn } from '../engine/account/snapshot-ownership.ts';
+import { knownLedger } from '../engine/context/do-not-contact-binding.ts';
+import { refuseEmpty } from '../engine/read/source-read.ts';
+import { accountOf, connect, partsOf } from '../cli/compose/assemble-mirror.ts';
+import { countSender, lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { contactReturns } from '../cli/compose/source-registry.ts';
+
+interface Flags {
+  config: string;
+  json?: true;
+  addresses?: true;
+}
+
+export function options(command: Command): void {
+  command
+    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('--json', 'print one JSON document')
+    .option('--addresses', 'show values of the CRM also where stdout is no terminal');
+}
+
+/**
+ * One thing that was looked at, and what was found. note: nothing that stops a mirror, but somebody
+ * should see to it.
+ */
+interface Finding {
+  what: string;
+  level: 'ok' | 'note' | 'fail';
+  found: string;
+  invalidInput: boolean;
+}
+
+const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
+
+/** Validates the configuration, then reads both sides without writing anything anywhere. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const config = loadConfig(flags.config, shell.env);
+  const snapshot = lookInto(config.snapshot);
+  const platform = connect(config, shell);
+  const findings: Finding[] = [
+    { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },
+  ];
+  const senders: Senders = new Map();
+  try {
+    findings.push(await look('ledger', async () => readLedger(snapshot, config)));
+    if (snapshot)
+      findings.push(
+        await look('snapshot', () => readSnapshot(snapshot, { config, platform, shell })),
+      );
+    for (const part of partsOf(config, platform)) {
+      const read = { senders, unknown: countUnknown(), snapshot };
+      findings.push(
+        await look(`source of ${part.kind.name}s`, () => readSource(part, read, shell)),
+        ...read.unknown
+          .words()
+          .map((words) => tellUnknown(words, flags.addresses ?? shell.terminal)),
+        await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
+      );
+    }
+    const { redis } = config;
+    if (redis !== undefined) findings.push(await look('Redis', () => readRedis(redis)));
+    const returns = config.contacts && contactReturns(config.contacts);
+    if (returns) {
+      findings.push(await look('who left', async () => ({ level: 'ok', found: returns.look() })));
+    }
+    for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
+      findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });
+  } finally {
+    snapshot?.close();
+    await platform.close();
+  }
+  const ok = findings.every(({ level }) => level !== 'fail');
+  if (flags.json) {
+    const shown = findings.map(({ what, level, found }) => {
+      return { what, ok: level !== 'fail', level, found };
+    });
+    shell.print(JSON.stringify({ mirror: config.mirror, ok, findings: shown }, null, 2));
+  } else
+    for (const { what, level, found } of findings) shell.print(`${marks[level]} ${what}: ${found}`);
+  if (ok) return 0;
+  return findings.some((finding) => finding.invalidInput) ? 2 : 1;
+}
+
+type Found = Pick<Finding, 'level' | 'found'>;
+
+async function look(what: string, at: () => Promise<Found>): Promise<Finding> {
+  try {
+    return { what, ...(await at()), invalidInput: false };
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return { what, level: 'fail', found: error.message, invalidInput: error instanceof Invalid };
+  }
+}
+
+/** Runs do without it, and say so; a worker waits for it, and what waits in it must stay. */
+async function readRedis(url: string): Promise<Found> {
+  // Loaded only where there is one: it takes as long as all the rest.
+  const { lookAtRedis } = await import('../worker/queues/redis-check.ts');
+  const { name, evictsBy } = await lookAtRedis(url);
+  if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
+  return {
+    level: 'note',
+    found:
+      `${name} answers, and throws away what waits in it when its memory is full ` +
+      `(maxmemory-policy ${evictsBy}) → set maxmemory-policy noeviction`,
+  };
+}
+
+interface Reading {
+  config: Config;
+  platform: Platform;
+  shell: Shell;
+}
+
+/** Whether runs would take it, and its key. */
+function readLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
+  const known = snapshot && knownLedger(snapshot.meta);
+  const { id, close } = lookIntoLedger(ledger, known);
+  close();
+  const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
+  return { level: 'ok', found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
+}
+
+/** Whether it belongs to this platform, key and organization. */
+async function readSnapshot(
+  snapshot: Snapshot,
+  { config, platform, shell }: Reading,
+): Promise<Found> {
+  const account = accountOf(config, platform);
+  const how = await proveOwn({ snapshot, account }, shell.stop);
+  const proof = how === undefined ? '' : `, by another key of the same organization (${how})`;
+  return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
+}
+
+/** Words by which somebody would be gone, or want no mail, have to be known. */
+const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
+
+function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
+  const { option: what, fix } = words;
+  const level = decisive.has(what) ? 'fail' : 'note';
+  const found = `${sayUnknown(words, { asTheyAre })} → ${fix}`;
+  return { what, level, found, invalidInput: false };
+}
+
+/** What the records of a source tell as they are read. */
+interface Tellings {
+  senders: Senders;
+  unknown: UnknownCount;
+  /** Whom runs have recorded; undefined: there is none yet. */
+  snapshot: Snapshot | undefined;
+}
+
+/** Reads all of it: only so are its certificate and its invalid records known. */
+async function readSource(
+  { kind, source }: MirrorPart,
+  { senders, unknown, snapshot }: Tellings,
+  shell: Shell,
+): Promise<Found> {
+  const reading = source.read({ fields: kind.fields, signal: shell.stop });
+  let records = 0;
+  let invalid = 0;
+  let addressless = 0;
+  let first: DesiredRow | undefined;
+  let sample: DesiredRow | undefined;
+  let step = await reading.next();
+  for (; !step.done; step = await reading.next()) {
+    for (const record of step.value) {
+      records += 1;
+      if ('broken' in record) continue;
+      const row = kind.desire(record.value, record.where);
+      countSender(senders, row);
+      unknown.add(row);
+      if (row.invalid?.noAddress) addressless += 1;
+      else if (row.invalid) invalid += 1;
+      first ??= row.invalid?.noAddress ? undefined : row.invalid && row;
+      sample ??= row.id === '' ? undefined : row;
+    }
+  }
+  const { value: certificate } = step;
+  if (!certificate.complete)
+    return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
+  if (records === 0 && snapshot) refuseEmpty({ snapshot }, kind.name);
+  const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
+  const without = addressless > 0 ? `, ${addressless} without an address` : '';
+  const single = sample ? await readSingle({ kind, source }, sample, shell) : '';
+  return {
+    level: 'ok',
+    found: `${records} records, ${invalid} of them invalid${example}${without}${single}`,
+  };
+}
+
+/** Where the source can give one by itself, whether it does: else somebody is taken for gone. */
+async function readSingle({ kind, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
+  if (!source.one) return '';
+  const found = await source.one(id, { fields: kind.fields, signal: shell.stop });
+  if (found) return ', and one of them was read by its id';
+  throw new Invalid('a record of the list is not found by its id → correct one of the source');
+}
+
+async function readPlatform(
+  { kind }: MirrorPart,
+  { platform }: Config,
+  shell: Shell,
+): Promise<Found> {
+  const page = await kind.list({ page: 1, limit: 1 }, shell.stop);
+  return { level: 'ok', found: `${platform.url} answers and knows ${page.total}` };
+}

@@ -1,0 +1,200 @@
+/**
+ * The whole product in one go: the embedded emulator, a sample CRM export, three acts, and what
+ * happened explained. Nothing is taken on faith: each thing told is compared with what the platform
+ * was asked and now shows, and when one does not hold, it is named and the demo fails.
+ */
+import type { Command } from 'commander';
+import { claimsOfActOne, claimsOfActTwo, claimsOfTemplates } from '../demo/sample-people.ts';
+import { changeCrm, changePlatform } from '../demo/sample-changes.ts';
+import {
+  tellOf,
+  tellOfTemplate,
+  writesIn,
+  type Claim,
+  type Told,
+} from '../demo/expected-outcome.ts';
+import { leave } from '../demo/closing-page.ts';
+import { makeFolder, type Folder } from '../demo/demo-folder.ts';
+import { createPage, type Page } from '../demo/page-writer.ts';
+import { pass, type Passed } from '../demo/demo-run.ts';
+import { readPeople } from '../demo/export-people.ts';
+import { lookBefore, tellSafety } from '../demo/safety-check.ts';
+import { enrolmentsPerSecond, openStage, type Stage } from '../demo/demo-platform.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export function options(command: Command): void {
+  command.option('--dir <folder>', 'an empty or new folder for what is left');
+}
+
+/** 0: everything happened as told; 1: something did not. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const folder = makeFolder(command.opts<{ dir?: string }>().dir);
+  const stage = await openStage(folder, shell);
+  const demo: Demo = { folder, stage, shell, page: createPage(shell), untrue: [] };
+  try {
+    prologue(demo);
+    for (const act of [actOne, actTwo, actThree]) {
+      await act(demo);
+      if (demo.untrue.length > 0) break;
+    }
+    leave(folder, stage, demo.page);
+  } finally {
+    await stage.close();
+  }
+  return verdict(demo);
+}
+
+interface Demo {
+  folder: Folder;
+  stage: Stage;
+  shell: Shell;
+  page: Page;
+  /** What was told and did not hold. */
+  untrue: Told[];
+}
+
+function prologue({ page, folder, stage }: Demo): void {
+  page.title('crm-mirror: a demo in three acts, about twenty seconds long');
+  page.say(
+    `An email platform runs inside this process, at ${stage.url}; beside it lies the export of a ` +
+      'CRM. All people are invented. Everything the demo writes goes to ' +
+      `${folder.shown(folder.path)}.`,
+  );
+}
+
+async function actOne(demo: Demo): Promise<void> {
+  const { page, stage } = demo;
+  const there = stage.emulator.world.contacts().length;
+  page.title('Act 1: the first run');
+  page.say(
+    `There are ${there} people on the platform already, ${stage.foreign.length} of whom the CRM ` +
+      'has never heard of. First a plan: it shows what a run would do, and writes nothing.',
+  );
+  page.command('crm-mirror plan');
+  const plan = await pass({ ...demo, writes: false });
+  tell(demo, [nothingWritten('The plan', plan)]);
+  page.say(
+    `Now for real. The platform allows ${enrolmentsPerSecond} enrolments a second; a tenth of that ` +
+      'is left to other programs.',
+  );
+  const passed = await sync(demo, claimsOfActOne, claimsOfTemplates.one);
+  tell(demo, [pace(passed)]);
+  if (passed.summary.status === 'rejected') {
+    page.say(
+      'The run ended as "rejected": everything else is done, but some records are newly invalid. ' +
+        'A script sees exit code 4, once; known ones do not fail every night.',
+    );
+  }
+}
+
+async function actTwo(demo: Demo): Promise<void> {
+  const { page, folder, stage } = demo;
+  page.title('Act 2: both sides change');
+  changePlatform(stage.emulator);
+  changeCrm(folder);
+  page.say('On the platform:');
+  page.lines([
+    '  clara.fischer@example.com leaves the newsletter',
+    '  david.cohen@example.org unsubscribes from all mail',
+    '  somebody deletes yuki.tanaka@example.net',
+    '  somebody edits the newsletter template by hand',
+  ]);
+  page.say('In the CRM:');
+  page.lines([
+    '  oscar.silva, rita.gomez and karl.weber are missing from the new export',
+    '  anna.berg@example.org changes the newsletter to no, emil.jensen@example.com to yes',
+    '  zoe.laurent@example.com is new',
+    '  the invoice template has a new subject',
+  ]);
+  const passed = await sync(demo, claimsOfActTwo, claimsOfTemplates.two);
+  const told = [...claimsOfActTwo, ...claimsOfTemplates.two];
+  const expected = told.reduce((sum, { sent }) => sum + sent.length, 0);
+  const written = writesIn(passed).length;
+  tell(demo, [
+    {
+      subject: `${expected} changes in all`,
+      says: 'Those above and no others: what had not changed was not sent again.',
+      truth: written === expected ? undefined : `${written} changes were sent`,
+    },
+  ]);
+}
+
+async function actThree(demo: Demo): Promise<void> {
+  demo.page.title('Act 3: once more, and nothing has changed');
+  const passed = await sync(demo, [], []);
+  tell(demo, [nothingWritten('The run', passed)]);
+}
+
+/** A run, and what is told of it. */
+async function sync(
+  demo: Demo,
+  claims: readonly Claim[],
+  ofTemplates: (typeof claimsOfTemplates)['one'],
+): Promise<Passed> {
+  const { page, stage, shell } = demo;
+  const { emulator, foreign, config } = stage;
+  const before = lookBefore(emulator, foreign);
+  page.command('crm-mirror sync');
+  const passed = await pass({ ...demo, writes: true });
+  const people = await readPeople(config, shell.stop);
+  const facts = { ...passed, world: emulator.world, people };
+  page.say('What happened, and why:');
+  tell(demo, [
+    ...failure(passed),
+    ...claims.map((claim) => tellOf(claim, facts)),
+    ...ofTemplates.map((claim) => tellOfTemplate(claim, facts)),
+    ...tellSafety({ emulator, before, foreign, people, passed }),
+  ]);
+  return passed;
+}
+
+/** What is the same of several is said once. */
+function tell({ page, untrue }: Demo, told: readonly Told[]): void {
+  untrue.push(...told.filter(({ truth }) => truth !== undefined));
+  page.lines(['']);
+  for (const [text, same] of Map.groupBy(told, textOf)) {
+    page.item(same.map(({ subject }) => subject).join(', '), text);
+  }
+}
+
+function textOf({ says, truth }: Told): string {
+  return truth === undefined ? says : `NOT AS TOLD. ${truth}`;
+}
+
+function pace(passed: Passed): Told {
+  const { ms, requests } = passed.summary;
+  const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
+  const seconds = ms / 1000;
+  return {
+    subject: `${enrolments.toLocaleString('en')} enrolments in ${seconds.toFixed(1)} s`,
+    says:
+      `That is ${Math.round(enrolments / seconds)} a second. ` +
+      `${requests.rateLimited} requests were refused for haste (429).`,
+    truth: undefined,
+  };
+}
+
+function nothingWritten(what: string, { requests }: Passed): Told {
+  const writes = requests.filter(({ method }) => method !== 'GET').length;
+  return {
+    subject: `${requests.length} requests, ${writes} of them to change anything`,
+    says: `${what} read both sides, and wrote nothing.`,
+    truth: writes === 0 ? undefined : `${what} wrote on the platform.`,
+  };
+}
+
+/** A run that did not end as it should. */
+function failure({ summary: { run: id, status, reasons } }: Passed): Told[] {
+  if (status === 'done' || status === 'rejected') return [];
+  return [
+    { subject: `run ${id}`, says: '', truth: `It ended as "${status}": ${reasons.join('; ')}` },
+  ];
+}
+
+function verdict({ page, untrue }: Demo): number {
+  if (untrue.length === 0) return 0;
+  page.title(`The demo failed: ${untrue.length} things did not happen as told`);
+  for (const { subject, says, truth } of untrue)
+    page.item(subject, `Told: ${says} In truth: ${truth}`);
+  return 1;
+}

@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { createEmulator, type Emulator } from '../emulator/emulator.ts';
+import { faultKinds } from '../emulator/faults/fault-kinds.ts';
+import { algorithms } from '../emulator/limits/algorithms.ts';
+import { spellings } from '../emulator/quirks/quirks.ts';
+import { seeded } from '../emulator/shared/seeded-random.ts';
+import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';
+import { serve } from '../emulator/http-listener.ts';
+import type { Channel } from '../emulator/store/contact.ts';
+import { openFile } from '../emulator/store/sqlite-file.ts';
+import { Invalid } from '../domain/errors.ts';
+import { subscription } from '../platform/request-schemas.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+interface Flags {
+  port: string;
+  limit?: string[];
+  algorithm?: string;
+  quirk?: string[];
+  fault?: string[];
+  seed: string;
+  key?: string;
+  channel?: string[];
+  data?: string;
+  seedFile?: string;
+  json?: true;
+}
+
+const defaultChannels = ['ch_news=Newsletter', 'ch_product=Product updates'];
+
+export function options(command: Command): void {
+  command
+    .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
+    .option('--limit <route=limit/window...>', 'such as contacts.enrol=30/60 (30 in 60 seconds)')
+    .option('--algorithm <name>', 'how limits are counted (default: fixed); listed below')
+    .option('--quirk <name...>', 'differ from the specification; listed below')
+    .option('--fault <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
+    .option('--seed <n>', 'the same seed gives the same ids, API key and faults', '1')
+    .option('--key <key>', 'API key (default: drawn from the seed)')
+    .option(
+      '--channel <id=Name...>',
+      `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
+    )
+    .option('--data <file>', 'keep the world in this SQLite file, and go on with the one in it')
+    .option(
+      '--seed-file <file>',
+      'what is there at first, as YAML or JSON; not for a --data in use',
+    )
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', legend);
+}
+
+/** Every algorithm, quirk and kind of fault, a line each. */
+function legend(): string {
+  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
+  const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
+  return [
+    '\nAlgorithms:',
+    ...table(counts),
+    '\nQuirks, seen on real platforms; several compose:',
+    ...table(spellings()),
+    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
+    ...table(faults),
+  ].join('\n');
+}
+
+function table(rows: readonly { text: string; line: string }[]): string[] {
+  const width = Math.max(...rows.map(({ text }) => text.length));
+  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
+}
+
+/** Runs until the shell is asked to stop; that is what it is for, so it answers 0. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const port = parseWhole('--port', flags.port, 65_535);
+  const emulator = openEmulator(flags, shell);
+  try {
+    const served = await serveAt(emulator, port);
+    if (flags.json) printJson(emulator, served.url, shell);
+    else printText(emulator, { url: served.url, data: flags.data }, shell);
+    if (!shell.stop.aborted) await once(shell.stop, 'abort');
+    await served.close();
+  } finally {
+    emulator.close();
+  }
+  return 0;
+}
+
+function openEmulator(flags: Flags, shell: Shell): Emulator {
+  const seedFile = readSeedFile(flags.seedFile);
+  const random = seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER));
+  const apiKey = parseKey(flags.key);
+  const channels = parseChannels(flags.channel ?? (seedFile ? [] : defaultChannels));
+  const storage = flags.data === undefined ? undefined : openFile(flags.data);
+  const arranges = flags.seedFile !== undefined || flags.channel !== undefined;
+  try {
+    if (arranges && storage && storage.load().length > 0) {
+      shell.note(
+        `${flags.data} holds a world already → --seed-file and --channel are not looked at`,
+      );
+    }
+    const clock = { now: Date.now, monotonic: () => performance.now() };
+    const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
+    const imitated = { limits, algorithm, quirks, faults };
+    return createEmulator({ clock, random, apiKey, channels, seedFile, storage, ...imitated });
+  } catch (error) {
+    storage?.close();
+    throw error;
+  }
+}
+
+function readSeedFile(path: string | undefined): SeedFile | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return parseSeedFile(path, readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    throw new Invalid(
+      `--seed-file ${path}: cannot be read (${String(error.code)}) → mend the path`,
+    );
+  }
+}
+
+/** `sessions` are for the cookie *.session_token: of a member, and of a user who is none. */
+function printJson(emulator: Emulator, url: string, shell: Shell): void {
+  const { apiKey, world } = emulator;
+  const organizations = emulator.organizations().map((id) => {
+    const { apiKey, world } = emulator.player(id);
+    return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
+  });
+  const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
+  const channels = world.channels();
+  shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations }));
+}
+
+function printText(
+  { apiKey, world, organizations }: Emulator,
+  { url, data }: { url: string; data: string | undefined },
+  shell: Shell,
+): void {
+  const channels = world.channels();
+  const width = Math.max(...channels.map(({ id }) => id.length));
+  const others = organizations().length - 1;
+  const lines = [
+    `The emulator runs at ${url}, ${data ? `in ${data}` : 'in memory'}, until it is stopped (Ctrl+C).`,
+    '',
+    `API key   ${apiKey}`,
+    ...channels.map(
+      ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
+    ),
+    ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
+    '',
+    'Paste this into another terminal to use it:',
+    '',
+    `export PLATFORM_URL=${url}`,
+    `export PLATFORM_API_KEY=${apiKey}`,
+    'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
+    '',
+    `The API, to be read:   ${url}/docs`,
+    `All one can play with: curl ${url}/_emulator/`,
+    `What happened so far:  curl ${url}/_emulator/state`,
+    `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
+  ];
+  for (const line of lines) shell.print(line);
+}
+
+async function serveAt(emulator: Emulator, port: number) {
+  try {
+    return await serve(emulator, port);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const mend = 'choose another with --port, or --port 0 for a free one';
+    if (code === 'EADDRINUSE') throw new Invalid(`--port ${port}: the port is in use; ${mend}`);
+    if (code === 'EACCES') throw new Invalid(`--port ${port}: not allowed to listen here; ${mend}`);
+    throw error;
+  }
+}
+
+function parseWhole(flag: string, text: string, most: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value <= most) return value;
+  throw new Invalid(`${flag} "${text}": give a whole number from 0 to ${most}`);
+}
+
+function parseKey(key: string | undefined): string | undefined {
+  if (key === undefined || /^[\w.~-]+$/.test(key)) return key;
+  throw new Invalid('--key: use letters, digits and . _ ~ - only');
+}
+
+function parseChannels(texts: readonly string[]): Channel[] {
+  return texts.map((text) => {
+    const [, id, name, byDefault] =
+      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+    if (id === undefined) {
+      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    }
+    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
+  });
+}

@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import { rulesOf } from '../records/contact/contact-type.ts';
+import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
+import type { Contact } from '../platform/answer-schemas.ts';
+import type { Platform } from '../platform/platform.ts';
+import { examine, type Examined } from '../engine/examine-person.ts';
+import { absenceRulesOf, assemble } from '../cli/compose/assemble-mirror.ts';
+import { explainedOf } from '../cli/lookup/person-document.ts';
+import { explainedLines } from '../cli/lookup/person-text.ts';
+import { namingOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { namesOf } from '../cli/lookup/display-names.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { keyOf } from '../cli/lookup/find-person.ts';
+
+interface Flags extends LookFlags {
+  offline?: true;
+}
+
+export function options(command: Command): void {
+  namingOptions(command)
+    .argument('<person>', 'an address, or the hash that stands for one')
+    .option('--offline', 'do not ask the platform: what is recorded stands in for it')
+    .addHelpText(
+      'after',
+      '\nReads the CRM, the snapshot and the platform, and tells every rule that is tried. Takes no\n' +
+        'lease and changes nothing: ask whenever you like. It exits with 0 whatever it finds; with\n' +
+        '--json, `crm.read` and `platform.read` say whether both sides could be read. Names and\n' +
+        'properties are shown where addresses are.',
+    );
+}
+
+/** All that is known of one person, what would be done about them, and why. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const [who = ''] = command.args;
+  const config = loadConfig(flags.config, shell.env);
+  const { mirror, platform, close } = assemble(config, shell, { writes: false });
+  try {
+    const key = await keyOf(who, mirror, shell.stop);
+    const { stop, abort } = shell;
+    const offline = flags.offline ?? false;
+    const found = await examine(mirror, { key, offline, stop, abort, progress: () => undefined });
+    const { contacts } = config;
+    if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
+    const addresses = flags.addresses ?? shell.terminal;
+    const document = explainedOf({
+      mirror: config.mirror,
+      rules: rulesOf(contacts, config.policy, absenceRulesOf(config)),
+      found,
+      details: await detailsOf(found, platform.contacts, shell.stop),
+      snapshot: mirror.snapshot,
+      holdForMs: config.guards.optOuts.holdForMs,
+      names: namesOf(mirror.snapshot, addresses),
+      addresses,
+    });
+    print({ document, lines: explainedLines(document) }, flags, shell);
+    return 0;
+  } finally {
+    await close();
+  }
+}
+
+/** The contacts as the platform shows them in full; one that cannot be read so is left out. */
+async function detailsOf(
+  { unread, states }: Examined,
+  contacts: Platform['contacts'],
+  signal: AbortSignal,
+): Promise<Contact[]> {
+  if (unread) return [];
+  const details: Contact[] = [];
+  for (const { id } of states.observed) {
+    try {
+      const contact = await contacts.retrieve(id, { signal });
+      if (contact) details.push(contact);
+    } catch (error) {
+      if (!isExpected(error) || error instanceof Interrupted) throw error;
+      return details;
+    }
+  }
+  return details;
+}

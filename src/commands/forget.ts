@@ -1,0 +1,124 @@
+import type { Command } from 'commander';
+import { forget, type Certificate } from '../erasure/forget-person.ts';
+import { filesAside } from '../snapshot/database/set-file-aside.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import { namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { counted, instant } from '../cli/output/format-values.ts';
+
+export function options(command: Command): void {
+  personOptions(namingOptions(command)).addHelpText(
+    'after',
+    '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
+      'takes them out of the snapshot, whoever made them and whatever policy says. Only a keyed hash\n' +
+      'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
+      'Other addresses that the same CRM record had are named, and left alone: forget each that is\n' +
+      'the same person. Backups that were made before still hold them.',
+  );
+}
+
+export async function run(command: Command, shell: Shell): Promise<number> {
+  return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
+    const { stop: signal, abort } = shell;
+    const told = await forget(mirror, { part, key }, { signal, abort });
+    const { done, entry, crm, failure, verified, scrubbed } = told;
+    const also = told.also.map((other) => names({ kind: 'contact', key: other }));
+    const copies = filesAside(path);
+    const document = {
+      mirror: mirror.name,
+      person: hash,
+      at: instant(told.at),
+      /** By all attempts since the first; null: the platform could not be asked. */
+      found: done.found?.length ?? null,
+      optedOut: done.found ? done.optedOut : null,
+      deleted: done.found ? done.deleted.length : null,
+      verified,
+      purged: done.purged ?? null,
+      /** Whether nothing is left in the file of what was dropped. */
+      scrubbed,
+      entry: { ...entry, since: instant(entry.since) },
+      /** Not read, or not certified: ids of the person may be missing from the entry. */
+      crm,
+      /** Named by nothing else once this address is out of the snapshot. */
+      also,
+      /** Snapshots that were set aside, and not purged. */
+      copies,
+      reason: failure ? explain(failure).text : null,
+    };
+    const lines = [
+      ...linesOf(`${hash} of ${mirror.name}`, told),
+      ...alsoLines(also, flags),
+      ...copiesLines(copies),
+    ];
+    return { document, lines, code: codeOf(told, signal) };
+  });
+}
+
+/** What is given up under way for a signal's sake is an interruption, whatever came of it. */
+function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
+  if (!failure) return Number(!crm.certified);
+  return explain(stop.aborted ? stop.reason : failure).code;
+}
+
+function linesOf(who: string, told: Certificate): string[] {
+  const { at, entry, crm, failure } = told;
+  const isDone = failure === undefined && crm.certified;
+  return [
+    isDone
+      ? `${who} is forgotten, ${instant(at)}`
+      : `${who} is not wholly forgotten${failure ? `: ${explain(failure).text}` : ''}`,
+    ...doneLines(told),
+    `  ledger    entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
+      'nobody brings this person back',
+    ...crmLines(told),
+    ...(failure ? ['  Run it again.'] : []),
+  ];
+}
+
+function doneLines({ done, verified, scrubbed }: Certificate): string[] {
+  const { found, optedOut, deleted, purged } = done;
+  if (!found) return [];
+  const proof = verified ? 'looked for again: none is left' : 'not looked for again';
+  const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
+  const file = scrubbed ? 'the file written anew' : 'the file not written anew yet';
+  return [
+    `  platform  ${counted(found.length, 'contact')} found, ` +
+      `${counted(optedOut, 'subscription')} opted out, ${deleted.length} deleted; ${proof}`,
+    ...(purged ? [`  snapshot  ${counted(rows, 'row')} dropped, ${file}`] : []),
+  ];
+}
+
+/** Without her ids a new address in the CRM is a new person. */
+function crmLines({ crm }: Certificate): string[] {
+  if (crm.certified) return [];
+  return [
+    `  CRM       ${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`,
+    '            ids of the person may be missing from the entry: should the CRM give the record',
+    '            another address, that would be mirrored. Run it again once the CRM can be read.',
+  ];
+}
+
+/** Whether they are the same person only somebody who can ask knows: a family shares an address. */
+function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
+  if (also.length === 0) return [];
+  const many = also.length === 1 ? 'another address' : `${also.length} other addresses`;
+  return [
+    `  also      the same CRM record, or contact, is known under ${many},`,
+    '            and nothing was done there. For each that is the same person:',
+    ...also.map((name) => `            crm-mirror forget ${quoted(name)} -c ${quoted(config)}`),
+  ];
+}
+
+function copiesLines(copies: readonly string[]): string[] {
+  const words = 'may still hold the person → delete';
+  return [
+    ...copies.map((file) => `  copy      ${file} was set aside: it ${words} it`),
+    `  backups   those made before this ${words} them, or forget again after restoring one`,
+  ];
+}
+
+/** As a shell takes it for one word. */
+function quoted(word: string): string {
+  return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export function options(command: Command): void {
+  runOptions(command)
+    .argument('<person>', 'an address, or the hash that stands for one')
+    .addHelpText(
+      'after',
+      '\nReads the whole CRM, and of the platform this person alone; touches nobody else, templates\n' +
+        'neither. Whoever is not in the CRM is not taken for somebody who left it: that is for full\n' +
+        'runs to find out. Somebody whom nobody knows is nothing to do: exit 0.',
+    );
+}
+
+/** Brings one person in line now. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<PassFlags>();
+  const [who = ''] = command.args;
+  return pass({ ...flags, only: 'contacts' }, shell, {
+    mode: { single: who },
+    writes: true,
+    ended({ summary }) {
+      const told = absenceWords(summary);
+      if (told === undefined) return;
+      if (flags.json) shell.note(told);
+      else shell.print(told);
+    },
+  });
+}
+
+/** Why there was nothing to do, where the CRM does not name the person. */
+function absenceWords({ status, contacts }: Summary): string | undefined {
+  if (status === 'failed' || contacts.desired + contacts.invalid > 0) return undefined;
+  return contacts.observed > 0
+    ? 'The CRM does not name this person, so nothing is asked of the platform.'
+    : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
+}

@@ -1,0 +1,165 @@
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
+import type { Out } from '../records/opt-outs.ts';
+import { milliseconds } from '../domain/values/duration.ts';
+import { Invalid, isExpected } from '../domain/errors.ts';
+import { lookIntoLedger } from '../do-not-contact/list-file.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { knownLedger } from '../engine/context/do-not-contact-binding.ts';
+import { factsIn } from '../engine/context/learned-facts.ts';
+import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+interface Flags extends LookFlags {
+  since?: string;
+  spreadsheet?: boolean;
+}
+
+export function options(command: Command): void {
+  lookOptions(command)
+    .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
+    .addHelpText(
+      'after',
+      '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
+        'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
+        '  channel  one of the mirror, or * for all mail\n' +
+        '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
+        '           or suppressed; all_mail: left it, and how was not told apart when it was seen;\n' +
+        "           doubtful: the channel's default, or our own request without an answer, may show\n" +
+        '           so, and nobody is known to have left: the CRM is not told\n' +
+        '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
+        '  by       and not later than this: when a run first saw it\n\n' +
+        'Tells what the runs have seen, from the snapshot, and of whom the CRM wants in again after\n' +
+        'the contact was deleted, from the ledger: of a channel that is a full run or `one`. Works beside a run, and changes nothing. A day begins at midnight UTC; 7d, 12h\n' +
+        'or 30m is so long ago.',
+    );
+}
+
+/** Who left on the platform, as far as is recorded. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  return look(flags, shell, ({ config, snapshot, now }) => {
+    const since = sinceOf(flags.since, now);
+    const remembered = snapshot ? rememberedIn(snapshot, config, shell) : [];
+    if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
+    const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(told);
+    const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
+    return {
+      document: { ...document, optOuts },
+      lines: csvOf(optOuts, flags.spreadsheet ?? false),
+    };
+  });
+}
+
+interface Left extends Out {
+  email: string;
+}
+
+interface Leaver extends Left {
+  crmIds: string[];
+}
+
+/** What can be no earlier than `since`, or all; by the time at which it was known. */
+function leavers(
+  { memory, recorded, meta }: Snapshot,
+  since: number | null,
+  remembered: readonly Left[],
+): Leaver[] {
+  const isRecent = ({ by }: Out): boolean => since === null || by >= since;
+  const found = remembered.filter(isRecent);
+  const facts = factsIn({ meta });
+  for (const row of memory.records('contact')) {
+    for (const optOut of optOutsOf(row, facts)) {
+      if (isRecent(optOut)) found.push({ email: row.key, ...optOut });
+    }
+  }
+  return found
+    .toSorted((a, b) => a.by - b.by)
+    .map((one) => ({ ...one, crmIds: recorded.originsOf('contact', one.email) }));
+}
+
+/**
+ * Of whom the CRM wants in and nothing is recorded, what the ledger knows: their contact was
+ * deleted since, or the snapshot was lost. Without a ledger that can be used they are left out,
+ * and it is said.
+ */
+function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
+  const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
+  if (barred.length === 0) return [];
+  try {
+    const ledger = lookIntoLedger(config.ledger, knownLedger(snapshot.meta));
+    const facts = factsIn(snapshot);
+    try {
+      return barred.flatMap((email) =>
+        ledger
+          .concerning({ key: email, ids: [] })
+          .flatMap((entry) => optOutOf(entry, facts) ?? [])
+          .map((optOut) => ({ email, ...optOut })),
+      );
+    } finally {
+      ledger.close();
+    }
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    shell.note(`crm-mirror: who is known to the ledger alone is left out: ${error.message}`);
+    return [];
+  }
+}
+
+function told({ email, crmIds, channel, cause, after, by }: Leaver) {
+  return {
+    email,
+    crmIds,
+    channel,
+    cause,
+    after: after === null ? null : timeOf(after),
+    by: timeOf(by),
+  };
+}
+
+function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean): string[] {
+  const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
+    const ids = crmIds.length === 0 ? [''] : crmIds;
+    return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
+  });
+  const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
+  const plain = (text: string): string => (spreadsheet ? harmless(text) : text);
+  return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
+}
+
+/** A text that begins like a formula gets an apostrophe before it, which spreadsheets hide. */
+function harmless(text: string): string {
+  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+}
+
+/** As RFC 4180 has it; spaces at an end would not outlive every reader. */
+function quoted(cell: string): string {
+  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+/** Milliseconds since the epoch; null: from the beginning. */
+function sinceOf(text: string | undefined, now: number): number | null {
+  if (text === undefined) return null;
+  if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
+  const [day = ''] = text.split('T');
+  const isTime =
+    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && isDay(day);
+  const at = isTime ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new Invalid(
+    `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
+  );
+}
+
+/** Whether there is such a day: not the 30th of February, which Date takes for the 2nd of March. */
+function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && timeOf(at).startsWith(day);
+}
+
+/** In full: a bracket that is rounded holds less than it says. */
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,44 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import { isLeased } from '../snapshot/database/writer-lease.ts';
+import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { movePaused, sayPaused, type Paused } from '../cli/compose/paused-mirror.ts';
+import { reasonOf } from '../cli/output/reason-option.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { instant } from '../cli/output/format-values.ts';
+
+interface Flags extends LookFlags {
+  reason?: string;
+}
+
+export function options(command: Command): void {
+  lookOptions(command)
+    .option('--reason <text>', 'why, for whoever finds it paused')
+    .addHelpText(
+      'after',
+      '\nsync and backfill end at once, with exit code 75, until `resume`; plan, check, status and\n' +
+        'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
+        'SIGTERM or press Ctrl-C.',
+    );
+}
+
+/** Paused twice, it is paused since the first time, for the newest reason. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const reason = reasonOf(flags.reason);
+  const { mirror, snapshot } = loadConfig(flags.config, shell.env);
+  const now: Paused = { at: Date.now(), reason: reason ?? '' };
+  const { after: paused = now } = movePaused(snapshot, (before) =>
+    before ? { at: before.at, reason: reason ?? before.reason } : now,
+  );
+  const running = isLeased(snapshot);
+  const document = {
+    mirror,
+    paused: { since: instant(paused.at), reason: paused.reason },
+    running,
+  };
+  const more = ['A run is under way: it goes on to its end, and is the last until you resume.'];
+  const head = `${mirror} is ${sayPaused(paused)}`;
+  print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
+  return 0;
+}

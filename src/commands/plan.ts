@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import { changeCount } from '../engine/report/run-summary.ts';
+import { renderForecast } from '../engine/report/forecast-text.ts';
+import { renderChanges } from '../engine/report/summary-text.ts';
+import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
+import { missingOf, missingWords } from '../cli/status/missing-people.ts';
+import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
+import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { modeOf } from './sync.ts';
+import { lasting } from '../cli/output/format-values.ts';
+
+interface Flags extends PassFlags {
+  fast?: true;
+  out?: string;
+  exitCode?: true;
+}
+
+export function options(command: Command): void {
+  passOptions(command)
+    .option('--fast', 'compare the CRM with what is recorded, list nothing')
+    .option('--out <file>', 'write the plan, without addresses, as JSON: for `apply`')
+    .option('--exit-code', 'exit 5 when there is anything to do');
+}
+
+/** What a run would do, by the very steps of a run. Writes nothing on the platform. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  let changes = 0;
+  const { out } = flags;
+  const begins = (): void => {
+    if (out !== undefined) refuseOverwriting(out);
+  };
+  const ended: Pass['ended'] = ({ config, mirror, summary, names }) => {
+    changes = changeCount(summary);
+    const planned = mirror.snapshot.staging.planned();
+    if (!flags.json) {
+      const forecast = summary.forecast ? renderForecast(summary.forecast, lasting) : [];
+      const apart = forecast.length > 0 ? ['', ...forecast] : [];
+      const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
+      const waiting = missing ? ['', `missing from the CRM: ${missingWords(missing)}`] : [];
+      const lines = [...apart, ...waiting, ...renderChanges(planned, names)];
+      for (const line of lines) shell.print(line);
+    }
+    if (out !== undefined && summary.plan !== '') {
+      writePlan(out, summary, mirror.clock.now());
+      shell.note(`plan ${summary.plan} written to ${out}`);
+    }
+  };
+  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, begins, ended });
+  return code === 0 && flags.exitCode && changes > 0 ? 5 : code;
+}

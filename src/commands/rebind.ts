@@ -1,0 +1,107 @@
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid } from '../domain/errors.ts';
+import { takeLease } from '../snapshot/database/writer-lease.ts';
+import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import { bind, boundTo, standingOf } from '../engine/account/account-binding.ts';
+import type { Account } from '../engine/context/mirror-context.ts';
+import { prove, strange, type Proof } from '../engine/account/account-proof.ts';
+import { accountOf, connect } from '../cli/compose/assemble-mirror.ts';
+import { orHandOver } from '../cli/remote/worker-handover.ts';
+import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export function options(command: Command): void {
+  lookOptions(command).addHelpText(
+    'after',
+    '\nFor a platform that has moved to another address, or a key that was rotated. It is proven\n' +
+      'first, by reading alone, that it is the same organization: a template names it, else most of\n' +
+      '20 recorded people are there. It is refused otherwise (exit code 2). Nothing is run.',
+  );
+}
+
+/** Moves the snapshot to the platform and key of the configuration, after proof. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<LookFlags>();
+  const config = loadConfig(flags.config, shell.env);
+  if (!existsSync(config.snapshot)) {
+    throw new Invalid(
+      `${config.snapshot}: there is no snapshot yet, so nothing to move → the first sync makes it`,
+    );
+  }
+  const act = async (snapshot: Snapshot) => moveAndTell(snapshot, { config, flags, shell });
+  const held = shell.held?.();
+  return held
+    ? act(held.mirror.snapshot)
+    : orHandOver(config, shell, async () => here(config, act));
+}
+
+async function here(config: Config, act: (snapshot: Snapshot) => Promise<number>): Promise<number> {
+  const lease = takeLease(config.snapshot);
+  try {
+    const snapshot = openSnapshot(config.snapshot);
+    try {
+      snapshot.fence();
+      return await act(snapshot);
+    } finally {
+      snapshot.close();
+    }
+  } finally {
+    lease.release();
+  }
+}
+
+interface Moving {
+  config: Config;
+  flags: LookFlags;
+  shell: Shell;
+}
+
+async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving): Promise<number> {
+  const platform = connect(config, shell);
+  try {
+    const was = boundTo(snapshot).url ?? null;
+    const proof = await move(snapshot, accountOf(config, platform), shell);
+    const { mirror } = config;
+    const { url } = config.platform;
+    const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
+    print({ document, lines: [lineOf(document)] }, flags, shell);
+    return 0;
+  } finally {
+    await platform.close();
+  }
+}
+
+/** Undefined: it is there already, or belongs to nobody and the next run binds it. */
+async function move(
+  snapshot: Snapshot,
+  account: Account,
+  shell: Shell,
+): Promise<Proof | undefined> {
+  const standing = standingOf(snapshot, account);
+  if (standing === 'free' || standing === 'ours') return undefined;
+  const proof = await prove(snapshot, account, shell.stop);
+  if (!proof.same) throw strange(proof);
+  bind(snapshot, account);
+  return proof;
+}
+
+interface Document {
+  mirror: string;
+  was: string | null;
+  url: string;
+  proof: Proof | null;
+}
+
+function lineOf({ mirror, was, url, proof }: Document): string {
+  if (!proof) {
+    return was === url
+      ? `The snapshot of ${mirror} belongs to ${url} and this key already.`
+      : `The snapshot of ${mirror} has no record: the next run binds it.`;
+  }
+  const how = `proven to be the same organization: ${proof.how}`;
+  if (was === url) return `The snapshot of ${mirror} belongs to another key of ${url} now; ${how}.`;
+  return `The snapshot of ${mirror} has moved from ${was} to ${url}; ${how}.`;
+}

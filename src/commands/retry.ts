@@ -1,0 +1,78 @@
+import type { Command } from 'commander';
+import type { Problem } from '../domain/problem.ts';
+import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { change, namingOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { namedBy, wordOf } from '../cli/lookup/find-person.ts';
+import { counted } from '../cli/output/format-values.ts';
+
+type Named = Pick<Problem, 'kind' | 'key'>;
+
+export function options(command: Command): void {
+  namingOptions(command)
+    .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
+    .addHelpText(
+      'after',
+      '\nWhat the platform refused is not sent again until its record changes. After this the next\n' +
+        'run sends it once more, whatever it says in the CRM; until then it counts as rejected.\n' +
+        'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.',
+    );
+}
+
+/** Has the next run try again what is parked. Nothing is sent now. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const [who] = command.args;
+  const wanted = who === undefined ? undefined : wordOf(who);
+  return change(command.opts<LookFlags>(), shell, ({ config, snapshot, names }) => {
+    const records = snapshot ? chosen(snapshot, wanted) : [];
+    const changes = snapshot ? release(snapshot, records) : 0;
+    const returns = snapshot ? releaseReturns(snapshot, wanted) : 0;
+    const lifted = snapshot !== undefined && wanted === undefined && lift(snapshot);
+    const document = {
+      mirror: config.mirror,
+      records: records.length,
+      changes,
+      returns,
+      quarantineLifted: lifted,
+    };
+    const isNothing = records.length === 0 && returns > 0;
+    const line = lineOf(records, changes, records.map(names)[0] ?? who);
+    const lines = [
+      ...(isNothing ? [] : [line]),
+      ...(returns > 0
+        ? [`The next run tells the CRM of ${counted(returns, 'opt-out')} again.`]
+        : []),
+      ...(lifted ? ['The quarantine is over.'] : []),
+    ];
+    return { document, lines };
+  });
+}
+
+function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
+  const parked = snapshot.parking.records();
+  if (wanted === undefined) return parked;
+  return parked.filter(namedBy(wanted, snapshot));
+}
+
+function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {
+  return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
+}
+
+/** What the CRM did not take. */
+function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
+  const { returned, transaction } = snapshot;
+  const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
+  const keys = returned.refused('contact').filter((key) => isMeant({ kind: 'contact', key }));
+  return transaction(() => keys.reduce((sum, key) => sum + returned.release('contact', key), 0));
+}
+
+function lift({ meta, transaction }: Snapshot): boolean {
+  return transaction(() => liftQuarantine(meta));
+}
+
+function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {
+  if (records.length === 0) return `Nothing is parked${who === undefined ? '' : ` of ${who}`}.`;
+  const of = records.length === 1 ? who : counted(records.length, 'record');
+  return `The next run tries ${counted(changes, 'change')} of ${of} again.`;
+}

@@ -1,0 +1,13 @@
+/** `crm-mirror schema`: the JSON Schema of the configuration, for editors. */
+import type { Command } from 'commander';
+import { editorSchema } from '../config/editor-schema.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export function options(command: Command): void {
+  command.description('print the JSON Schema of the configuration, for editors');
+}
+
+export async function run(_command: Command, shell: Shell): Promise<number> {
+  shell.print(JSON.stringify(editorSchema(), null, 2));
+  return 0;
+}

@@ -1,0 +1,103 @@
+/**
+ * The long-running form: keeps each of its mirrors as its schedule says, until it is asked to stop.
+ */
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import type { Config } from '../config/config.ts';
+import { Invalid } from '../domain/errors.ts';
+import { placeOf } from '../domain/values/file-place.ts';
+import { dueIn, type Schedule } from '../worker/queues/run-schedule.ts';
+import { codeOfStop } from '../cli/output/failure-report.ts';
+import { serve, type Workable } from '../worker/mirror-service.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { openServer, type WorkerServer } from '../worker/worker-server.ts';
+
+interface Flags {
+  config: string[];
+  acceptLostSnapshot?: true;
+}
+
+export function options(command: Command): void {
+  command
+    .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
+      'config/mirror.yaml',
+    ])
+    .option(
+      '--accept-lost-snapshot',
+      'begin with the snapshot that is here where the newest one is lost: it adopts who is there',
+    );
+}
+
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
+  const configs = files.map((file) => workable(loadConfig(file, shell.env)));
+  refuseTwins(configs);
+  const served = configs.map((config) =>
+    serve(config, shell, {
+      acceptLost,
+      ended: (summary) => server?.ended(config.mirror, summary),
+    }),
+  );
+  // Nothing ends before it is there.
+  const server: WorkerServer | undefined = openServer(configs, served, shell);
+  try {
+    await server?.listen();
+    await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);
+  } finally {
+    await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
+  }
+  return codeOfStop(shell.stop.reason);
+}
+
+const nothingDue: Schedule = {
+  patterns: { full: undefined, fast: undefined, templates: undefined, sentinel: undefined },
+  timezone: 'UTC',
+};
+
+function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
+  refuseInput(config);
+  if (redis === undefined) {
+    throw new Invalid(
+      `${config.file}: redis is missing, and a worker needs one → write redis: redis://HOST:PORT, or use \`sync\` from cron`,
+    );
+  }
+  if (dueIn(schedule).length === 0 && config.contacts?.webhook === undefined) {
+    throw new Invalid(
+      `${config.file}: schedule names no run, so a worker has nothing to do → add schedule: { full: "0 3 * * *" }`,
+    );
+  }
+  return { ...config, redis, schedule };
+}
+
+/** It can be read once, and a worker reads again and again. */
+function refuseInput({
+  file,
+  contacts,
+  templates,
+}: Pick<Config, 'file' | 'contacts' | 'templates'>) {
+  for (const [name, part] of Object.entries({ contacts, templates })) {
+    if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
+    const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
+    throw new Invalid(`${what} → name a file, or pipe it into \`sync\``);
+  }
+}
+
+/** One mirror of two configurations would be kept by both. */
+function refuseTwins(configs: readonly Config[]): void {
+  for (const [at, { file, mirror, snapshot }] of configs.entries()) {
+    const twin = configs
+      .slice(0, at)
+      .find((other) => other.mirror === mirror || other.snapshot === snapshot);
+    if (!twin) continue;
+    const what = twin.mirror === mirror ? `are both named ${mirror}` : 'share one snapshot';
+    throw new Invalid(`${twin.file} and ${file} ${what} → give each a mirror name and a snapshot`);
+  }
+}
+
+async function stopped(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  // Nothing else may keep the process up: it would end while Redis is away.
+  const alive = setInterval(() => undefined, 60_000);
+  await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
+  clearInterval(alive);
+}

@@ -1,0 +1,84 @@
+/** Reads a configuration file and finds every mistake in it, before anything else happens. */
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { Invalid } from '../domain/errors.ts';
+import { readSmallFile } from '../domain/values/small-file.ts';
+import { complain, valueAt } from './schema-diagnostics.ts';
+import { settle, type Config } from './config.ts';
+import { readTree, spotOf, type Tree } from './yaml-document.ts';
+import { isHeaderText } from './schema/field-types.ts';
+import { invalidFile, within, type Mistake } from './config-mistake.ts';
+import { fileSchema } from './schema/file-schema.ts';
+
+/**
+ * Reads the file at `path`, with its ${NAME}s taken from `env`. Throws Invalid with every mistake
+ * in it, a line each (README, configuration); no value of the file or of `env` is in a message.
+ */
+export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
+  const tree = readTree(bytesOf(path), env);
+  if (!tree.readable) throw invalidFile(path, tree.mistakes);
+  const file = resolve(path);
+  const absolute = (text: string) => resolve(dirname(file), text);
+  const checked = fileSchema.safeParse(tree.value);
+  const key = readKey(tree, absolute);
+  const found = checked.success ? [] : complain(checked.error.issues, tree);
+  const mistakes = [...tree.mistakes, ...outside(tree.mistakes, [...found, ...key.mistakes])];
+  if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
+  const apiKey = checked.data.platform.apiKey ?? key.text;
+  const statesAbsent = valueAt(tree.value, ['policy', 'absent']) !== undefined;
+  return settle(checked.data, { file, statesAbsent, apiKey, absolute });
+}
+
+const tooLarge = 'is larger than any configuration  → name the right file with -c FILE';
+
+function bytesOf(path: string): Uint8Array {
+  try {
+    return readSmallFile(path);
+  } catch (error) {
+    if (code(error) === 'EFBIG') throw new Invalid(`${path}:1:1  ${tooLarge}`);
+    const wrong = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
+    const mend = 'name the configuration with -c FILE, or copy config/mirror.yaml';
+    throw new Invalid(`${path}  ${wrong}  → ${mend}`);
+  }
+}
+
+/** Under what is already wrong nothing more is said. */
+function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistake[] {
+  return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
+}
+
+/** What the file behind apiKeyFile holds, if one is named; its faults are mistakes like others. */
+function readKey(
+  tree: Tree,
+  absolute: (path: string) => string,
+): { text: string; mistakes: Mistake[] } {
+  const path = ['platform', 'apiKeyFile'];
+  const file = valueAt(tree.value, path);
+  if (typeof file !== 'string' || file === '') return { text: '', mistakes: [] };
+  const place = spotOf(tree, path).value;
+  const bad = (wrong: string, mend: string) => ({
+    text: '',
+    mistakes: [{ path, place, wrong, mend }],
+  });
+  try {
+    const text = readSmallFile(absolute(file)).toString('utf8').trim();
+    if (text === '') return bad('names an empty file', 'write the key into it');
+    if (isHeaderText(text)) return { text, mistakes: [] };
+    return bad('names a file that holds more than a key', 'write the key alone into it');
+  } catch (error) {
+    if (code(error) === 'EFBIG')
+      return bad('names a file that holds more than a key', 'write the key alone into it');
+    return bad(
+      `names a file that cannot be read (${code(error)})`,
+      'make it readable, or mend the path',
+    );
+  }
+}
+
+const systemError = z.object({ code: z.string() });
+
+function code(error: unknown): string {
+  const found = systemError.safeParse(error);
+  if (!found.success) throw error;
+  return found.data.code;
+}

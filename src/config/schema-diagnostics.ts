@@ -1,0 +1,163 @@
+/** The schema's findings in words for people. No word here comes from a value, only from keys. */
+import type { z } from 'zod';
+import { spotOf, type Tree } from './yaml-document.ts';
+import { choicesOf, editorSchema, fieldsAt } from './editor-schema.ts';
+import type { Mistake, Path } from './config-mistake.ts';
+
+type Issue = z.core.$ZodIssue;
+type Words = Pick<Mistake, 'wrong' | 'mend'>;
+
+/** What the schema says about any path: the words to explain it with. */
+interface Guide {
+  /** What a field is for, in brackets. */
+  meaning(path: Path): string;
+  /** The words that may stand there, when they are few and fixed. */
+  words(path: Path): string[];
+  /** The keys that may stand in it; where there is a choice of types, in one of this type. */
+  keys(path: Path, type: unknown): string[];
+}
+
+/** The mistakes that the schema's findings stand for. */
+export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
+  const guide = makeGuide();
+  return issues.flatMap(chosen).flatMap((issue) => {
+    const path = issue.path.filter((step) => typeof step !== 'symbol');
+    if (issue.code !== 'unrecognized_keys') return [explain(issue, { path, tree, guide })];
+    const known = guide.keys(path, valueAt(tree.value, [...path, 'type']));
+    return issue.keys.map((key) => {
+      const inner = [...path, key];
+      const place = spotOf(tree, inner).key;
+      return { path: inner, place, wrong: 'is not known here', mend: suggest(key, known) };
+    });
+  });
+}
+
+/** Of a value that may be a text or one of several mappings, what is wrong with the nearest. */
+function chosen(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const branches = issue.errors.toSorted(
+    (a, b) => Number(isOther(a)) - Number(isOther(b)) || strangeKeys(a) - strangeKeys(b),
+  );
+  const found = branches[0] ?? [];
+  if (found.length === 0) return [issue];
+  return found.flatMap((one) => chosen({ ...one, path: [...issue.path, ...one.path] }));
+}
+
+/** Whether these are about a value of another kind altogether. */
+function isOther([first]: readonly Issue[]): boolean {
+  return first?.code === 'invalid_type' && first.path.length === 0;
+}
+
+/** How many keys of the value the branch does not know. */
+function strangeKeys(issues: readonly Issue[]): number {
+  return issues.flatMap((one) => (one.code === 'unrecognized_keys' ? one.keys : [])).length;
+}
+
+function explain(issue: Issue, at: { path: Path; tree: Tree; guide: Guide }): Mistake {
+  const { path, tree, guide } = at;
+  const spot = spotOf(tree, path);
+  const value = valueAt(tree.value, path);
+  const absent = value === undefined && issue.code !== 'custom';
+  const { wrong, mend } = absent ? missing(path, guide) : phrase(issue, { path, value, guide });
+  const origin = value === undefined ? [] : spot.variables.map((name) => `\${${name}}`);
+  const from = origin.length > 0 ? ` (it comes from ${origin.join(' and ')})` : '';
+  const index: unknown = issue.code === 'custom' ? issue.params?.['at'] : undefined;
+  const exact = typeof index === 'number' ? spot.inside?.(index) : undefined;
+  const place = value === undefined ? spot.key : (exact ?? spot.value);
+  return { path, place, wrong: wrong + from, mend };
+}
+
+function missing(path: Path, guide: Guide): Words {
+  const key = path.at(-1);
+  if (typeof key === 'number') return { wrong: 'is empty', mend: 'fill the entry or remove it' };
+  const example = `"${key}: ${guide.words(path)[0] ?? '…'}"`;
+  return { wrong: 'is missing', mend: `add ${example}${guide.meaning(path)}` };
+}
+
+function phrase(issue: Issue, at: { path: Path; value: unknown; guide: Guide }): Words {
+  const meaning = at.guide.meaning(at.path);
+  if (issue.code === 'invalid_type') {
+    const [wanted, form] = kinds[issue.expected] ?? [issue.expected, issue.expected];
+    const quotes = issue.expected === 'string' && typeof at.value !== 'object';
+    const mend = quotes ? 'put it in quotes' : `write ${form}${meaning}`;
+    return { wrong: `is not ${wanted}`, mend };
+  }
+  if (issue.code === 'invalid_value' || issue.code === 'invalid_union')
+    return { wrong: 'is not known here', mend: `use ${at.guide.words(at.path).join(' or ')}` };
+  if (issue.code === 'too_small' && issue.origin !== 'number')
+    return { wrong: 'is empty', mend: `fill it${meaning}` };
+  if (issue.code === 'too_small')
+    return { wrong: `is below ${issue.minimum}`, mend: `write ${issue.minimum} or more` };
+  if (issue.code === 'too_big')
+    return { wrong: `is above ${issue.maximum}`, mend: `write ${issue.maximum} or less` };
+  const [wrong = '', mend = `correct it${meaning}`] = issue.message.split(' → ');
+  return { wrong, mend };
+}
+
+/** What zod expects: its name, and how it is written. */
+const kinds: Record<string, [name: string, form: string]> = {
+  string: ['a text', 'a text'],
+  number: ['a number', 'a number'],
+  int: ['a whole number', 'a whole number'],
+  boolean: ['true or false', 'true or false'],
+  object: ['a mapping', '"name: value" lines'],
+  array: ['a list', '"- entry" lines'],
+};
+
+function makeGuide(): Guide {
+  const schema = editorSchema();
+  const choicesAt = (path: Path) => fieldsAt(schema, path).flatMap(choicesOf);
+  return {
+    meaning(path) {
+      const text = fieldsAt(schema, path).find((field) => field.description)?.description;
+      return text ? ` (${text})` : '';
+    },
+    words(path) {
+      const words = choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []);
+      return [...new Set(words.map((word) => JSON.stringify(word).replaceAll('"', '')))];
+    },
+    keys(path, type) {
+      const choices = choicesAt(path);
+      const typed = choices.filter((choice) => isOfType(choice, type));
+      const fitting = typed.length > 0 ? typed : choices;
+      return [...new Set(fitting.flatMap(({ properties }) => Object.keys(properties ?? {})))];
+    },
+  };
+}
+
+/** Whether a choice is that of a type: its `type` is that word. */
+function isOfType(choice: ReturnType<typeof fieldsAt>[number], type: unknown): boolean {
+  const words = fieldsAt(choice, ['type']).flatMap(choicesOf);
+  return words.some((word) => word.const !== undefined && word.const === type);
+}
+
+function suggest(key: string, known: readonly string[]): string {
+  const near = known
+    .map((name) => ({ name, steps: distance(key.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, steps }) => steps <= Math.max(2, name.length / 3) && steps < name.length)
+    .toSorted((a, b) => a.steps - b.steps)[0];
+  return near ? `did you mean ${near.name}?` : `known here: ${known.join(', ')}`;
+}
+
+/** How many letters to add, drop or change (Levenshtein); long keys are never near anything. */
+function distance(a: string, b: string): number {
+  if (a.length > 60) return Number.POSITIVE_INFINITY;
+  let above = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [row, letter] of [...a].entries()) {
+    const line = [row + 1];
+    for (const [column, other] of [...b].entries()) {
+      const change = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      line.push(Math.min(change, (above[column + 1] ?? 0) + 1, (line[column] ?? 0) + 1));
+    }
+    above = line;
+  }
+  return above.at(-1) ?? 0;
+}
+
+/** What stands at a path; undefined when nothing does. */
+export function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, step) => {
+    if (typeof inner !== 'object' || inner === null) return undefined;
+    return Object.entries(inner).find(([key]) => key === String(step))?.[1];
+  }, value);
+}

@@ -1,0 +1,166 @@
+/**
+ * Conditions in CEL (README, conditions), checked when the configuration is loaded. `record` is the
+ * one variable. Its fields are texts, as all that a CSV file holds: so that a comparison with a
+ * number, which could never be right, is found before anybody is judged by it. What JSON holds
+ * becomes a text here: true is "true", 42 is "42", null is "".
+ */
+import {
+  EvaluationError,
+  ParseError,
+  TypeError as TypeMistake,
+  type ASTNode,
+} from '@marcbachmann/cel-js';
+import { z } from 'zod';
+import type { Condition } from '../../domain/condition.ts';
+import { fieldAt } from '../../domain/values/record-field.ts';
+import { textOf } from '../../domain/values/scalar.ts';
+import {
+  bounded,
+  environment,
+  evaluateOnce,
+  inner,
+  longestText,
+  tooMuch,
+  type Flaw,
+} from './condition-bounds.ts';
+import { text as textField } from './field-types.ts';
+
+/** A field of the configuration that holds a condition. */
+export const condition = (nullable: boolean, what: string) =>
+  textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
+    const found = compile(value, { nullable });
+    if ('judge' in found) return found;
+    const { message, at } = found;
+    context.addIssue({ code: 'custom', message, params: { at } });
+    return z.NEVER;
+  });
+
+/** `nullable`: whether the condition may be of no opinion. */
+export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {
+  try {
+    const text = bounded(written);
+    if (typeof text !== 'string') return text;
+    const branches = nullable ? nullBranches(environment.parse(text).ast) : [];
+    const nulls = branches.filter((at) => text.startsWith('null', at));
+    // To CEL the branches of ?: are of one type. So null is checked as if it were true, which is as
+    // long and moves no position, and evaluated as what may be of any type.
+    const checked = environment.parse(replaced(text, nulls, 'true'));
+    const uses = usesOf(checked.ast);
+    const { valid, type, error } = checked.check();
+    const flaw = wholeRecord(uses) ?? (valid ? undefined : told(error));
+    const found = flaw ?? wrongResult(type, nullable) ?? tooMuch(checked.ast);
+    if (found) return found;
+    const evaluate = environment.parse(replaced(text, nulls, 'dyn(null)'));
+    const { error: late } = evaluate.check();
+    if (late) return { ...told(late), at: 0 };
+    const fields = [...new Set(uses.flatMap(({ field }) => field ?? []))];
+    return { text: written, fields, judge: judging(evaluate, fields) };
+  } catch (error) {
+    return told(error);
+  }
+}
+
+function judging(
+  evaluate: (context: object) => unknown,
+  fields: readonly string[],
+): Condition['judge'] {
+  return (record) => {
+    const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
+    const known = values.filter(([, value]) => value !== undefined);
+    const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
+    const unread = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+    if (unread.length > 0) return { failsOn: unread };
+    const long = known.flatMap(([field]) => (isLong(seen[field]) ? [field] : []));
+    if (long.length > 0) return { failsOn: long, longest: longestText };
+    try {
+      return { gives: evaluateOnce(() => evaluate({ record: seen })) };
+    } catch (error) {
+      const node = error instanceof EvaluationError ? error.node : undefined;
+      return { failsOn: node ? usesOf(node).flatMap(({ field }) => field ?? []) : [] };
+    }
+  };
+}
+
+function isLong(text = ''): boolean {
+  return text.length > longestText;
+}
+
+/** One use of the record; without a field when it is used as a whole, or the name is computed. */
+interface Use {
+  field: string | undefined;
+  at: number;
+}
+
+function usesOf(node: ASTNode): Use[] {
+  if (node.op === 'id') return node.args === 'record' ? [{ field: undefined, at: node.start }] : [];
+  const field = fieldOf(node);
+  return field === undefined ? inner(node).flatMap(usesOf) : [{ field, at: node.start }];
+}
+
+function fieldOf(node: ASTNode): string | undefined {
+  if (node.op !== '.' && node.op !== '[]') return undefined;
+  const [of, name] = node.args;
+  if (of.op !== 'id' || of.args !== 'record') return undefined;
+  if (typeof name === 'string') return name;
+  return name.op === 'value' && typeof name.args === 'string' ? name.args : undefined;
+}
+
+/** Where a null stands as a branch of ?:, from left to right. */
+function nullBranches(node: ASTNode): number[] {
+  const branches = node.op === '?:' ? node.args.slice(1) : [];
+  const nulls = branches.filter(({ op, args }) => op === 'value' && args === null);
+  const found = [...nulls.map(({ start }) => start), ...inner(node).flatMap(nullBranches)];
+  return found.toSorted((a, b) => a - b);
+}
+
+function replaced(text: string, nulls: readonly number[], by: string): string {
+  const starts = [0, ...nulls.map((at) => at + 'null'.length)];
+  return starts.map((start, index) => text.slice(start, nulls[index])).join(by);
+}
+
+function wholeRecord(uses: readonly Use[]): Flaw | undefined {
+  const use = uses.find(({ field }) => field === undefined);
+  return use && { at: use.at, message: `uses the record without the name of a field → ${naming}` };
+}
+
+function wrongResult(type: string | undefined, nullable: boolean): Flaw | undefined {
+  if (type === 'bool' || type === 'dyn' || (nullable && type === 'null')) return undefined;
+  const message = `gives a value of type ${type}, not true or false → compare it: == "yes"`;
+  return { at: 0, message };
+}
+
+const naming = 'write record.NAME or record["NAME"]';
+
+const functions = new Set(environment.getDefinitions().functions.map(({ name }) => name));
+
+/** The library's findings in our words, as its own may quote values. */
+function told(error: unknown): Flaw {
+  if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
+  return { at: error.range?.start ?? 0, message: phrase(error) };
+}
+
+function phrase({ code, node, summary }: ParseError | TypeMistake): string {
+  if (code === 'no_such_overload' && summary.includes(': ')) {
+    const types = summary.slice(summary.indexOf(': ') + 2);
+    return `combines types that do not fit (${types}) → ${texts}`;
+  }
+  const called: unknown = Array.isArray(node?.args) ? node.args[0] : undefined;
+  if (code === 'no_matching_overload' && typeof called === 'string' && !functions.has(called))
+    return 'calls a function that is not known → use one of CEL: size, startsWith, matches, int …';
+  return phrases[code] ?? `is no valid condition (CEL) from here on → ${grammar}`;
+}
+
+const texts = 'fields are texts, "" when empty: compare with "…", or write int(record.NAME)';
+const grammar = `compare with ==, join with && and ||, and ${naming}`;
+
+const phrases: Record<string, string> = {
+  unknown_variable: `names what is not known → the only name is record: ${naming}`,
+  no_matching_overload: `calls a function on what it does not take → ${texts}`,
+  cannot_index_type: 'looks for a field in a text → a name with dots is record["a.b"]',
+  invalid_logical_operand: `joins what is not true or false → ${texts}`,
+  invalid_condition_type: `asks with ? what is not true or false → ${texts}`,
+  incompatible_ternary_branches:
+    'gives different types after ? and : → give true or false, and null only in when',
+  unterminated_string: 'opens a quote that is not closed → close it',
+  limit_exceeded: 'is too long or nested too deeply → shorten it',
+};

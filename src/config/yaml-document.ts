@@ -1,0 +1,233 @@
+/** From the bytes of a YAML file to a plain value, with the place of everything in it. */
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Pair,
+  type Scalar,
+  type YAMLError,
+  type YAMLMap,
+} from 'yaml';
+import { interpolate, mask, unmask } from './variable-interpolation.ts';
+import type { Mistake, Path, Place } from './config-mistake.ts';
+
+export interface Tree {
+  /** Plain data, variables replaced; what is empty or null is undefined. */
+  value: unknown;
+  /** By path, see spotOf. */
+  spots: ReadonlyMap<string, Spot>;
+  mistakes: readonly Mistake[];
+  /** Whether the file could be read at all; otherwise `value` means nothing. */
+  readable: boolean;
+}
+
+interface Spot {
+  /** Where its key stands; for an entry of a list, and for the whole, where the value does. */
+  key: Place;
+  value: Place;
+  /** The environment variables that went into it. */
+  variables: readonly string[];
+  /** Where a character of the text stands; undefined when that cannot be told. */
+  inside?: (index: number) => Place | undefined;
+}
+
+/** What is gathered while walking through the document. */
+interface Walk {
+  env: Record<string, string | undefined>;
+  /** The whole file, masked. */
+  source: string;
+  placeAt(offset: number): Place;
+  spots: Map<string, Spot>;
+  mistakes: Mistake[];
+}
+
+const start: Place = { line: 1, col: 1 };
+const maxBytes = 1 << 20;
+
+/** Reads the file's text; mistakes are collected, nothing is thrown. */
+export function readTree(bytes: Uint8Array, env: Record<string, string | undefined>): Tree {
+  if (bytes.length > maxBytes)
+    return unreadable('is larger than any configuration', 'name the right file with -c FILE');
+  const text = decode(bytes);
+  if (typeof text !== 'string') return unreadable('is not UTF-8', 'save it as UTF-8', text);
+  const lines = new LineCounter();
+  const source = mask(text);
+  const document = parseDocument(source, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+  });
+  const placeAt = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), col: Math.max(col, 1) };
+  };
+  const faults = [...document.errors, ...document.warnings];
+  if (faults.length > 0) return broken(faults, placeAt);
+  const root = document.contents;
+  if (root === null || (isScalar(root) && root.value === null))
+    return unreadable('is empty', 'copy config/mirror.yaml and adapt it');
+  const at = placeAt(root.range?.[0] ?? 0);
+  if (!isMap(root))
+    return unreadable('is not a mapping', 'write "name: value" lines, see config/mirror.yaml', at);
+  const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
+  walk.spots.set(spell([]), { key: at, value: at, variables: [] });
+  const value = readMap(root, [], walk);
+  return { value, spots: walk.spots, mistakes: walk.mistakes, readable: true };
+}
+
+/** Where a path stands, or the nearest thing around it that is there. */
+export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
+  const spot = spots.get(spell(path));
+  if (spot) return spot;
+  return path.length > 0
+    ? spotOf({ spots }, path.slice(0, -1))
+    : { key: start, value: start, variables: [] };
+}
+
+const spell = (path: Path) => JSON.stringify(path);
+
+/** The text, or the place of the first line that is not UTF-8. */
+function decode(bytes: Uint8Array): string | Place {
+  const utf8 = new TextDecoder('utf-8', { fatal: true });
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    const loose = new TextDecoder('utf-8').decode(bytes).split('\ufffd')[0] ?? '';
+    const before = loose.split(/\r?\n/);
+    return { line: before.length, col: (before.at(-1)?.length ?? 0) + 1 };
+  }
+}
+
+function unreadable(wrong: string, mend: string, place = start): Tree {
+  const mistakes = [{ path: [], place, wrong, mend }];
+  return { value: undefined, spots: new Map(), mistakes, readable: false };
+}
+
+/** One a line, the rest follows from it; in our words, as the parser's own may quote values. */
+function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
+  const byLine = new Map<number, Mistake>();
+  for (const fault of faults) {
+    const place = placeAt(fault.pos[0]);
+    const [wrong, mend] = syntax[fault.code] ?? ['is no valid YAML here', 'see config/mirror.yaml'];
+    if (!byLine.has(place.line)) byLine.set(place.line, { path: [], place, wrong, mend });
+  }
+  return {
+    value: undefined,
+    spots: new Map(),
+    mistakes: [...byLine.values()],
+    readable: false,
+  };
+}
+
+const syntax: Partial<Record<YAMLError['code'], [wrong: string, mend: string]>> = {
+  TAB_AS_INDENT: ['a tab is used to indent', 'use spaces'],
+  BAD_INDENT: ['the indentation does not fit the lines above', 'indent by two spaces a level'],
+  BLOCK_AS_IMPLICIT_KEY: [
+    'a key stands where the value above or before it goes on',
+    'indent keys of one level alike, and quote values that hold ": "',
+  ],
+  MISSING_CHAR: ['a quote, bracket or colon is missing', 'close what was opened'],
+  BAD_SCALAR_START: ['a value may not begin with this character', 'put the value in quotes'],
+  BAD_DQ_ESCAPE: ['an unknown escape stands in double quotes', 'use single quotes'],
+  MULTIPLE_DOCS: ['a second document begins', 'keep one mirror in a file, without ---'],
+  TAG_RESOLVE_FAILED: ['a tag (!name) is not known here', 'remove it'],
+};
+
+function read(node: unknown, path: Path, walk: Walk): unknown {
+  if (isMap(node)) return readMap(node, path, walk);
+  if (isSeq(node)) return node.items.map((item, index) => readItem(item, [...path, index], walk));
+  if (isScalar(node)) return readScalar(node, path, walk);
+  if (isAlias(node)) {
+    const place = spotOf(walk, path).value;
+    walk.mistakes.push({ path, place, wrong: 'is an alias', mend: 'write the value out' });
+  }
+  return undefined;
+}
+
+function readItem(item: unknown, path: Path, walk: Walk): unknown {
+  const place = walk.placeAt(offsetOf(item) ?? 0);
+  walk.spots.set(spell(path), { key: place, value: place, variables: [] });
+  return read(item, path, walk);
+}
+
+/** Own keys only, whatever they are called: fromEntries defines them, it does not assign. */
+function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> {
+  const entries = new Map<string, unknown>();
+  for (const pair of map.items) {
+    const place = walk.placeAt(offsetOf(pair.key) ?? map.range?.[0] ?? 0);
+    const name = keyOf(pair);
+    const inner = [...path, name ?? '?'];
+    const first = walk.spots.get(spell(inner));
+    if (name === undefined || first) {
+      const wrong = first ? `is already given in line ${first.key.line}` : 'is no plain key';
+      const mend = first ? 'keep one of the two' : 'write "name: value"';
+      walk.mistakes.push({ path: inner, place, wrong, mend });
+      continue;
+    }
+    const value = walk.placeAt(offsetOf(pair.value) ?? offsetOf(pair.key) ?? 0);
+    walk.spots.set(spell(inner), { key: place, value, variables: [] });
+    entries.set(name, read(pair.value, inner, walk));
+  }
+  return Object.fromEntries(entries);
+}
+
+function keyOf({ key }: Pair): string | undefined {
+  const value = isScalar(key) ? key.value : undefined;
+  if (typeof value === 'string') return unmask(value);
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+}
+
+function offsetOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}
+
+/** A variable without a value leaves an empty text, so that its key still counts as there. */
+function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
+  if (typeof node.value !== 'string') return node.value ?? undefined;
+  const { text, variables, missing, malformed } = interpolate(unmask(node.value), walk.env);
+  const inside = (index: number) => {
+    const offset = locate(node, { text, index, source: walk.source });
+    return offset === undefined ? undefined : walk.placeAt(offset);
+  };
+  const spot = { ...spotOf(walk, path), variables, inside };
+  walk.spots.set(spell(path), spot);
+  const wrong = (what: string, mend: string) =>
+    walk.mistakes.push({ path, place: spot.value, wrong: what, mend });
+  for (const name of missing)
+    wrong(
+      `the environment variable ${name} is not set`,
+      `set it, or write \${${name}:-default} here`,
+    );
+  if (malformed)
+    wrong(
+      'holds a ${ that is not understood',
+      'write ${NAME} or ${NAME:-default}, or $${ for a plain ${',
+    );
+  return text === '' && variables.length > 0 && missing.length === 0 ? undefined : text;
+}
+
+/**
+ * The offset in the file of a character of a text. Quotes, escapes and folded lines are skipped;
+ * where the text says something else than the file does, it came from somewhere else.
+ */
+function locate(
+  { range }: Scalar,
+  { text, index, source }: { text: string; index: number; source: string },
+): number | undefined {
+  const [start, end] = range ?? [0, 0];
+  const opening = /^(?:[|>].*\n|['"])/.exec(source.slice(start, end))?.[0] ?? '';
+  let at = start + opening.length;
+  const letters = text.slice(0, index + 1).replaceAll(/\s/g, '');
+  for (const char of letters.split('')) {
+    while (source[at] !== char) {
+      if (at >= end || !/[\s'\\]/.test(source[at] ?? '')) return undefined;
+      at += 1;
+    }
+    at += 1;
+  }
+  return index < text.length ? at - 1 : at;
+}

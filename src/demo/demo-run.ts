@@ -1,0 +1,71 @@
+/** One run within the demo, as the commands plan and sync do it. */
+import type { LoggedRequest } from '../emulator/emulated-world.ts';
+import { renderSummary } from '../engine/report/summary-text.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { run } from '../engine/run.ts';
+import { assemble } from '../cli/compose/assemble-mirror.ts';
+import { createProgress } from '../cli/run/progress-line.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import type { Page } from './page-writer.ts';
+import type { Stage } from './demo-platform.ts';
+
+const everyMs = 3_000;
+const shownPerClass = 2;
+
+export interface Passed {
+  summary: Summary;
+  /** What the platform was asked in this run, oldest first. */
+  requests: readonly LoggedRequest[];
+}
+
+interface Wanted {
+  stage: Stage;
+  shell: Shell;
+  page: Page;
+  /** false: a plan. */
+  writes: boolean;
+}
+
+/** Runs once and prints the table. Throws the reason when somebody asked the process to stop. */
+export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
+  const { world } = stage.emulator;
+  const before = world.requests().length;
+  const { mirror, close } = assemble(stage.config, shell, { writes });
+  const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
+  const line = createProgress(shell, mirror);
+  let summary: Summary;
+  try {
+    const { stop, abort } = shell;
+    const options = { mode: 'full', writes, only: undefined } as const;
+    summary = await run(mirror, { ...options, ...line, stop, abort });
+  } finally {
+    line.close();
+    clearInterval(watch);
+    await close();
+  }
+  shell.stop.throwIfAborted();
+  printSummary(summary, page, writes);
+  return { summary, requests: world.requests().slice(before) };
+}
+
+/** Where no progress line can be redrawn, a line every few seconds. */
+function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
+  if (interactive) return;
+  const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
+  note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
+}
+
+/** The table, and of each class of problems the first few. */
+function printSummary(summary: Summary, page: Page, writes: boolean): void {
+  const shown = summary.problems.filter(
+    (problem) =>
+      summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <
+      shownPerClass,
+  );
+  const problems = writes ? shown : [];
+  page.lines(renderSummary({ ...summary, problems }, { writes }));
+  const more = summary.problems.length - problems.length;
+  if (writes && more > 0)
+    page.lines([`  … and ${more} more (crm-mirror sync --json lists up to 100)`]);
+  for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
+}

@@ -1,0 +1,105 @@
+/** What is told of somebody, compared with what the platform was asked and what it shows. */
+import type { World } from '../emulator/emulated-world.ts';
+import { contactKey } from '../records/contact/observe/observed-contact.ts';
+import type { DesiredRow, Key } from '../domain/record.ts';
+import type { Passed } from './demo-run.ts';
+
+/** What should have happened to one person in one run. */
+export interface Claim {
+  /** The address. */
+  who: string;
+  says: string;
+  /** Requests that changed something, such as `opt_in ch_news`. */
+  sent: readonly string[];
+  /** As `standingOf` says it. */
+  shows: string;
+  /** As which problem the run lists it. */
+  listed?: 'conflict' | 'invalid';
+}
+
+/** What should have happened to one template in one run. */
+export interface TemplateClaim {
+  /** On the platform. */
+  name: string;
+  says: string;
+  sent: readonly ('create' | 'update')[];
+  subject: string;
+}
+
+/** Something told, and whether it holds. */
+export interface Told {
+  subject: string;
+  says: string;
+  /** What is the case instead; undefined: it is as told. */
+  truth: string | undefined;
+}
+
+interface Facts extends Passed {
+  world: World;
+  people: readonly DesiredRow[];
+}
+
+export function tellOf({ who, says, ...claim }: Claim, facts: Facts): Told {
+  const key = contactKey(who);
+  const sent = writesIn(facts)
+    .filter(({ email }) => email === key)
+    .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
+  const name = nameOf(key, facts.people);
+  // An unknown word is listed for its field.
+  const option = facts.people.find((row) => row.key === key)?.invalid?.option;
+  const isListed = (as: string) => as === name || as === option;
+  const listed = facts.summary.problems.find((problem) => isListed(problem.key))?.class;
+  const expected = truthOf(claim);
+  const truth = truthOf({ sent, shows: standingOf(facts.world, key), listed });
+  return { subject: who, says, truth: truth === expected ? undefined : truth };
+}
+
+export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): Told {
+  const here = facts.world.templates().filter((template) => template.name === name);
+  const sent = writesIn(facts)
+    .filter(({ templateId }) => here.some(({ id }) => id === templateId))
+    .map(({ route }) => route?.replace('templates.', ''));
+  const text = (requests: readonly unknown[], subjects: string[]): string =>
+    `sent: ${requests.join(', ') || 'nothing'}; the subject is "${subjects.join('" and "')}"`;
+  const expected = text(claim.sent, [claim.subject]);
+  const truth = text(
+    sent,
+    here.map(({ subject }) => subject),
+  );
+  return { subject: `template ${name}`, says, truth: truth === expected ? undefined : truth };
+}
+
+/** Requests of a run that were to change something, and did. */
+export function writesIn({ requests }: Pick<Passed, 'requests'>): Passed['requests'] {
+  return requests.filter(({ method, status }) => method !== 'GET' && status < 300);
+}
+
+function truthOf({
+  sent,
+  shows,
+  listed,
+}: Omit<Claim, 'who' | 'says' | 'listed'> & {
+  listed?: string | undefined;
+}): string {
+  const requests = [...sent].toSorted().join(', ') || 'nothing';
+  return `sent: ${requests}; on the platform: ${shows}; listed as: ${listed ?? 'nothing'}`;
+}
+
+/** How somebody stands on the platform, such as `ch_news in, ch_product out`. */
+function standingOf(world: World, key: Key): string {
+  const here = world.contacts().filter(({ email }) => contactKey(email) === key);
+  if (here.length === 0) return 'not on the platform';
+  const one = here.map(({ status, channels }) => {
+    const shown = channels.map(
+      ({ id, subscription }) => `${id} ${subscription.slice('opt_'.length)}`,
+    );
+    return [...(status === 'subscribed' ? [] : [status]), ...shown.toSorted()].join(', ');
+  });
+  return one.join(' and ');
+}
+
+/** The name under which a run lists a record: one without a key goes by its id. */
+function nameOf(key: Key, people: readonly DesiredRow[]): string {
+  const row = people.find(({ alias }) => alias === key);
+  return row && row.key === undefined ? `id ${row.id}` : key;
+}

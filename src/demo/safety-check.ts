@@ -1,0 +1,87 @@
+/**
+ * What must hold after every run, whoever it concerns. It is worked out from the platform's own log
+ * and the export alone, so that it does not share a mistake with the run.
+ */
+import type { Emulator } from '../emulator/emulator.ts';
+import type { LoggedRequest } from '../emulator/emulated-world.ts';
+import type { DesiredRow } from '../domain/record.ts';
+import { writesIn, type Told } from './expected-outcome.ts';
+import type { Passed } from './demo-run.ts';
+import { wishesOf } from './export-people.ts';
+
+/** How it was before a run. */
+export interface Before {
+  /** `<email> <channel>`, for everybody who left that channel, or all mail, of their own will. */
+  left: ReadonlySet<string>;
+  /** The people the CRM does not know, as they stand. */
+  foreign: string;
+}
+
+export function lookBefore(emulator: Emulator, foreign: readonly string[]): Before {
+  const { world } = emulator;
+  const ours = new Set(writesIn({ requests: world.requests() }).filter(isOptOut).map(pairOf));
+  const left = world.contacts().flatMap(({ email, status, channels }) => {
+    const pairs = (list: readonly { id: string }[]): string[] =>
+      list.map(({ id }) => pairOf({ email, channelId: id }));
+    if (status !== 'subscribed') return pairs(world.channels());
+    const out = channels.filter(({ subscription }) => subscription === 'opt_out');
+    return pairs(out).filter((pair) => !ours.has(pair));
+  });
+  return { left: new Set(left), foreign: standing(emulator, foreign) };
+}
+
+interface After {
+  emulator: Emulator;
+  before: Before;
+  foreign: readonly string[];
+  people: readonly DesiredRow[];
+  passed: Passed;
+}
+
+export function tellSafety({ emulator, before, foreign, people, passed }: After): Told[] {
+  const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
+  const back = optIns.filter((request) => before.left.has(pairOf(request)));
+  const unwanted = optIns.filter((request) => !isWanted(request, people));
+  const rest = {
+    subject: `${foreign.length} people the CRM has never heard of`,
+    says: 'Untouched, each of them.',
+    truth: standing(emulator, foreign) === before.foreign ? undefined : 'some were changed',
+  };
+  if (optIns.length === 0) return [rest];
+  return [
+    {
+      subject: `${before.left.size} subscriptions that people had ended on the platform`,
+      says: `Not one was opened again; ${optIns.length} opt-ins were sent, none of them to these.`,
+      truth: back.length === 0 ? undefined : `opened again: ${back.map(pairOf).join(', ')}`,
+    },
+    {
+      subject: `${optIns.length} opt-ins`,
+      says: 'The CRM states every one of them, and nothing in it contradicts.',
+      truth: unwanted.length === 0 ? undefined : `not wanted: ${unwanted.map(pairOf).join(', ')}`,
+    },
+    rest,
+  ];
+}
+
+/** Every record of the person is valid, one says yes, and none says no. */
+function isWanted(
+  { email, channelId = '' }: LoggedRequest,
+  people: readonly DesiredRow[],
+): boolean {
+  const rows = people.filter(({ key }) => key === email);
+  const wishes = rows.map((row) => wishesOf(row)[channelId]);
+  const valid = rows.every(({ invalid }) => invalid === undefined);
+  return valid && wishes.includes('opt_in') && !wishes.includes('opt_out');
+}
+
+function isOptOut({ subscription }: LoggedRequest): boolean {
+  return subscription === 'opt_out';
+}
+
+function pairOf({ email, channelId }: Pick<LoggedRequest, 'email' | 'channelId'>): string {
+  return `${email} ${channelId}`;
+}
+
+function standing({ world }: Emulator, addresses: readonly string[]): string {
+  return JSON.stringify(addresses.map((address) => world.contact(address)));
+}

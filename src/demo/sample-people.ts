@@ -1,0 +1,207 @@
+/**
+ * The people and templates of the demo by name: how they stand on the platform before the first
+ * run, and what is told of them after each act. They are in the sample export (config/demo).
+ */
+import type { Claim, TemplateClaim } from './expected-outcome.ts';
+
+const news = 'ch_news';
+const product = 'ch_product';
+const isIn = (...ids: string[]) => Object.fromEntries(ids.map((id) => [id, 'opt_in' as const]));
+
+/** On the platform before the first run. */
+export const alreadyThere = [
+  { email: 'george.hall@example.org', firstName: 'George', channels: isIn(news) },
+  { email: 'marta.kowalska@example.com', channels: { [news]: 'opt_out' as const } },
+  {
+    email: 'peter.novak@example.net',
+    status: 'unsubscribed' as const,
+    channels: isIn(news, product),
+  },
+  { email: 'helen.meyer@example.com', firstName: 'Helen', channels: isIn(news) },
+  { email: 'lucas.martin@example.com', firstName: 'Lucas', channels: isIn(news) },
+  { email: 'noor.haddad@example.org', firstName: 'Noor', channels: isIn(news, product) },
+  { email: 'emil.jensen@example.com', firstName: 'Emil', channels: isIn(news) },
+];
+
+export const templateThere = {
+  name: 'welcome',
+  subject: 'Hello and welcome',
+  content: [{ type: 'text', text: 'Written on the platform, long before there was a mirror.' }],
+  status: 'published' as const,
+};
+
+export const claimsOfActOne: readonly Claim[] = [
+  {
+    who: 'ida.lindqvist@example.com',
+    says: 'Only in the CRM, and wants both channels: created in the first, opted in to the second.',
+    sent: [`opt_in ${news}`, `opt_in ${product}`],
+    shows: 'ch_news in, ch_product in',
+  },
+  {
+    who: 'george.hall@example.org',
+    says: 'Was there already, just as the CRM says: adopted, without a single request.',
+    sent: [],
+    shows: 'ch_news in',
+  },
+  {
+    who: 'marta.kowalska@example.com',
+    says:
+      'The CRM says yes, but she left the newsletter on the platform. She is not opted in again: ' +
+      'a conflict is listed, so that somebody records her opt-out in the CRM.',
+    sent: [],
+    shows: 'ch_news out',
+    listed: 'conflict',
+  },
+  {
+    who: 'peter.novak@example.net',
+    says: 'The CRM says yes, but he unsubscribed from all mail. Nothing is sent: a conflict.',
+    sent: [],
+    shows: 'unsubscribed, ch_news in, ch_product in',
+    listed: 'conflict',
+  },
+  {
+    who: 'helen.meyer@example.com',
+    says:
+      'Two records in the CRM: one says yes to the newsletter, the other no. The strictest wins: ' +
+      'opted out, and the contradiction is listed. Both say yes to product updates: opted in.',
+    sent: [`opt_out ${news}`, `opt_in ${product}`],
+    shows: 'ch_news out, ch_product in',
+    listed: 'conflict',
+  },
+  {
+    who: 'lucas.martin@example.com',
+    says:
+      'The CRM writes " Lucas.Martin@Example.COM". That is the same person, so he was adopted and ' +
+      'not made a second time.',
+    sent: [],
+    shows: 'ch_news in',
+  },
+  {
+    who: 'noor.haddad@example.org',
+    says: 'The CRM says "unsubscribed from all email": opted out of every channel.',
+    sent: [`opt_out ${news}`, `opt_out ${product}`],
+    shows: 'ch_news out, ch_product out',
+  },
+  {
+    who: 'emil.jensen@example.com',
+    says: 'The CRM says no to the newsletter, and he still got it: opted out.',
+    sent: [`opt_out ${news}`],
+    shows: 'ch_news out',
+  },
+  {
+    who: 'tom.baker(at)example.com',
+    says: 'That is no address: listed as invalid. Nothing is guessed.',
+    sent: [],
+    shows: 'not on the platform',
+    listed: 'invalid',
+  },
+  {
+    who: 'sofia.rossi@example.org',
+    says:
+      'Her consent reads "maybe": listed as invalid. Until it is mended she is opted in to ' +
+      'nothing, product updates included.',
+    sent: [],
+    shows: 'not on the platform',
+    listed: 'invalid',
+  },
+];
+
+export const claimsOfActTwo: readonly Claim[] = [
+  {
+    who: 'clara.fischer@example.com',
+    says:
+      'Left the newsletter on the platform; the CRM still says yes. Her word counts: she is not ' +
+      'opted in again, and a conflict tells the CRM.',
+    sent: [],
+    shows: 'ch_news out, ch_product in',
+    listed: 'conflict',
+  },
+  {
+    who: 'david.cohen@example.org',
+    says: 'Unsubscribed from all mail; the CRM still says yes. Left alone: a conflict.',
+    sent: [],
+    shows: 'unsubscribed, ch_news in, ch_product in',
+    listed: 'conflict',
+  },
+  {
+    who: 'yuki.tanaka@example.net',
+    says: 'Deleted on the platform. Nobody is brought back silently (missing: respect): a conflict.',
+    sent: [],
+    shows: 'not on the platform',
+    listed: 'conflict',
+  },
+  {
+    who: 'anna.berg@example.org',
+    says: 'Changed to no in the CRM: opted out.',
+    sent: [`opt_out ${news}`],
+    shows: 'ch_news out',
+  },
+  {
+    who: 'emil.jensen@example.com',
+    says:
+      "Changed to yes in the CRM. His opt-out was the CRM's own, sent in act 1, so the CRM may " +
+      'take it back: opted in.',
+    sent: [`opt_in ${news}`],
+    shows: 'ch_news in',
+  },
+  {
+    who: 'zoe.laurent@example.com',
+    says: 'New in the CRM: created.',
+    sent: [`opt_in ${news}`],
+    shows: 'ch_news in',
+  },
+  ...['oscar.silva@example.com', 'rita.gomez@example.com', 'karl.weber@example.org'].map((who) => ({
+    who,
+    says: 'No longer in the export. A missing row may be a failed export: nothing is done before two of them, 20 h apart.',
+    sent: [],
+    shows: 'ch_news in',
+  })),
+];
+
+export const claimsOfTemplates: Record<'one' | 'two', readonly TemplateClaim[]> = {
+  one: [
+    {
+      name: 'welcome',
+      says:
+        'The platform has one of this name with other content. It is adopted and left as it is, ' +
+        'until the source changes or the policy says overwrite: a conflict.',
+      sent: [],
+      subject: 'Hello and welcome',
+    },
+    {
+      name: 'Monthly newsletter',
+      says: 'Not there yet: created, and completed with what only an update can set.',
+      sent: ['create', 'update'],
+      subject: 'News in {{month}}, {{firstName}}',
+    },
+  ],
+  two: [
+    {
+      name: 'Monthly newsletter',
+      says: 'Edited by hand on the platform. The edit is not overwritten: a conflict.',
+      sent: [],
+      subject: 'Big news, {{firstName}}!',
+    },
+    {
+      name: 'invoice',
+      says: 'Changed in the source: updated.',
+      sent: ['update'],
+      subject: 'Invoice {{invoiceNumber}} for {{firstName}}',
+    },
+  ],
+};
+
+const named = new Set([
+  ...alreadyThere.map(({ email }) => email),
+  ...people(claimsOfActOne),
+  ...people(claimsOfActTwo),
+]);
+
+/** Whether a story is told of this person. */
+export function isNamed(key: string): boolean {
+  return named.has(key);
+}
+
+function people(claims: readonly Claim[]): string[] {
+  return claims.map(({ who }) => who);
+}

@@ -1,0 +1,253 @@
+/**
+ * The ledger: what must be remembered of people after their record is gone, in a file of its own
+ * that outlives the snapshot. It holds keyed hashes of addresses and of the source's ids, and
+ * nobody's address or id. What has ended stays, with when and why, and says nothing any more.
+ *
+ * It counts how often it was written. A snapshot that knows of more writes than there are has an
+ * older ledger beside it, which does not know all who left.
+ */
+import type { Database } from 'better-sqlite3';
+import type { Cause, Entry, Memory, Remark, Who } from '../domain/do-not-contact.ts';
+import { hasher } from './list-key.ts';
+import { copyOf, type Part } from '../snapshot/database/database-backup.ts';
+import type { Key } from '../domain/record.ts';
+import type { Wait } from '../snapshot/database/lock-timeout.ts';
+import { statementsOf, type Statements } from '../snapshot/database/prepared-statements.ts';
+
+export interface Ledger {
+  /** Names this ledger; the snapshot knows it. */
+  readonly id: string;
+  /** What stands against somebody: by address, and all but a bounce also by the source's ids. */
+  concerning(who: Who): Entry[];
+  /**
+   * Takes all of it in, or nothing; on disk when it returns. Saying what it knows changes nothing.
+   * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
+   */
+  write(remarks: Iterable<Remark>, at: number): void;
+  /** How often it was written by now. */
+  reached(): number;
+  /** The number of its newest entry: what it learns from now on has a greater one. */
+  newest(): number;
+  /**
+   * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
+   */
+  follow(told: (reached: number) => void): void;
+  /**
+   * The same for a run of this process beside another: it has a follower of its own, since what
+   * that does belongs to the transaction of whoever writes. Closed with this one.
+   */
+  beside(): Ledger;
+  /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
+  copy(file: string, signal: AbortSignal): Promise<Part>;
+  /** Tells whether an address was forgotten on demand; undefined: none was. */
+  erased(): ((key: Key) => boolean) | undefined;
+  close(): void;
+}
+
+export const ledgerTables = `
+  create table meta (name text primary key, value text not null) without rowid;
+  insert into meta values ('reached', '0');
+  create table entry (
+    seq integer primary key,
+    address text not null, part text not null, cause text not null,
+    contact text not null, made_after integer, made_by integer not null,
+    ended_at integer, ended text
+  );
+  create unique index entry_standing on entry (address, part, cause, contact)
+    where ended_at is null;
+  create table bearer (
+    id text not null, entry integer not null references entry (seq), primary key (id, entry)
+  ) without rowid;`;
+
+interface Stored {
+  seq: number;
+  part: string;
+  cause: Cause;
+  contact: string;
+  after: number | null;
+  by: number;
+}
+
+const columns = 'e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by"';
+
+/** The ledger in an open database that has its tables. */
+export function ledgerIn(
+  db: Database,
+  { id, key, patiently }: { id: string; key: string; patiently: Wait },
+): Ledger {
+  const statements = statementsOf(db);
+  const concerning = asking(statements);
+  const write = writing(statements);
+  const { reached, raise } = counting(statements);
+  const hash = hasher(key);
+  const hashes = ({ key: address, ids }: Who) => ({
+    address: hash('address', address),
+    ids: [...new Set(ids)].map((one) => hash('id', one)),
+  });
+  const newest = newestIn(statements);
+  const erased = erasuresIn(statements, newest);
+  const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
+  const isEmpty = (): boolean => first.get() === undefined;
+  const shared = {
+    id,
+    // One that is empty is asked about everybody in a first load.
+    concerning: (who: Who) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
+    reached: () => patiently(reached),
+    newest: () => patiently(newest),
+    copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),
+    erased: () => {
+      const isErased = patiently(erased);
+      return isErased && ((address: Key) => isErased(hash('address', address)));
+    },
+    close: () => void db.close(),
+  };
+  const take = (remarks: Iterable<Remark>, at: number): number | undefined => {
+    const rest = remarks[Symbol.iterator]();
+    let step = rest.next();
+    if (step.done) return undefined;
+    const all = db.transaction(() => {
+      for (; !step.done; step = rest.next()) {
+        write({ ...step.value, ...hashes(step.value) }, at);
+      }
+      return raise();
+    });
+    return patiently(() => all.immediate());
+  };
+  const open = (): Ledger => {
+    let tell = (_reached: number): void => undefined;
+    return {
+      ...shared,
+      write(remarks, at) {
+        const now = take(remarks, at);
+        if (now !== undefined) tell(now);
+      },
+      follow: (told) => void (tell = told),
+      beside: open,
+    };
+  };
+  return open();
+}
+
+interface Hashes {
+  address: string;
+  ids: readonly string[];
+}
+
+/** What stands against somebody. */
+function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
+  const ofAddress = prepare<[string], Stored>(
+    `select ${columns} from entry e indexed by entry_standing
+     where e.address = ? and e.ended_at is null order by e.seq`,
+  );
+  const ofId = prepare<[string, string], Stored>(
+    `select ${columns} from bearer b join entry e on e.seq = b.entry
+     where b.id = ? and e.ended_at is null and e.address <> ? order by e.seq`,
+  );
+  const isBorne = prepare<[string, number], { one: 1 }>(
+    'select 1 one from bearer where id = ? and entry = ?',
+  );
+  return ({ address, ids }) => {
+    const own = ofAddress.all(address).map((row): Entry => {
+      const bears = row.cause === 'bounce' || ids.every((one) => isBorne.get(one, row.seq));
+      return { ...row, contact: row.contact || null, through: 'address', bears };
+    });
+    const others = new Map(
+      ids.flatMap((one) => ofId.all(one, address)).map((row) => [row.seq, row]),
+    );
+    return [
+      ...own,
+      ...[...others.values()].map((row): Entry => ({
+        ...row,
+        contact: row.contact || null,
+        through: 'id',
+        bears: true,
+      })),
+    ];
+  };
+}
+
+/** Of addresses by their hash. */
+function erasuresIn({ prepare }: Statements, newest: () => number) {
+  const standing = `cause = 'erasure' and ended_at is null`;
+  const any = prepare<[number], { one: 1 }>(
+    `select 1 one from entry where seq > ? and ${standing} limit 1`,
+  );
+  const of = prepare<[string], { one: 1 }>(
+    `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
+  );
+  // Up to where there was none: it is asked for everybody, and there may be very many entries.
+  let none = 0;
+  return (): ((address: string) => boolean) | undefined => {
+    const upTo = newest();
+    // Another file was put in its place.
+    if (upTo < none) none = 0;
+    if (any.get(none)) return (address) => of.get(address) !== undefined;
+    none = upTo;
+    return undefined;
+  };
+}
+
+function newestIn({ prepare }: Statements): () => number {
+  const newest = prepare<[], { seq: number }>('select coalesce(max(seq), 0) seq from entry');
+  return () => newest.get()?.seq ?? 0;
+}
+
+/** How often a ledger was written: `raise` within the transaction that does. */
+export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
+  const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
+  const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
+  // One that an older version wrote has counted nothing; what it holds never becomes less.
+  const least = prepare<[], { n: number }>(
+    'select coalesce(max(seq), 0) + count(ended_at) n from entry',
+  );
+  const reached = (): number => Number(get.get()?.value ?? least.get()?.n ?? 0);
+  return {
+    reached,
+    raise() {
+      const next = reached() + 1;
+      set.run(String(next));
+      return next;
+    },
+  };
+}
+
+type Hashed = Omit<Remark, keyof Who> & Hashes;
+
+/** One remark; the transaction is the caller's. */
+function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
+  const add = prepare<
+    Omit<Memory, 'contact'> & { address: string; contact: string },
+    { seq: number }
+  >(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     values (@address, @part, @cause, @contact, @after, @by)
+     on conflict (address, part, cause, contact) where ended_at is null
+     do update set made_by = max(made_by, excluded.made_by) returning seq`,
+  );
+  const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
+  const end = prepare<[number, string, number]>(
+    'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
+  );
+  const again = prepare<[number], { seq: number }>(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     select address, part, cause, contact, made_after, made_by from entry where seq = ?
+     returning seq`,
+  );
+  const borne = prepare<[number, number, string]>(
+    `insert into bearer select id, ? from bearer
+     where entry = ? and id not in (select value from json_each(?))`,
+  );
+  return ({ address, ids, adds, ends, frees = [] }, at) => {
+    for (const { seq, why } of ends) end.run(at, why, seq);
+    for (const { seq, why } of frees) {
+      if (end.run(at, why, seq).changes === 0) continue;
+      borne.run(again.get(seq)?.seq ?? seq, seq, JSON.stringify(ids));
+    }
+    for (const { part, cause, contact, after, by } of adds) {
+      const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
+      // A bounce belongs to the address alone.
+      if (seq === undefined || cause === 'bounce') continue;
+      for (const id of ids) bear.run(id, seq);
+    }
+  };
+}

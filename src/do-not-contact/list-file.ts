@@ -1,0 +1,269 @@
+/**
+ * How a ledger is found, made and refused. Its id stands in the snapshot; its key in a file of its
+ * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
+ * so that a crash between them leaves a ledger that the next start takes over.
+ *
+ * The snapshot knows how far its ledger had got, too, and hears of it only once that is on disk. So
+ *
+ *   the ledger has got     as                                              then
+ *   further than it knows  after a crash, or beside a restored snapshot    all is well
+ *   just as far            always else                                     all is well
+ *   less far               an older one was put back, or lost its last     Invalid: who left since
+ *                                                                          is not in it
+ */
+import { chmodSync, existsSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { Invalid } from '../domain/errors.ts';
+import { moveAside } from '../snapshot/database/set-file-aside.ts';
+import { check, isDamage } from '../snapshot/damage-check.ts';
+import { onDisk } from '../snapshot/database/disk-errors.ts';
+import { counting, ledgerIn, ledgerTables, type Ledger } from './contact-list.ts';
+import { hasher, readKey, writeKey } from './list-key.ts';
+import { openToLook, refuseNoFile } from '../snapshot/database/read-only-open.ts';
+import { patienceMs, waiterFor, type Wait } from '../snapshot/database/lock-timeout.ts';
+import { statementsOf } from '../snapshot/database/prepared-statements.ts';
+
+export interface LedgerPlace {
+  path: string;
+  /** The file of its key; made at first use. */
+  keyFile: string;
+}
+
+/** What a snapshot knows of its ledger. */
+export interface KnownLedger {
+  id: string;
+  /** How often it had been written, at the least. */
+  reached: number;
+}
+
+export interface Opening {
+  /** Undefined: the snapshot knows of none yet. */
+  known: KnownLedger | undefined;
+  acceptLost: boolean;
+  /** So many bytes that nobody can guess, as hexadecimal digits. */
+  randomHex(bytes: number): string;
+}
+
+const version = 1;
+
+/**
+ * Opens the ledger that a snapshot knows, making it and its key (0600) where neither snapshot nor
+ * disk knows of one; a good one beside a snapshot that knows none is taken over. Throws Invalid
+ * where what the snapshot knows is not there, or its key is not, or it is damaged, or older; what
+ * turns out to be so only later is Invalid then. With `acceptLost` what cannot be used is set aside
+ * then, and a new one made; an older one goes on under another id, so that the one it stands in for
+ * is not taken for it later. Throws Busy.
+ */
+export function openLedger(place: LedgerPlace, { known, acceptLost, randomHex }: Opening): Ledger {
+  const found = find(place);
+  const fault = faultOf(place, found, known);
+  const isLost = fault !== undefined && !found.isSound;
+  if (fault !== undefined && !acceptLost) {
+    found.db?.close();
+    throw fault;
+  }
+  if (found.db && !isLost) {
+    return opened(place, isBehind(found, known) ? { ...found, renamed: randomHex(8) } : found);
+  }
+  found.db?.close();
+  if (isLost) {
+    setAside(place.path);
+    if (found.key === undefined) setAside(place.keyFile);
+  }
+  const key = found.key ?? randomHex(32);
+  if (found.key === undefined) writeKey(place.keyFile, key);
+  return make(place.path, { key, id: randomHex(8) });
+}
+
+/** The same for looking: makes nothing; where there is none yet, an empty one stands in. */
+export function lookIntoLedger(place: LedgerPlace, known: KnownLedger | undefined): Ledger {
+  const found = find(place, { readonly: true });
+  const fault = faultOf(place, found, known);
+  if (fault !== undefined) {
+    found.db?.close();
+    throw fault;
+  }
+  return found.db ? opened(place, found) : ledgerInMemory();
+}
+
+/** Leaves nothing behind. */
+export function ledgerInMemory(): Ledger {
+  const db = new Database(':memory:');
+  const made = { id: '', key: '00' };
+  begin(db, made);
+  return ledgerIn(db, { ...made, patiently: (work) => work() });
+}
+
+/** What is there. `isSound`: the ledger and its key belong together. */
+interface Found {
+  db: Database.Database | undefined;
+  key: string | undefined;
+  id: string;
+  reached: number;
+  isSound: boolean;
+  unreadable: boolean;
+  /** The id it is to have from now on. */
+  renamed?: string;
+}
+
+function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
+  refuseNoFile(path, 'the ledger');
+  refuseNoFile(keyFile, 'the key of the ledger');
+  const key = readKey(keyFile);
+  const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
+  if (!existsSync(path)) return none;
+  const db = readonly ? openToLook(path, 'ledger') : open(path);
+  const patiently = waiterFor(db, path, 'ledger');
+  try {
+    return patiently(() => {
+      const at = Number(db.pragma('user_version', { simple: true }));
+      if (at > version) throw newer(path);
+      if (at === 0) {
+        // Its making was cut off: nothing was ever in it.
+        db.close();
+        return none;
+      }
+      // It is small beside the snapshot; and what is broken is given up here, or never.
+      if (!readonly) check(db);
+      const id = metaOf(db, 'id');
+      const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);
+      return { ...none, db, id, isSound, reached: counting(statementsOf(db)).reached() };
+    });
+  } catch (error) {
+    db.close();
+    if (!isDamage(error)) throw error;
+    return { ...none, unreadable: true };
+  }
+}
+
+function faultOf(
+  { path, keyFile }: LedgerPlace,
+  found: Found,
+  known: KnownLedger | undefined,
+): Invalid | undefined {
+  const { db, key, id, isSound, unreadable } = found;
+  if (unreadable) return damageOf(path);
+  if (!db && known) return lost(`${path}: the ledger of this snapshot is missing`);
+  if (db && !existsSync(keyFile)) return lost(`${keyFile}: the key of the ledger is missing`);
+  if (existsSync(keyFile) && key === undefined) {
+    return lost(`${keyFile}: this is no key of a ledger (64 hexadecimal characters)`);
+  }
+  if (!db) return undefined;
+  if (!isSound) return lost(`${keyFile}: this is not the key of the ledger ${path}`);
+  if (isBehind(found, known)) return behind(path, known?.reached ?? 0, found.reached);
+  if (known === undefined || known.id === id) return undefined;
+  return lost(`${path}: this ledger is another than the one the snapshot knows`);
+}
+
+function isBehind({ id, reached }: Found, known: KnownLedger | undefined): boolean {
+  return known?.id === id && reached < known.reached;
+}
+
+function behind(path: string, known: number, reached: number): Invalid {
+  const writes = (n: number) => (n === 1 ? '1 write' : `${n} writes`);
+  return new Invalid(
+    `${path}: this ledger is older than its snapshot, which knows of ${writes(known)} to it where ` +
+      `this one has ${reached}; people who left since may be written to again → put the newest ` +
+      'one back, or go on with this one, and what the snapshot still knows, with --accept-lost-ledger',
+  );
+}
+
+function damageOf(path: string): Invalid {
+  return lost(`${path}: this ledger is damaged, it is not a readable database`);
+}
+
+function lost(fault: string): Invalid {
+  return new Invalid(
+    `${fault}; without it people who left may be written to again → restore it, ` +
+      'or give up what it knew with --accept-lost-ledger',
+  );
+}
+
+function newer(path: string): Invalid {
+  return new Invalid(
+    `${path}: this ledger was written by a newer version of crm-mirror → run that version`,
+  );
+}
+
+function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): Ledger {
+  if (!db || key === undefined) throw new TypeError('a ledger without its key is refused before');
+  const patiently = soundly(db, path);
+  try {
+    return patiently(() => {
+      if (!db.readonly) settle(db);
+      if (renamed !== undefined) db.transaction(() => name(db, renamed, key)).immediate();
+      return ledgerIn(db, { id: renamed ?? id, key, patiently });
+    });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Its damage is Invalid, lest it be taken for that of the snapshot. */
+function soundly(db: Database.Database, path: string): Wait {
+  const patiently = waiterFor(db, path, 'ledger');
+  return (work) => {
+    try {
+      return patiently(work);
+    } catch (error) {
+      throw isDamage(error) ? damageOf(path) : error;
+    }
+  };
+}
+
+function open(path: string): Database.Database {
+  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
+}
+
+function settle(db: Database.Database): void {
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+}
+
+function make(path: string, made: { id: string; key: string }): Ledger {
+  const db = open(path);
+  try {
+    chmodSync(path, 0o600);
+    const patiently = soundly(db, path);
+    patiently(() => {
+      settle(db);
+      begin(db, made);
+    });
+    return ledgerIn(db, { ...made, patiently });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Gives an empty database its tables and its id, and the proof of its key. */
+function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
+  const work = db.transaction(() => {
+    db.exec(ledgerTables);
+    name(db, id, key);
+    db.pragma(`user_version = ${version}`);
+  });
+  work.exclusive();
+}
+
+function name(db: Database.Database, id: string, key: string): void {
+  const set = db.prepare('insert or replace into meta (name, value) values (?, ?)');
+  set.run('id', id);
+  set.run('proof', proofOf(key, id));
+}
+
+function proofOf(key: string, id: string): string {
+  return hasher(key)('ledger', id);
+}
+
+function metaOf(db: Database.Database, name: string): string {
+  const get = db.prepare<[string], { value: string }>('select value from meta where name = ?');
+  return get.get(name)?.value ?? '';
+}
+
+/** What cannot be used is kept all the same. */
+function setAside(path: string): void {
+  moveAside(path, (count) => `${path}-lost-${count}`);
+}

@@ -1,0 +1,218 @@
+import type { Subscription, Tls } from '../../platform/request-schemas.ts';
+import { timestamp } from '../shared/api-answer.ts';
+import type { DnsRecord } from '../shared/dns-records.ts';
+import type { ContactRow, ContactStatus } from '../store/contact.ts';
+import type { DomainRow } from '../store/domains.ts';
+import type { KeyRow } from '../store/api-keys.ts';
+import { ownerOf, type Organization } from '../store/organization.ts';
+import type { TemplateFields, TemplateRow } from '../store/templates.ts';
+
+/** A contact as the platform answers it ("Contact"). */
+export interface ContactView {
+  object: 'contact';
+  id: string;
+  email: string;
+  firstName: string;
+  lastName: string;
+  status: ContactStatus;
+  properties: Record<string, unknown>;
+  groups: { id: string; name: string }[];
+  /** Only channels in which the contact has a row of its own. */
+  channels: { id: string; name: string; subscription: Subscription }[];
+  suppressionReason: string | null;
+  suppressedAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** Each contact as it was last shown: lists show the same ones again and again. */
+const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
+
+/** Frozen: as long as the contact does not change, it is the same object. */
+export function viewContact(contact: ContactRow): Readonly<ContactView> {
+  const last = shown.get(contact);
+  if (last && isSame(last.as, contact)) return last.view;
+  const view = Object.freeze(lookAt(contact));
+  shown.set(contact, { as: { ...contact }, view });
+  return view;
+}
+
+/** Whether nothing of a contact has changed; what lies within a row is never changed in place. */
+function isSame(one: ContactRow, other: ContactRow): boolean {
+  return (
+    one.memberships === other.memberships &&
+    one.email === other.email &&
+    one.status === other.status &&
+    one.updatedAt === other.updatedAt &&
+    one.suppressedAt === other.suppressedAt &&
+    one.suppressionReason === other.suppressionReason &&
+    one.firstName === other.firstName &&
+    one.lastName === other.lastName &&
+    one.properties === other.properties &&
+    one.groups === other.groups
+  );
+}
+
+function lookAt(contact: ContactRow): ContactView {
+  return {
+    object: 'contact',
+    id: contact.id,
+    email: contact.email,
+    firstName: contact.firstName,
+    lastName: contact.lastName,
+    status: contact.status,
+    properties: contact.properties,
+    groups: contact.groups,
+    channels: contact.memberships.map(({ channel: { id, name }, subscription }) => ({
+      id,
+      name,
+      subscription,
+    })),
+    suppressionReason: contact.suppressionReason,
+    suppressedAt: contact.suppressedAt === null ? null : timestamp(contact.suppressedAt),
+    createdAt: timestamp(contact.createdAt),
+    updatedAt: timestamp(contact.updatedAt),
+  };
+}
+
+/** A template as the platform answers it ("Template"). */
+export interface TemplateView extends TemplateFields {
+  id: string;
+  organizationId: string;
+  createdByUserId: string;
+  currentVersion: number;
+  thumbnailUrl: string;
+  isDefault: boolean;
+  deletedAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
+  return {
+    id: template.id,
+    name: template.name,
+    description: template.description,
+    subject: template.subject,
+    fromEmail: template.fromEmail,
+    replyTo: template.replyTo,
+    previewText: template.previewText,
+    organizationId: organization.id,
+    createdByUserId: ownerOf(organization.id),
+    status: template.status,
+    content: template.content,
+    variables: template.variables,
+    currentVersion: 1,
+    thumbnailUrl: '',
+    isDefault: false,
+    deletedAt: null,
+    createdAt: timestamp(template.createdAt),
+    updatedAt: timestamp(template.updatedAt),
+  };
+}
+
+/** An API key as the platform answers it ("API key"): of the key itself only how it begins. */
+export interface KeyView {
+  id: string;
+  name: string;
+  start: string;
+  prefix: string;
+  enabled: boolean;
+  requestCount: number;
+  createdAt: string;
+  updatedAt: string;
+  permissions: string;
+  createdBy: { id: string; name: string; email: string };
+}
+
+export function viewKey(key: KeyRow): KeyView {
+  const { secret } = key;
+  return {
+    id: key.id,
+    name: key.name,
+    // Enough to tell keys apart, never more than half of one.
+    start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
+    prefix: /^.*_/.exec(secret)?.[0] ?? '',
+    enabled: key.enabled,
+    requestCount: key.requestCount,
+    createdAt: timestamp(key.createdAt),
+    updatedAt: timestamp(key.updatedAt),
+    permissions: key.permissions,
+    createdBy: key.createdBy,
+  };
+}
+
+/** A DNS record as the platform answers it ("Domain"). */
+interface RecordView extends DnsRecord {
+  domain: string;
+  ttl: string;
+  status: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A domain as the platform answers it ("Domain"), but for the `event` of some answers. */
+export interface DomainView {
+  object: 'domain';
+  id: string;
+  domain: string;
+  status: string;
+  userVerifiedDomain: boolean;
+  systemVerified: boolean;
+  customReturnPath: string;
+  trackingSubdomain: string;
+  isClickTrackingEnabled: boolean;
+  isOpenTrackingEnabled: boolean;
+  tls: Tls;
+  isTrackingDomain: boolean;
+  isSendingEmailEnabled: boolean;
+  isReceivingEmailEnabled: boolean;
+  verificationFailedReason: string;
+  dnsRecords: RecordView[];
+  lastVerifiedAt: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export function viewDomain(row: DomainRow): DomainView {
+  return {
+    object: 'domain',
+    id: row.id,
+    domain: row.domain,
+    status: row.status,
+    userVerifiedDomain: row.userVerifiedDomain,
+    systemVerified: row.systemVerified,
+    customReturnPath: row.customReturnPath,
+    trackingSubdomain: row.trackingSubdomain,
+    isClickTrackingEnabled: row.isClickTrackingEnabled,
+    isOpenTrackingEnabled: row.isOpenTrackingEnabled,
+    tls: row.tls,
+    isTrackingDomain: false,
+    isSendingEmailEnabled: row.isSendingEmailEnabled,
+    isReceivingEmailEnabled: row.isReceivingEmailEnabled,
+    verificationFailedReason: row.verificationFailedReason,
+    dnsRecords: row.dnsRecords.map((record) => viewRecord(record, row)),
+    lastVerifiedAt: timestamp(row.lastVerifiedAt),
+    createdAt: timestamp(row.createdAt),
+    updatedAt: timestamp(row.updatedAt),
+  };
+}
+
+function viewRecord(
+  { id, recordType, recordTypeName, name, value, priority }: DnsRecord,
+  { domain, createdAt }: DomainRow,
+): RecordView {
+  return {
+    id,
+    recordType,
+    recordTypeName,
+    domain,
+    name,
+    value,
+    ttl: 'Auto',
+    priority,
+    status: 'active',
+    createdAt: timestamp(createdAt),
+    updatedAt: timestamp(createdAt),
+  };
+}

@@ -1,0 +1,88 @@
+import type { DomainCreateBody, DomainListQuery } from '../../platform/request-schemas.ts';
+import { refuse, refuseBriefly, type Outcome } from '../shared/api-answer.ts';
+import { nameserversOf } from '../shared/dns-records.ts';
+import type { Organization } from '../store/organization.ts';
+import { viewDomain } from './answer-views.ts';
+import type { Call } from './operation.ts';
+
+/** What an identifier may look like at all. */
+const identifier = /^[\w.~-]{1,255}$/;
+
+/** POST /api/domain/v1/create: the state pending, with the DNS records to be set. */
+export function createDomain(
+  { domains, now }: Organization,
+  { body }: Call<undefined, DomainCreateBody>,
+): Outcome {
+  const existing = domains.byName(body.domain);
+  if (existing) {
+    const conflict = refuse(409, 'Domain already exists', {
+      why: `The organization has the domain ${existing.domain} already, with the id "${existing.id}".`,
+      fix: 'Use the domain that is there, or choose another name.',
+    });
+    return { ...conflict, about: { domainId: existing.id } };
+  }
+  const domain = domains.add(body, now());
+  return {
+    status: 201,
+    body: { ...viewDomain(domain), event: 'domain.created' },
+    about: { domainId: domain.id },
+  };
+}
+
+/**
+ * POST /api/domain/v1/verify/{domain_id}: whatever the state was, it is verifying now. How the
+ * check ends is not shown; here it ends when the console says so.
+ */
+export function verifyDomain(
+  { domains, now }: Organization,
+  { id }: Call<undefined, undefined>,
+): Outcome {
+  if (!identifier.test(id)) return refuseBriefly(400, 'Invalid domain format');
+  const domain = domains.byId(id);
+  if (domain === undefined) {
+    return { ...refuseBriefly(404, 'Domain not found'), about: { domainId: id } };
+  }
+  domains.change(domain, { status: 'verifying', lastVerifiedAt: now() }, now());
+  return { status: 200, body: { id, status: domain.status }, about: { domainId: id } };
+}
+
+/** GET /api/domain/v1/list: its shape is not shown; this is that of the other lists. */
+export function listDomains(
+  { domains }: Organization,
+  { query: { page = 1, limit = 20 } }: Call<DomainListQuery, undefined>,
+): Outcome {
+  const listed = domains.listed();
+  return {
+    status: 200,
+    body: {
+      object: 'domain',
+      domains: listed.page(page, limit).map(viewDomain),
+      total: listed.size,
+      page,
+      limit,
+      event: 'domain.list',
+    },
+  };
+}
+
+/** GET /api/domain/v1/nameservers/{domain_id} */
+export function readNameservers(
+  { domains }: Organization,
+  { id }: Call<undefined, undefined>,
+): Outcome {
+  const domain = domains.byId(id);
+  if (domain === undefined) {
+    return { ...refuseBriefly(404, 'DNS records not found'), about: { domainId: id } };
+  }
+  return {
+    status: 200,
+    body: {
+      object: 'domain_nameservers',
+      domainId: id,
+      domain: domain.domain,
+      ...nameserversOf(domain.domain),
+      event: 'domain.nameservers',
+    },
+    about: { domainId: id },
+  };
+}

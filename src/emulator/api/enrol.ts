@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { enrolBody, type Subscription } from '../../platform/request-schemas.ts';
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { emailKey, membershipIn, type Channel, type ContactRow } from '../store/contact.ts';
+import { findByEmail } from '../store/platform-behaviour.ts';
+import type { Organization } from '../store/organization.ts';
+import { viewContact } from './answer-views.ts';
+import { contactNotFound } from './contacts.ts';
+import type { Call } from './operation.ts';
+
+/** Whom to enrol, and how: `contact_id` wins over `email`, an omitted subscription is an opt_in. */
+export const enrolment = enrolBody.transform(
+  ({ contact_id: id, email, subscription = 'opt_in' }, context) => {
+    if (id !== undefined) return { who: { id }, subscription };
+    if (email !== undefined) return { who: { email: emailKey(email) }, subscription };
+    context.addIssue({ code: 'custom', message: 'contact_id or email is required' });
+    return z.NEVER;
+  },
+);
+
+/**
+ * POST /api/contacts/channel/{channel_id}
+ *   in the channel as    asked for    →
+ *   (not at all)         either       201, enrolled; a contact of unknown email is made
+ *   opt_in               opt_in       409; so is opt_out twice
+ *   opt_in               opt_out      201, changed; and so the other way round
+ * Neither the contact's status nor its suppression is looked at.
+ */
+export function enrolContact(
+  organization: Organization,
+  { id: channelId, body: { who, subscription } }: Call<undefined, z.infer<typeof enrolment>>,
+): Outcome {
+  const { contacts, channels } = organization;
+  const asked = { contactId: who.id, email: who.email, channelId, subscription };
+  const channel = channels.get(channelId);
+  if (channel === undefined) return { ...channelNotFound(channelId), about: asked };
+
+  const known = who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
+  if (known !== undefined) return enrol(organization, known, { channel, subscription });
+  if (who.id !== undefined) return { ...contactNotFound(who.id), about: asked };
+
+  const contact = contacts.add({ email: who.email }, organization.now());
+  const outcome = enrol(organization, contact, { channel, subscription, event: 'contact.created' });
+  return { ...outcome, about: { ...outcome.about, created: true } };
+}
+
+function enrol(
+  { contacts }: Organization,
+  contact: ContactRow,
+  enrolment: { channel: Channel; subscription: Subscription; event?: string },
+): Outcome {
+  const { channel, subscription, event = 'contact.updated' } = enrolment;
+  const { id: contactId, key: email } = contact;
+  const whom = { contactId, email, channelId: channel.id, subscription };
+  if (membershipIn(contact, channel.id)?.subscription === subscription) {
+    return { ...alreadySubscribed(contact, channel, subscription), about: whom };
+  }
+  const { id: subscriptionId } = contacts.setMembership(contact, channel, subscription);
+  return {
+    status: 201,
+    body: { contact: { ...viewContact(contact), event }, subscriptionId, event },
+    about: whom,
+  };
+}
+
+function channelNotFound(id: string): Outcome {
+  return refuse(404, 'Channel subscription not found', {
+    why: `The organization has no channel with the id "${id}".`,
+    fix: 'Use the id of a channel of the organization this API key belongs to.',
+  });
+}
+
+function alreadySubscribed(contact: ContactRow, channel: Channel, subscription: Subscription) {
+  return refuse(409, 'Contact is already subscribed to this channel', {
+    why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
+    fix: 'Nothing has to be done; send the other subscription to change it.',
+  });
+}

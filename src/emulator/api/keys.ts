@@ -1,0 +1,21 @@
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+import type { Organization } from '../store/organization.ts';
+import { viewKey } from './answer-views.ts';
+import type { Call } from './operation.ts';
+
+/** POST /api/api-key/v1/enable/{api_key_id}: an enabled key stays so; a revoked one is gone. */
+export function enableKey(
+  { keys, now }: Organization,
+  { id }: Call<undefined, undefined>,
+): Outcome {
+  const key = keys.byId(id);
+  if (key === undefined || key.revoked) {
+    const refusal = refuse(404, 'API key not found', {
+      why: `The organization has no API key with the id "${id}".`,
+      fix: "Look up the id of the key in the organization's dashboard.",
+    });
+    return { ...refusal, about: { keyId: id } };
+  }
+  if (!key.enabled) keys.change(key, { enabled: true }, now());
+  return { status: 200, body: viewKey(key), about: { keyId: id } };
+}

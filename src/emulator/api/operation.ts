@@ -1,0 +1,70 @@
+import type { z } from 'zod';
+import type { Method } from '../../domain/exchange.ts';
+import type { Outcome } from '../shared/api-answer.ts';
+import type { Route } from '../limits/route-limits.ts';
+import type { Organization } from '../store/organization.ts';
+import type { Reader } from './request-parsing.ts';
+
+/** One operation of the platform's API: a row of the table in operation-table.ts. */
+export interface Operation {
+  method: Method;
+  /** With at most one parameter, written {name}. */
+  path: string;
+  route: Route;
+  /** It sends email, and so names the reset of its window instead of its length ("Limits 4"). */
+  sends: boolean;
+  /** It is for a user's session, and for no API key ("Authentication 6"). */
+  session: boolean;
+  /** Its refusals hold nothing but a message ("Errors 1"). */
+  brief: boolean;
+  /** What its query and body are checked against, if they are looked at. */
+  schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
+  /** Checks the request against the operation's schemas, and carries it out. */
+  answer(organization: Organization, asked: Asked): Outcome;
+}
+
+/** A request to one operation, as it came. */
+interface Asked {
+  /** The path's parameter, decoded; empty when it has none. */
+  id: string;
+  query: URLSearchParams;
+  body: string;
+}
+
+/** The same, once it is known to be valid. */
+export interface Call<Query, Body> {
+  id: string;
+  query: Query;
+  body: Body;
+}
+
+interface Row<Query, Body> {
+  method: Method;
+  path: string;
+  route: Route;
+  sends?: true;
+  session?: true;
+  brief?: true;
+  query: Reader<URLSearchParams, Query>;
+  body: Reader<string, Body>;
+  run(organization: Organization, call: Call<Query, Body>): Outcome;
+}
+
+export function operation<Query, Body>(row: Row<Query, Body>): Operation {
+  return {
+    method: row.method,
+    path: row.path,
+    route: row.route,
+    sends: row.sends ?? false,
+    session: row.session ?? false,
+    brief: row.brief ?? false,
+    schemas: { query: row.query.schema, body: row.body.schema },
+    answer(organization, asked) {
+      const query = row.query(asked.query);
+      if (!query.ok) return query.refusal;
+      const body = row.body(asked.body);
+      if (!body.ok) return body.refusal;
+      return row.run(organization, { id: asked.id, query: query.value, body: body.value });
+    },
+  };
+}

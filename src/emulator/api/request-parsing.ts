@@ -1,0 +1,71 @@
+import type { z } from 'zod';
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+
+/** Makes a checked value of what a request brings, or says why it cannot. */
+export interface Reader<From, To> {
+  (from: From): Read<To>;
+  /** What it checks against; nothing when anything will do. */
+  schema?: z.ZodType<To>;
+}
+type Read<T> = { ok: true; value: T } | { ok: false; refusal: Outcome };
+
+/** The operation has no query, or no body: what is sent there all the same is not looked at. */
+export function nothing(): Read<undefined> {
+  return { ok: true, value: undefined };
+}
+
+/** A query of this shape; parameters the schema does not name are ignored. */
+export function query<T>(schema: z.ZodType<T>): Reader<URLSearchParams, T> {
+  const read = (parameters: URLSearchParams) =>
+    check(schema, Object.fromEntries(parameters), 'query');
+  return Object.assign(read, { schema });
+}
+
+/** A JSON body of this shape, whatever the content type says; unknown fields are ignored. */
+export function json<T>(schema: z.ZodType<T>): Reader<string, T> {
+  const read = (text: string) => {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return refused('Malformed JSON', {
+        why: text === '' ? 'The request has no body.' : 'The body is not valid JSON.',
+        fix: 'Send a JSON object as the body.',
+      });
+    }
+    if (isDeeper(value, MOST_LEVELS)) {
+      return refused('Invalid request', {
+        why: `The body is nested more than ${MOST_LEVELS} levels deep.`,
+        fix: 'Send a flatter body.',
+      });
+    }
+    return check(schema, value, 'body');
+  };
+  return Object.assign(read, { schema });
+}
+
+function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'): Read<T> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const { issues } = parsed.error;
+  // A format that the specification names has a message of its own ("Errors 3").
+  const format = issues.find(({ code }) => code === 'invalid_format');
+  const faults = issues.map(({ path, message }) => `${[part, ...path].join('.')}: ${message}`);
+  const refusal = refuse(400, format?.message ?? 'Invalid request', {
+    why: faults.join('; '),
+    fix: `Correct the ${part} and send the request again.`,
+  });
+  return { ok: false, refusal: { ...refusal, misfit: true } };
+}
+
+function refused(message: string, detail: { why: string; fix: string }): Read<never> {
+  return { ok: false, refusal: refuse(400, message, detail) };
+}
+
+/** No body in earnest comes near it, and every answer can be written without a deep stack. */
+const MOST_LEVELS = 100;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}

@@ -1,0 +1,54 @@
+import type {
+  TemplateCreateBody,
+  TemplateListQuery,
+  TemplateUpdateBody,
+} from '../../platform/request-schemas.ts';
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+import type { Organization } from '../store/organization.ts';
+import { viewTemplate } from './answer-views.ts';
+import type { Call } from './operation.ts';
+
+/** GET /api/template/v1/list: newest first, the archived ones too. */
+export function listTemplates(
+  organization: Organization,
+  { query: { page = 1, limit = 20 } }: Call<TemplateListQuery, undefined>,
+): Outcome {
+  const listed = organization.templates.listed();
+  const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
+  return {
+    status: 200,
+    body: { templates, total: listed.size, page, limit, event: 'template.list' },
+  };
+}
+
+/** POST /api/template/v1/create: names need not be unique. */
+export function createTemplate(
+  organization: Organization,
+  { body }: Call<undefined, TemplateCreateBody>,
+): Outcome {
+  const template = organization.templates.add(body, organization.now());
+  return {
+    status: 200,
+    body: viewTemplate(organization, template),
+    about: { templateId: template.id },
+  };
+}
+
+/** PUT /api/template/v1/{id}: partial; any status may follow any other, no version is counted. */
+export function updateTemplate(
+  organization: Organization,
+  { id, body }: Call<undefined, TemplateUpdateBody>,
+): Outcome {
+  const template = organization.templates.byId(id);
+  if (template === undefined) return templateNotFound(id);
+  organization.templates.change(template, body, organization.now());
+  return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
+}
+
+export function templateNotFound(id: string): Outcome {
+  const refusal = refuse(404, 'Template not found', {
+    why: `The organization has no template with the id "${id}".`,
+    fix: 'List the templates to find its id.',
+  });
+  return { ...refusal, about: { templateId: id } };
+}

@@ -1,0 +1,61 @@
+import type { Random } from '../../domain/clock.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { isRoute, routeNames, type Route } from '../limits/route-limits.ts';
+import { seeded } from '../shared/seeded-random.ts';
+import { faultKinds, type FaultKind } from './fault-kinds.ts';
+
+/** A kind of fault, how often, and where: what `500=0.05@contacts.enrol` says. */
+interface Fault {
+  kind: FaultKind;
+  /** 0 to 1. */
+  rate: number;
+  /** Undefined: everywhere. */
+  route: Route | undefined;
+}
+
+/** Decides which requests fail, and how. */
+export interface Faults {
+  /** From now on these and no others; Invalid when one cannot be read. */
+  choose(texts: readonly string[]): void;
+  /** The fault of the next request of this route; of several, the one named first. */
+  next(route: Route): { kind: FaultKind; random: Random } | undefined;
+  /** Chance begins anew: the same requests meet the same faults as at first. */
+  restart(): void;
+}
+
+/** Chance of its own, seeded once from `random`: the same seed gives the same faults. */
+export function createFaults(texts: readonly string[], random: Random): Faults {
+  let faults = texts.map(parse);
+  let seed: number | undefined;
+  let own: Random | undefined;
+  return {
+    choose: (others) => void (faults = others.map(parse)),
+    next(route) {
+      if (faults.length === 0) return undefined;
+      seed ??= Math.floor(random() * 2 ** 32);
+      own ??= seeded(seed);
+      const chance = own;
+      const here = faults.filter((fault) => fault.route === undefined || fault.route === route);
+      const hit = here.find(({ rate }) => chance() < rate);
+      return hit && { kind: hit.kind, random: chance };
+    },
+    restart: () => void (own = undefined),
+  };
+}
+
+function parse(text: string): Fault {
+  const [, name = '', rate = '1', route = '*'] =
+    /^([a-z0-9-]+)(?:=(\d*\.?\d+))?(?:@(.+))?$/.exec(text) ?? [];
+  const kind = faultKinds.find((one) => one.name === name);
+  if (!kind) {
+    const known = faultKinds.map((one) => one.name).join(', ');
+    throw new Invalid(
+      `fault "${text}" is not known: write kind, kind=rate or kind=rate@route, ` +
+        `such as 500=0.05@contacts.enrol; kinds are ${known}`,
+    );
+  }
+  if (Number(rate) > 1) throw new Invalid(`fault "${text}": the rate goes from 0 to 1`);
+  if (route === '*') return { kind, rate: Number(rate), route: undefined };
+  if (isRoute(route)) return { kind, rate: Number(rate), route };
+  throw new Invalid(`fault "${text}" names no route: use one of ${routeNames()}, or * for all`);
+}

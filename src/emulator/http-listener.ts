@@ -1,0 +1,105 @@
+import type { Socket } from 'node:net';
+import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Answer } from '../domain/exchange.ts';
+import { refuse, toAnswer } from './shared/api-answer.ts';
+import type { Emulator } from './emulator.ts';
+import type { Delivery } from './faults/fault-kinds.ts';
+
+/** An emulator that can be reached; only from this machine. */
+interface Served {
+  /** Without a slash at its end. */
+  url: string;
+  /** Stops at once: connections that are open, kept alive or not, are cut. */
+  close(): Promise<void>;
+}
+
+const MOST_BYTES = 1024 * 1024;
+
+/**
+ * Binds the emulator to a port of the loopback address, 0 for a free one. Throws the system's
+ * error when the port cannot be had. A body over 1 MB is refused with 413 before it is read.
+ */
+export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number): Promise<Served> {
+  const app = Fastify({
+    bodyLimit: MOST_BYTES,
+    forceCloseConnections: true,
+    // Which path exists is the emulator's to say: to fastify all of them are one.
+    rewriteUrl: () => '/',
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+  });
+  // The platform reads JSON whatever the content type says, even where that makes no sense.
+  app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply) =>
+    deliver(reply, receive(toRequest(request)));
+  app.all('/', answer);
+  app.setNotFoundHandler(answer);
+  app.setErrorHandler((error: FastifyError, _request, reply) => send(reply, toRefusal(error)));
+
+  const url = await app.listen({ host: '127.0.0.1', port });
+  return { url, close: () => app.close() };
+}
+
+function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
+  const single: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) single[name] = String(value);
+  return {
+    method,
+    path: originalUrl,
+    headers: single,
+    body: typeof body === 'string' ? body : '',
+  };
+}
+
+async function deliver(reply: FastifyReply, delivery: Delivery): Promise<unknown> {
+  if (delivery.is === 'whole') {
+    if (delivery.delayMs > 0) await pause(delivery.delayMs);
+    return send(reply, delivery.answer);
+  }
+  // From here on the connection is ours; one that stays silent is cut when the emulator closes.
+  reply.hijack();
+  if (delivery.is === 'reset') reply.raw.destroy();
+  if (delivery.is === 'half') sendHalf(reply, delivery.answer);
+  return reply;
+}
+
+function sendHalf({ raw }: FastifyReply, { status, headers, body }: Answer): void {
+  const bytes = Buffer.from(body);
+  raw.writeHead(status, { ...headers, 'content-length': bytes.length });
+  raw.write(bytes.subarray(0, bytes.length / 2), () => raw.destroy());
+}
+
+function send(reply: FastifyReply, { status, headers, body }: Answer) {
+  return reply.code(status).headers(headers).send(body);
+}
+
+/** A request that is no HTTP: answered in JSON all the same, and the connection closed. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const { headers, body } = toAnswer(
+    refuse(400, 'Malformed request', {
+      why: 'The request line or a header is not valid HTTP, or the headers are too large.',
+      fix: 'Send HTTP/1.1 with a method, a path without spaces, and headers of at most 16 kB.',
+    }),
+    { connection: 'close' },
+  );
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = `content-length: ${Buffer.byteLength(body)}\r\n`;
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
+}
+
+/** What is refused before the emulator sees it, above all a body too large; else it is a bug. */
+function toRefusal({ statusCode, message }: FastifyError): Answer {
+  if (statusCode === undefined) {
+    const fix = 'Report it, with the request that led to it.';
+    return toAnswer(refuse(500, 'Internal error', { why: message, fix }), {});
+  }
+  const outcome = refuse(statusCode, statusCode === 413 ? 'Request body too large' : message, {
+    why: `The body could not be read; it may hold at most ${MOST_BYTES} bytes.`,
+    fix: 'Send a smaller body, complete and with its true length.',
+  });
+  return toAnswer(outcome, {});
+}

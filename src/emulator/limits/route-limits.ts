@@ -1,0 +1,128 @@
+import { Invalid } from '../../domain/errors.ts';
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+import type { Algorithm, Instant, Limit, Meter, Reading } from './limit-meter.ts';
+
+/** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
+const defaults = {
+  'contacts.list': perMinute(60),
+  'contacts.retrieve': perMinute(60),
+  'contacts.delete': perMinute(30),
+  'contacts.enrol': perMinute(30),
+  'templates.list': perMinute(60),
+  'templates.create': perMinute(60),
+  'templates.update': perMinute(60),
+  'templates.test': perMinute(60),
+  'domains.create': perMinute(60),
+  'domains.verify': perMinute(60),
+  'domains.nameservers': perMinute(60),
+  'domains.list': perMinute(60),
+  'keys.enable': perMinute(60),
+} satisfies Record<string, Limit>;
+
+/** The name of an operation, for limits and the request log. */
+export type Route = keyof typeof defaults;
+
+/** Every route, for messages. */
+export function routeNames(): string {
+  return Object.keys(defaults).join(', ');
+}
+
+export function isRoute(name: string): name is Route {
+  return Object.hasOwn(defaults, name);
+}
+
+/** One organization's limits: `take` asks for one request. */
+interface Limits {
+  take(route: Route, at: Instant): { limit: Limit; reading: Reading };
+}
+
+/**
+ * Limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60` stands
+ * for every route that is not named. Throws Invalid when one of them cannot be read.
+ */
+function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
+  const stated = new Map(texts.map(parseLimit));
+  const meters = new Map<Route, Meter>();
+
+  return {
+    take(route, at) {
+      const limit = stated.get(route) ?? stated.get('*') ?? defaults[route];
+      const meter = meters.get(route) ?? algorithm(limit);
+      meters.set(route, meter);
+      return { limit, reading: meter(at) };
+    },
+  };
+}
+
+/** Every organization has limits of its own. */
+export interface Meters {
+  of(organization: { id: string }): Limits;
+  /** All of them begin anew. */
+  clear(): void;
+}
+
+export function createMeters(texts: readonly string[], algorithm: Algorithm): Meters {
+  const create = () => createLimits(texts, algorithm);
+  // One that cannot be read is refused now, and not by the first request.
+  const meters = new Map([['', create()]]);
+  return {
+    of({ id }) {
+      const known = meters.get(id) ?? create();
+      meters.set(id, known);
+      return known;
+    },
+    clear: () => meters.clear(),
+  };
+}
+
+/**
+ * The rate-limit headers of one answer ("Limits 4"), at `nowMs` since the epoch: an operation that
+ * sends email names the second its window ends, any other the length of the window.
+ */
+export function limitHeaders(
+  { limit, reading }: { limit: Limit; reading: Reading },
+  { sends, nowMs }: { sends: boolean; nowMs: number },
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    'x-ratelimit-limit': String(limit.requests),
+    'x-ratelimit-remaining': String(reading.remaining),
+  };
+  if (sends) headers['x-ratelimit-reset'] = seconds(nowMs + reading.resetMs);
+  else headers['x-ratelimit-window'] = String(limit.windowSeconds);
+  if (!reading.allowed) headers['retry-after'] = seconds(reading.resetMs);
+  return headers;
+}
+
+/** The refusal of one request too many. */
+export function rateLimited(route: Route, retryAfter: string | undefined): Outcome {
+  return refuse(429, 'Rate limit exceeded', {
+    why: `The organization has used up its limit for ${route} in this window.`,
+    fix: `Wait ${retryAfter} s, as Retry-After says, and send the request again.`,
+  });
+}
+
+/** Whole seconds, rounded up: whoever waits that long is never too early. */
+function seconds(ms: number): string {
+  // A nanosecond less, because 60.000000000000001 is 60.
+  return String(Math.ceil(ms / 1000 - 1e-9));
+}
+
+function parseLimit(text: string): [route: string, limit: Limit] {
+  const [, route = '', requests, windowSeconds] =
+    /^([^=]+)=(\d{1,9})\/(\d{1,6}(?:\.\d+)?)$/.exec(text) ?? [];
+  const limit = { requests: Number(requests), windowSeconds: Number(windowSeconds) };
+  if (!(limit.requests >= 1 && limit.windowSeconds > 0)) {
+    throw new Invalid(
+      `limit "${text}" cannot be read: write route=requests/seconds, both above 0, ` +
+        'for example contacts.enrol=30/60',
+    );
+  }
+  if (route !== '*' && !isRoute(route)) {
+    throw new Invalid(`limit "${text}" names no route: use one of ${routeNames()}, or * for all`);
+  }
+  return [route, limit];
+}
+
+function perMinute(requests: number): Limit {
+  return { requests, windowSeconds: 60 };
+}

@@ -1,0 +1,48 @@
+import { Invalid } from '../domain/errors.ts';
+import { permits } from './request-access.ts';
+import { createDashboard, type Dashboard } from './ui/dashboard.ts';
+import { createSeed, type Seed } from './seed/seed-records.ts';
+import type { Accounts } from './store/accounts.ts';
+import type { Organization } from './store/organization.ts';
+import type { Recent } from './store/recent-entries.ts';
+import { createWorld, type LoggedRequest, type World } from './emulated-world.ts';
+
+/** One organization, from behind the scenes. */
+export interface Player {
+  readonly organizationId: string;
+  /** A key that may read and write, if there is one; else any. */
+  readonly apiKey: string;
+  /** Arranges the world before the story begins. */
+  readonly seed: Seed;
+  /** Acts as the people on the platform. */
+  readonly dashboard: Dashboard;
+  /** Looks at what there is, and at what was asked. */
+  readonly world: World;
+}
+
+/** Plays any organization by its id; throws Invalid when there is none. */
+export function createPlayers(
+  accounts: Accounts,
+  requests: Recent<LoggedRequest>,
+): (organizationId: string) => Player {
+  return (organizationId) => {
+    const organization = accounts.organizations.get(organizationId);
+    if (organization === undefined) {
+      const known = [...accounts.organizations.keys()].join(', ');
+      throw new Invalid(`no organization "${organizationId}": use one of ${known}`);
+    }
+    return {
+      organizationId,
+      apiKey: bestKey(organization),
+      seed: createSeed(accounts, organization),
+      dashboard: createDashboard(organization),
+      world: createWorld(organization, { accounts, requests }),
+    };
+  };
+}
+
+function bestKey({ keys }: Organization): string {
+  const usable = [...keys.rows()].filter(({ enabled, revoked }) => enabled && !revoked);
+  const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
+  return (best ?? usable[0])?.secret ?? '';
+}

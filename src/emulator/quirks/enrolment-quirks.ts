@@ -1,0 +1,86 @@
+import { refuse } from '../shared/api-answer.ts';
+import { enrolment } from '../api/enrol.ts';
+import { json } from '../api/request-parsing.ts';
+import { membershipIn } from '../store/contact.ts';
+import { findByEmail } from '../store/platform-behaviour.ts';
+import { isRecord, withBody, withStatus, type Question, type Quirk } from './quirk.ts';
+
+const readEnrolment = json(enrolment);
+
+/** Whom a valid enrolment is about, and how; undefined when it is none, or not valid. */
+function enrolmentIn({ route, body }: Question) {
+  if (route !== 'contacts.enrol') return undefined;
+  const read = readEnrolment(body);
+  return read.ok ? read.value : undefined;
+}
+
+/** Who is in the channel in any way stays as they are. */
+export function noFlip(): Quirk {
+  return {
+    answers(question, organization) {
+      const { contacts, channels } = organization;
+      const asked = enrolmentIn(question);
+      if (!asked) return undefined;
+      const { who, subscription } = asked;
+      const contact =
+        who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
+      const is = contact && membershipIn(contact, question.id)?.subscription;
+      if (!contact || is === undefined || is === subscription) return undefined;
+      const refusal = refuse(409, 'Contact is already subscribed to this channel', {
+        why: `${contact.email} is ${is} in channel "${channels.get(question.id)?.name}".`,
+        fix: 'A subscription that exists is not changed by an enrolment.',
+      });
+      const { id: contactId, key: email } = contact;
+      return { ...refusal, about: { contactId, email, channelId: question.id, subscription } };
+    },
+  };
+}
+
+/** An enrolment by email makes nobody. */
+export function unknownEmail(): Quirk {
+  return {
+    answers(question, organization) {
+      const asked = enrolmentIn(question);
+      const email = asked?.who.email;
+      if (!asked || email === undefined || !organization.channels.has(question.id))
+        return undefined;
+      if (findByEmail(organization, email)) return undefined;
+      const refusal = refuse(404, 'Contact not found', {
+        why: 'The organization has no contact with this email.',
+        fix: 'Create the contact first.',
+      });
+      const { subscription } = asked;
+      return { ...refusal, about: { email, channelId: question.id, subscription } };
+    },
+  };
+}
+
+export function enrolStatus(status: string): Quirk {
+  return {
+    turns(reply) {
+      const enrolled = reply.route === 'contacts.enrol' && reply.outcome.status === 201;
+      return enrolled ? withStatus(reply, Number(status)) : reply;
+    },
+  };
+}
+
+/** A change of a subscription is one of the contact. */
+export function enrolTouches(): Quirk {
+  return { manner: { touches: true } };
+}
+
+const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);
+
+/** The contact of the answer is a row of the database: what other tables hold is not in it. */
+export function enrolRaw(): Quirk {
+  return {
+    turns(reply) {
+      const { body } = reply.outcome;
+      if (reply.route !== 'contacts.enrol' || !isRecord(body) || !isRecord(body['contact'])) {
+        return reply;
+      }
+      const row = Object.entries(body['contact']).filter(([field]) => !elsewhere.has(field));
+      return withBody(reply, { ...body, contact: Object.fromEntries(row) });
+    },
+  };
+}

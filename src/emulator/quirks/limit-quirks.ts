@@ -1,0 +1,72 @@
+import { rateLimited, type Route } from '../limits/route-limits.ts';
+import type { Organization } from '../store/organization.ts';
+import { isRecord, withBody, type Quirk, type Reply } from './quirk.ts';
+
+/**
+ * What the rate-limit headers say:
+ *   reset            seconds left in X-RateLimit-Reset, and no X-RateLimit-Window
+ *   none             nothing; a 429 still says Retry-After
+ *   none-templates   nothing on the routes of templates
+ */
+export function headers(which: string): Quirk {
+  if (which === 'reset') return { turns: withSecondsLeft };
+  return {
+    turns: (reply) =>
+      which === 'none' || reply.route?.startsWith('templates.') ? without(reply) : reply,
+  };
+}
+
+function withSecondsLeft(reply: Reply): Reply {
+  if (!reply.reading) return reply;
+  const { 'x-ratelimit-window': _, ...rest } = reply.headers;
+  const left = String(Math.ceil(reply.reading.resetMs / 1000));
+  return { ...reply, headers: { ...rest, 'x-ratelimit-reset': left } };
+}
+
+function without(reply: Reply): Reply {
+  const kept = Object.entries(reply.headers).filter(([name]) => !name.startsWith('x-ratelimit-'));
+  return { ...reply, headers: Object.fromEntries(kept) };
+}
+
+/** Rounded instead of rounded up: up to half a second too early. */
+export function retryAfterShort(): Quirk {
+  return {
+    turns(reply) {
+      if (!reply.reading || reply.reading.allowed) return reply;
+      const seconds = String(Math.max(1, Math.round(reply.reading.resetMs / 1000)));
+      return { ...reply, headers: { ...reply.headers, 'retry-after': seconds } };
+    },
+  };
+}
+
+/** A counter that reached its limit has lost its expiry: it is never empty again. */
+export function retryAfterStuck(): Quirk {
+  const stuck = new Map<Organization, Set<Route>>();
+  const stuckIn = (organization: Organization): Set<Route> => {
+    const known = stuck.get(organization) ?? new Set();
+    stuck.set(organization, known);
+    return known;
+  };
+  return {
+    restart: () => stuck.clear(),
+    answers: ({ route }, organization) =>
+      stuckIn(organization).has(route) ? rateLimited(route, '1') : undefined,
+    turns(reply) {
+      const { route, organization, outcome, reading } = reply;
+      if (route && organization && reading?.remaining === 0) stuckIn(organization).add(route);
+      if (outcome.status !== 429) return reply;
+      const said = { 'x-ratelimit-remaining': '0', 'retry-after': '1' };
+      return { ...reply, headers: { ...reply.headers, ...said } };
+    },
+  };
+}
+
+export function retryAfterBody(): Quirk {
+  return {
+    turns(reply) {
+      const { status, body } = reply.outcome;
+      if (status !== 429 || !isRecord(body)) return reply;
+      return withBody(reply, { ...body, retryAfter: Number(reply.headers['retry-after']) });
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { viewTemplate } from '../api/answer-views.ts';
+import { isRecord, withBody, type Question, type Quirk } from './quirk.ts';
+
+/** `total` is how many templates are on this page. */
+export function templateTotal(): Quirk {
+  return {
+    turns(reply) {
+      const { body } = reply.outcome;
+      if (reply.route !== 'templates.list' || !isRecord(body)) return reply;
+      const { templates } = body;
+      return Array.isArray(templates)
+        ? withBody(reply, { ...body, total: templates.length })
+        : reply;
+    },
+  };
+}
+
+export function templateLimit(limit: string): Quirk {
+  return {
+    rewrites(question) {
+      if (question.route !== 'templates.list' || question.query.has('limit')) return question;
+      const query = new URLSearchParams([...question.query, ['limit', limit]]);
+      return { ...question, query };
+    },
+  };
+}
+
+/** Content that comes without variables brings those that it names. */
+export function contentRederivesVariables(): Quirk {
+  return {
+    turns(reply) {
+      const { organization, outcome, question } = reply;
+      const { status, about } = outcome;
+      if (status >= 300 || !about?.templateId || !bringsContentAlone(question)) return reply;
+      const row = organization?.templates.byId(about.templateId);
+      if (!organization || !row) return reply;
+      const variables = namesIn(row.content).map(variable);
+      organization.templates.change(row, { variables }, row.updatedAt);
+      return withBody(reply, viewTemplate(organization, row));
+    },
+  };
+}
+
+/** A creation cannot state variables at all. */
+function bringsContentAlone(question: Question | undefined): boolean {
+  if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
+    return false;
+  const body: unknown = JSON.parse(question.body);
+  if (!isRecord(body) || !Array.isArray(body['content'])) return false;
+  return question.route === 'templates.create' || body['variables'] === undefined;
+}
+
+function namesIn(content: readonly unknown[]): string[] {
+  const found = JSON.stringify(content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
+  return [...new Set([...found].map(([, name = '']) => name))];
+}
+
+function variable(name: string) {
+  return { name, type: 'string' as const, defaultValue: null };
+}

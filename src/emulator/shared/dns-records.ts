@@ -1,0 +1,93 @@
+/**
+ * The DNS records a sending domain needs, as mail platforms ask for them. The hosts they point to
+ * and the DKIM key are made up: no mail ever goes there.
+ */
+import { createHash } from 'node:crypto';
+import type { Ids } from './seeded-random.ts';
+
+/** What is kept of a record; the rest of it is the same for all of a domain. */
+export interface DnsRecord {
+  id: string;
+  recordType: 'MX' | 'TXT' | 'CNAME';
+  /** What it is for. */
+  recordTypeName: string;
+  /** Within the domain; @ is the domain itself. */
+  name: string;
+  value: string;
+  /** Means something for MX only. */
+  priority: number;
+}
+
+interface Settings {
+  domain: string;
+  customReturnPath: string;
+  trackingSubdomain: string;
+  isSendingEmailEnabled: boolean;
+  isReceivingEmailEnabled: boolean;
+}
+
+/** The platform's own hosts. */
+const HOST = 'mail-platform.example';
+
+/**
+ *   record       when           name                value
+ *   MX           receiving      @                   where mail for the domain is to go
+ *   SPF          sending        the return path     who may send with that return path
+ *   DKIM         sending        crm._domainkey      the public key of the signatures
+ *   Return-Path  sending        the return path     where bounces are to go
+ *   Tracking     always         the tracking label  where links and pixels are counted
+ */
+export function recordsOf(settings: Settings, ids: Ids): DnsRecord[] {
+  const { domain, customReturnPath, trackingSubdomain } = settings;
+  const receiving: Omit<DnsRecord, 'id'>[] = [
+    { ...mx, recordTypeName: 'MX', name: '@', value: `inbound.${HOST}` },
+  ];
+  const sending: Omit<DnsRecord, 'id'>[] = [
+    {
+      ...txt,
+      recordTypeName: 'SPF',
+      name: customReturnPath,
+      value: `v=spf1 include:spf.${HOST} ~all`,
+    },
+    { ...txt, recordTypeName: 'DKIM', name: 'crm._domainkey', value: dkimOf(domain) },
+    {
+      ...mx,
+      recordTypeName: 'Return-Path',
+      name: customReturnPath,
+      value: `feedback.${HOST}`,
+    },
+  ];
+  const tracking: Omit<DnsRecord, 'id'> = {
+    recordType: 'CNAME',
+    recordTypeName: 'Tracking',
+    name: trackingSubdomain,
+    value: `links.${HOST}`,
+    priority: 0,
+  };
+  const wanted = [
+    ...(settings.isReceivingEmailEnabled ? receiving : []),
+    ...(settings.isSendingEmailEnabled ? sending : []),
+    tracking,
+  ];
+  return wanted.map((record) => ({ id: ids('rec'), ...record }));
+}
+
+const mx = { recordType: 'MX', priority: 10 } as const;
+const txt = { recordType: 'TXT', priority: 0 } as const;
+
+/** Looks like a key, and is none. */
+function dkimOf(domain: string): string {
+  const halves = ['a', 'b'].map((half) =>
+    createHash('sha512').update(`${half}:${domain}`).digest('base64'),
+  );
+  return `v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('').replaceAll('=', '')}IDAQAB`;
+}
+
+/** Who answers for the domain in DNS: made up, and always the same for one domain. */
+export function nameserversOf(domain: string): { nameservers: string[]; dnsProvider: string } {
+  const number = createHash('sha256').update(domain).digest().readUInt8(0);
+  return {
+    nameservers: [`ns${number}a.dns-host.example`, `ns${number}b.dns-host.example`],
+    dnsProvider: 'DNS Host Example',
+  };
+}

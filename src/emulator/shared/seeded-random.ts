@@ -1,0 +1,43 @@
+import type { Random } from '../../domain/clock.ts';
+
+/** The same numbers for the same seed, every time (mulberry32; seeds are taken modulo 2^32). */
+export function seeded(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** All that decides which identifiers come next; kept with the world, so that they go on. */
+export interface Draws {
+  readonly id: 'draws';
+  start: number;
+  count: number;
+}
+
+export function startDraws(random: Random): Draws {
+  return { id: 'draws', start: Math.floor(random() * 2 ** 32), count: 0 };
+}
+
+/** Makes identifiers such as `con_4k2m9x1q000b`: drawn by chance, unique whatever that gives. */
+export type Ids = (prefix: string) => string;
+
+/** Counts in `draws`, and calls `drawn` each time. */
+export function createIds(draws: Draws, drawn: () => void): Ids {
+  return (prefix) => {
+    draws.count += 1;
+    drawn();
+    const chance = seeded(draws.start + Math.imul(draws.count, 0x9e3779b9));
+    return `${prefix}_${letters(chance)}${draws.count.toString(36).padStart(4, '0')}`;
+  };
+}
+
+/** Eight letters and digits. */
+export function letters(random: Random): string {
+  return Math.floor(random() * 36 ** 8)
+    .toString(36)
+    .padStart(8, '0');
+}

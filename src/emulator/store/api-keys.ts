@@ -1,0 +1,103 @@
+import type { Ids } from '../shared/seeded-random.ts';
+import type { Shelf } from './storage.ts';
+
+/** An API key as it is kept; times in milliseconds since the epoch. */
+export interface KeyRow {
+  readonly id: string;
+  /** What x-api-key has to hold. Changed by `rotate` only. */
+  secret: string;
+  readonly name: string;
+  enabled: boolean;
+  /** For good: a revoked key is as good as none. */
+  revoked: boolean;
+  requestCount: number;
+  /** Names with commas between them; `read` and `write` mean something. */
+  readonly permissions: string;
+  readonly createdBy: { id: string; name: string; email: string };
+  readonly createdAt: number;
+  updatedAt: number;
+}
+
+/** A key to be added; what is left out is drawn, enabled, and may do everything. */
+export interface NewKey {
+  id?: string | undefined;
+  secret?: string | undefined;
+  name?: string | undefined;
+  enabled?: boolean | undefined;
+  revoked?: boolean | undefined;
+  permissions?: string | undefined;
+  createdAt?: number | undefined;
+}
+
+/** The API keys of one organization. */
+export interface Keys {
+  add(key: NewKey, now: number): KeyRow;
+  put(row: KeyRow): void;
+  byId(id: string): KeyRow | undefined;
+  /** Disabled and revoked ones too. */
+  bySecret(secret: string): KeyRow | undefined;
+  /** One more request came with this key. */
+  count(row: KeyRow): void;
+  change(row: KeyRow, fields: { enabled?: boolean; revoked?: boolean }, now: number): void;
+  /** A new secret for the same key: the old one is unknown at once. */
+  rotate(row: KeyRow, now: number): void;
+  rows(): IterableIterator<KeyRow>;
+  clear(): void;
+}
+
+/** With which every key begins, unless it was given. */
+const PREFIX = 'key_live';
+
+export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']): Keys {
+  const byId = new Map<string, KeyRow>();
+  const bySecret = new Map<string, KeyRow>();
+
+  function put(row: KeyRow): void {
+    byId.set(row.id, row);
+    bySecret.set(row.secret, row);
+  }
+
+  return {
+    add({ id = ids('key'), secret = ids(PREFIX), ...key }, now) {
+      const createdAt = key.createdAt ?? now;
+      const row: KeyRow = {
+        id,
+        secret,
+        name: key.name ?? 'API key',
+        enabled: key.enabled ?? true,
+        revoked: key.revoked ?? false,
+        requestCount: 0,
+        permissions: key.permissions ?? 'read,write',
+        createdBy,
+        createdAt,
+        updatedAt: createdAt,
+      };
+      put(row);
+      shelf.keep(row);
+      return row;
+    },
+    put,
+    byId: (id) => byId.get(id),
+    bySecret: (secret) => bySecret.get(secret),
+    count(row) {
+      row.requestCount += 1;
+      shelf.keep(row);
+    },
+    change(row, fields, now) {
+      Object.assign(row, fields, { updatedAt: now });
+      shelf.keep(row);
+    },
+    rotate(row, now) {
+      bySecret.delete(row.secret);
+      row.secret = ids(PREFIX);
+      row.updatedAt = now;
+      put(row);
+      shelf.keep(row);
+    },
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      bySecret.clear();
+    },
+  };
+}

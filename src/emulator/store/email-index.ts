@@ -1,0 +1,44 @@
+import { Invalid } from '../../domain/errors.ts';
+import { emailKey, type ContactRow } from './contact.ts';
+
+/** The contacts by the key of their email; several with one key in the order they were added. */
+export interface Emails {
+  of(email: string): readonly ContactRow[];
+  add(row: ContactRow): void;
+  remove(row: ContactRow): void;
+  /** Gives the row this email; throws Invalid when another has it, in any case. */
+  move(row: ContactRow, email: string): void;
+  clear(): void;
+}
+
+export function createEmails(): Emails {
+  const rows = new Map<string, ContactRow[]>();
+  const of = (email: string) => rows.get(emailKey(email)) ?? [];
+
+  function add(row: ContactRow): void {
+    rows.set(row.key, [...of(row.key), row]);
+  }
+
+  function remove(row: ContactRow): void {
+    const twins = of(row.key).filter((twin) => twin !== row);
+    if (twins.length > 0) rows.set(row.key, twins);
+    else rows.delete(row.key);
+  }
+
+  return {
+    of,
+    add,
+    remove,
+    move(row, email) {
+      const other = of(email).find((one) => one !== row);
+      if (other) {
+        const { id, email: taken } = other;
+        throw new Invalid(`contact "${id}" has the email "${taken}" already: choose another`);
+      }
+      remove(row);
+      Object.assign(row, { email, key: emailKey(email) });
+      add(row);
+    },
+    clear: () => rows.clear(),
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * A world in one SQLite file. Every change is in the file before its answer is given, so a process
+ * that is killed loses nothing; a machine that loses its power may lose the last moments, and the
+ * file stays whole (WAL, synchronous = NORMAL). One process at a time: the file is locked.
+ * Not in it are the request log and what the limits have counted: they begin anew.
+ */
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
+import type { Rows, Shelf, Storage, StoredRow } from './storage.ts';
+import { storedRow } from './stored-rows.ts';
+
+/** `world` is what there is, `beginning` what a reset leads back to. */
+const tables = ['world', 'beginning'] as const;
+/** Tells the file from any other SQLite file ("CRMe"). */
+const APPLICATION = 0x43524d65;
+const FORMAT = 1;
+
+/** Opens the file, making it (0600) and its folder when they do not exist; Invalid if it cannot. */
+export function openFile(path: string): Storage {
+  const db = connect(path);
+  const noted = new Map<string, Noted>();
+  const upsert = db.prepare(
+    'INSERT INTO world (kind, organization, id, body) VALUES (?, ?, ?, ?) ' +
+      'ON CONFLICT (kind, organization, id) DO UPDATE SET body = excluded.body',
+  );
+  const remove = db.prepare('DELETE FROM world WHERE kind = ? AND organization = ? AND id = ?');
+  const write = db.transaction(() => {
+    for (const { kind, organization, id, row } of noted.values()) {
+      if (row === undefined) remove.run(kind, organization, id);
+      else upsert.run(kind, organization, id, JSON.stringify(row));
+    }
+  });
+
+  return {
+    shelf: (kind, organization) => shelfOf(noted, { kind, organization }),
+    save() {
+      if (noted.size === 0) return;
+      write.immediate();
+      noted.clear();
+    },
+    load: () => read(db, { path, table: 'world' }),
+    begin() {
+      const begun = db.prepare('SELECT 1 FROM beginning LIMIT 1').get() !== undefined;
+      if (!begun) db.exec('INSERT INTO beginning SELECT * FROM world');
+    },
+    rewind() {
+      noted.clear();
+      db.transaction(() => {
+        db.exec('DELETE FROM world; INSERT INTO world SELECT * FROM beginning');
+      }).immediate();
+      return read(db, { path, table: 'beginning' });
+    },
+    close: () => void db.close(),
+  };
+}
+
+interface Noted {
+  kind: keyof Rows;
+  organization: string;
+  id: string;
+  /** Undefined when it is to go. */
+  row: object | undefined;
+}
+
+/** Notes each row once, however often it changes before it is written. */
+function shelfOf(
+  noted: Map<string, Noted>,
+  place: Pick<Noted, 'kind' | 'organization'>,
+): Shelf<{ id: string }> {
+  const prefix = `${place.kind}\n${place.organization}\n`;
+  return {
+    keep: (row) => void noted.set(prefix + row.id, { ...place, id: row.id, row }),
+    drop: (id) => void noted.set(prefix + id, { ...place, id, row: undefined }),
+  };
+}
+
+const line = z.object({ kind: z.string(), organization: z.string(), body: z.string() });
+
+function read(
+  db: Database.Database,
+  { path, table }: { path: string; table: (typeof tables)[number] },
+): StoredRow[] {
+  const found = db.prepare(`SELECT kind, organization, body FROM ${table} ORDER BY number`).all();
+  return found.map((one) => {
+    const { kind, organization, body } = line.parse(one);
+    try {
+      const row: unknown = JSON.parse(body);
+      return storedRow.parse({ kind, organization, row });
+    } catch {
+      throw new Invalid(
+        `--data ${path}: a ${kind} in it cannot be read; it was changed by something else ` +
+          '→ restore a copy, or begin with a new file',
+      );
+    }
+  });
+}
+
+function connect(path: string): Database.Database {
+  try {
+    const isNew = !existsSync(path);
+    if (isNew) mkdirSync(dirname(path), { recursive: true });
+    const db = new Database(path, { timeout: 0 });
+    if (isNew) chmodSync(path, 0o600);
+    try {
+      prepare(db, path);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    return db;
+  } catch (error) {
+    if (!(error instanceof Error) || error instanceof Invalid) throw error;
+    const code = 'code' in error ? String(error.code) : '';
+    if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
+      throw new Invalid(
+        `--data ${path}: another emulator uses it → stop that one, or name another`,
+      );
+    }
+    throw new Invalid(`--data ${path}: cannot be opened (${error.message}) → name another file`);
+  }
+}
+
+function prepare(db: Database.Database, path: string): void {
+  const application = Number(db.pragma('application_id', { simple: true }));
+  const format = Number(db.pragma('user_version', { simple: true }));
+  const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+  if (!isEmpty && application !== APPLICATION) {
+    throw new Invalid(`--data ${path}: is not a file of the emulator → name another file`);
+  }
+  if (format > FORMAT) {
+    throw new Invalid(`--data ${path}: a newer version wrote it → use that one, or a new file`);
+  }
+  db.pragma('locking_mode = EXCLUSIVE');
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = NORMAL');
+  db.transaction(() => {
+    for (const table of tables) {
+      db.exec(
+        `CREATE TABLE IF NOT EXISTS ${table} (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, ` +
+          'organization TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, ' +
+          'UNIQUE (kind, organization, id))',
+      );
+    }
+    db.pragma(`application_id = ${APPLICATION}`);
+    db.pragma(`user_version = ${FORMAT}`);
+  }).exclusive();
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
+import { refuse, type Outcome } from '../shared/api-answer.ts';
+import type { Emulator } from '../emulator.ts';
+import { query } from '../api/request-parsing.ts';
+import { acts } from './console-actions.ts';
+
+/** What lies under this path is the emulator's own, for whoever plays with it: no key, no limit. */
+export const CONSOLE = '/_emulator/';
+
+interface Asked {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: string;
+}
+
+/** What there is to look at, by its name; each with `?organization=id` and `?count=100`. */
+const views: Record<string, { shows: string; look: Look }> = {
+  state: {
+    shows: 'everything there is, with at most so many of each kind of record',
+    look: ({ world, count }) => world.state(count),
+  },
+  outbox: {
+    shows: 'the test emails that were sent, oldest first',
+    look: ({ world, count }) => ({ outbox: world.outbox(count) }),
+  },
+  requests: {
+    shows: 'what was asked of the API, oldest first',
+    look: ({ world, count }) => ({ requests: world.requests(count) }),
+  },
+};
+
+/** Whether a page of another site asks, in the browser of somebody who runs an emulator. */
+export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
+  if (origin === undefined) return false;
+  return URL.parse(origin)?.host !== host;
+}
+
+/** The answer to such a page: it would else read and change what the emulator holds. */
+export const foreign: Outcome = refuse(403, 'Forbidden', {
+  why: 'The request comes from a page of another site (Origin).',
+  fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
+});
+
+type Look = (asked: { world: Emulator['world']; count: number }) => object;
+
+const readQuery = query(
+  z.object({
+    count: z.coerce.number().int().min(0).default(100),
+    organization: z.string().optional(),
+  }),
+);
+
+/**
+ * GET  /_emulator/           what there is
+ * GET  /_emulator/<view>     the world
+ * POST /_emulator/<act>      one act of the dashboard, its fields as the JSON body
+ * POST /_emulator/reset      back to how the world was when the first request came
+ * Views and acts are those of the first organization, or of the one named by ?organization=id.
+ */
+export function createConsole(emulator: Emulator): (asked: Asked) => Outcome {
+  return (asked) => {
+    const read = readQuery(asked.query);
+    if (!read.ok) return read.refusal;
+    try {
+      return answer(emulator, asked, read.value);
+    } catch (error) {
+      if (!(error instanceof Invalid)) throw error;
+      return refuse(404, 'Not found', {
+        why: error.message,
+        fix: `GET ${CONSOLE} shows what there is.`,
+      });
+    }
+  };
+}
+
+function answer(
+  emulator: Emulator,
+  { method, path, body }: Asked,
+  {
+    count,
+    organization = emulator.organizationId,
+  }: { count: number; organization?: string | undefined },
+): Outcome {
+  const name = path.slice(CONSOLE.length);
+  const { world, dashboard } = emulator.player(organization);
+  if (method === 'GET') {
+    if (name === '') return { status: 200, body: describe(emulator) };
+    const view = Object.hasOwn(views, name) ? views[name] : undefined;
+    if (view) return { status: 200, body: view.look({ world, count }) };
+  }
+  if (method === 'POST') {
+    const act = acts.get(name);
+    if (act) return act.perform(dashboard, body);
+    if (name === 'reset') return reset(emulator);
+  }
+  throw new Invalid(`The emulator's console does not know ${method} ${path}.`);
+}
+
+function reset(emulator: Emulator): Outcome {
+  emulator.reset();
+  return { status: 200, body: { reset: true } };
+}
+
+function describe(emulator: Emulator): object {
+  return {
+    about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
+    organizations: emulator.organizations(),
+    look: [
+      ...Object.entries(views).map(([name, { shows }]) => ({ get: CONSOLE + name, shows })),
+      { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
+      { get: '/docs', shows: 'the API as a page to read' },
+    ],
+    act: [
+      ...Array.from(acts, ([name, { does, fields }]) => ({ post: CONSOLE + name, does, fields })),
+      { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
+    ],
+    options: { '?organization=': 'the id of one; the first if left out', '?count=': 'default 100' },
+  };
+}

@@ -1,0 +1,108 @@
+import { Invalid } from '../../domain/errors.ts';
+import { emailKey, membershipIn, type ContactChange, type ContactRow } from '../store/contact.ts';
+import { findChannel, type Organization } from '../store/organization.ts';
+import { viewContact, type ContactView } from '../api/answer-views.ts';
+
+/**
+ * What the people do who get the mail, and what colleagues do to their contacts. A contact is named
+ * by its id or its email.
+ */
+export interface People {
+  /** A person signs up, or comes back: opted in to each of the channels. */
+  signUp(person: SignUp): ContactView;
+  /** The person opts out of one channel. */
+  leave(contact: string, channelId: string): ContactView;
+  /** The person wants no mail at all: status unsubscribed. The channels stay as they are. */
+  unsubscribe(contact: string): ContactView;
+  /** Takes back an unsubscribe, a block and a suppression. */
+  resubscribe(contact: string): ContactView;
+  /** A colleague blocks the person: status blocked. */
+  block(contact: string): ContactView;
+  /** Mail bounced, or was reported as spam; the status stays as it is. */
+  suppress(contact: string, reason: string): ContactView;
+  /**
+   * A colleague changes what is given of a contact. Throws Invalid when another contact has the new
+   * email, in any case.
+   */
+  editContact(contact: string, fields: ContactEdit): ContactView;
+  /**
+   * A colleague takes the contact out of a channel: no row of its own is left there. Throws Invalid
+   * when there is none.
+   */
+  removeFromChannel(contact: string, channelId: string): ContactView;
+  /** Answers the contact as it last was. */
+  deleteContact(contact: string): ContactView;
+}
+
+interface SignUp {
+  email: string;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  /** Ids. */
+  channels?: string[] | undefined;
+}
+
+interface ContactEdit {
+  /** Kept as that of a sign-up. */
+  email?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+}
+
+export function peopleOf(organization: Organization): People {
+  const { contacts, manner, now } = organization;
+
+  /** An email as it is kept. */
+  const kept = (email: string) => (manner.keepsCase ? email.trim() : emailKey(email));
+
+  function change(who: string, fields: ContactChange): ContactView {
+    const contact = findContact(organization, who);
+    contacts.change(contact, fields, now());
+    return viewContact(contact);
+  }
+
+  return {
+    signUp({ channels = [], ...person }) {
+      const entered = channels.map((id) => findChannel(organization, id));
+      const email = kept(person.email);
+      const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
+      for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
+      return viewContact(contact);
+    },
+    leave(who, channelId) {
+      const contact = findContact(organization, who);
+      contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
+      return change(who, {});
+    },
+    unsubscribe: (who) => change(who, { status: 'unsubscribed' }),
+    block: (who) => change(who, { status: 'blocked' }),
+    resubscribe: (who) =>
+      change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
+    suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
+    editContact(who, fields) {
+      const contact = findContact(organization, who);
+      const { firstName = contact.firstName, lastName = contact.lastName } = fields;
+      const email = fields.email === undefined ? contact.email : kept(fields.email);
+      return change(contact.id, { email, firstName, lastName });
+    },
+    removeFromChannel(who, channelId) {
+      const contact = findContact(organization, who);
+      const { id } = findChannel(organization, channelId);
+      const membership = membershipIn(contact, id);
+      if (!membership) throw new Invalid(`contact "${who}" is not in channel "${id}"`);
+      contacts.removeMembership(contact, membership);
+      return change(contact.id, {});
+    },
+    deleteContact(who) {
+      const contact = findContact(organization, who);
+      contacts.remove(contact);
+      return viewContact(contact);
+    },
+  };
+}
+
+function findContact({ contacts }: Organization, who: string): ContactRow {
+  const contact = contacts.byId(who) ?? contacts.byEmail(who);
+  if (contact !== undefined) return contact;
+  throw new Invalid(`no contact "${who}": use the id or the email of one`);
+}

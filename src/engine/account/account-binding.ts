@@ -1,0 +1,54 @@
+/** What a snapshot keeps of the account it belongs to: URL, hash of the key, organization. */
+import { createHmac } from 'node:crypto';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Account } from '../context/mirror-context.ts';
+
+const names = {
+  url: 'platform-url',
+  key: 'platform-key',
+  organization: 'platform-organization',
+} as const;
+
+/** free: bound to nobody, or without any record that would hold there alone. */
+export type Standing = 'free' | 'ours' | 'other key' | 'other url';
+
+export function standingOf(snapshot: Snapshot, { url, apiKey }: Account): Standing {
+  const bound = boundTo(snapshot);
+  if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';
+  if (bound.url !== url) return 'other url';
+  const isSame = bound.key === undefined || bound.key === hashed(snapshot, apiKey);
+  return isSame ? 'ours' : 'other key';
+}
+
+/** Undefined: not known yet. */
+export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string | undefined> {
+  const { url, key, organization } = names;
+  return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
+}
+
+export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
+  const { meta, transaction } = snapshot;
+  transaction(() => {
+    meta.set(names.url, url);
+    meta.set(names.key, hashed(snapshot, apiKey));
+  });
+}
+
+/** Undefined: it is not known any more. */
+export function keepOrganization(
+  { meta, transaction }: Snapshot,
+  organization: string | undefined,
+): void {
+  if (meta.get(names.organization) === organization) return;
+  transaction(() => {
+    if (organization === undefined) meta.drop(names.organization);
+    else meta.set(names.organization, organization);
+  });
+}
+
+/** The key itself is nowhere kept; the snapshot's own secret makes its hash of no use elsewhere. */
+function hashed({ meta }: Snapshot, apiKey: string): string {
+  return createHmac('sha256', meta.get('name-key') ?? '')
+    .update(`platform-key:${apiKey}`)
+    .digest('hex');
+}

@@ -1,0 +1,76 @@
+/** What the sending of one kind's changes shares, and how fresh it is. */
+import type { LimitFunction } from 'p-limit';
+import { isStatedOptOut, type Change, type JournaledChange } from '../../domain/change.ts';
+import type { Kind, Known } from '../../records/record-type.ts';
+import type { Entry, Who } from '../../domain/do-not-contact.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Brake } from '../context/circuit-breaker.ts';
+import type { Run } from '../context/mirror-context.ts';
+import type { Knowledge } from '../read/record-states.ts';
+import type { Tally } from '../context/run-tally.ts';
+
+export interface Applying {
+  run: Run;
+  kind: Kind;
+  known: Knowledge;
+  /** The platform is still to be listed: what is read before that will not be the newest. */
+  toBeListed: boolean;
+  brake: Brake;
+  tally: Tally;
+  /** What is looked at again goes through here, one after the other. */
+  again: LimitFunction;
+  /** Records for which something is under way (in-flight.ts). */
+  entered: Map<Key, Underway>;
+  /** Puts what was decided before the guards. */
+  sift(): void;
+  /** When to take no more, and ask the source again; by the clock of the run. */
+  endsAt: number;
+  /** How many changes the plan holds. */
+  planned: number;
+}
+
+/** What names a record for which something is under way, and what the ledger says of it. */
+export interface Underway {
+  /** Those that the source gives it in this reading. */
+  ids: readonly string[];
+  who: Who;
+  entries(): readonly Entry[];
+}
+
+/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
+const freshMs = 15 * 60_000;
+
+/** When this run was last shown the record. Earlier runs had clocks of their own. */
+export function knownOf(
+  { run, kind, known }: Applying,
+  change: JournaledChange,
+): Known & { at: number } {
+  const { recorded, staging } = run.snapshot;
+  const listed = known.listing?.complete ? known.listing.at : 0;
+  const looked = staging.lookedAt(kind.name, change.key);
+  const alone = typeof looked === 'number' ? looked : 0;
+  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
+  const at = Math.max(listed, alone, sighted);
+  return {
+    // Most are not looked at once more.
+    get recorded() {
+      return recorded.get(kind.name, change.key);
+    },
+    fresh: isFresh(run, at),
+    listed: isFresh(run, listed),
+    partial: known.listing?.complete === false && alone === 0,
+    at,
+    signal: run.abort,
+  };
+}
+
+/** Seen in this run, and not too long ago. */
+export function isFresh(run: Run, at: number): boolean {
+  return at >= run.startedAt && run.clock.now() - at < freshMs;
+}
+
+/** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
+export function waits({ run, kind, known, endsAt }: Applying, change: Change): boolean {
+  if (!kind.needsCertificate || isStatedOptOut(change)) return false;
+  return run.clock.now() >= endsAt && !known.still();
+}

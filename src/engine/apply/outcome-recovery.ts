@@ -1,0 +1,76 @@
+/**
+ * Finds out what became of changes that were sent and not answered, by reading, never by sending
+ * again. A creation or a delete may still arrive until one time-out has passed since it was sent. A
+ * reading that fails says nothing: the change stays as it is, for the next run.
+ */
+import type { JournaledChange } from '../../domain/change.ts';
+import type { KindName } from '../../domain/record.ts';
+import type { Outcome } from '../../records/record-type.ts';
+import { outcomeOf } from '../../records/send-outcome.ts';
+import { aimed } from './apply-changes.ts';
+import { isFresh, knownOf, type Applying } from './apply-context.ts';
+import { settle } from './record-outcome.ts';
+import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { enter, leave } from './in-flight.ts';
+
+export async function recover(applying: Applying): Promise<void> {
+  const { run, kind, brake } = applying;
+  for (const open of openIn(run, kind.name)) {
+    if (run.stop.aborted || brake.stopped()) return;
+    // Whoever took her finds it out.
+    if (!enter(applying, open.key)) continue;
+    try {
+      await recoverOne(applying, open);
+    } finally {
+      leave(applying, open.key);
+    }
+  }
+}
+
+async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
+  const { run, kind, toBeListed } = applying;
+  const change = aimed(applying, open);
+  await passTimeout(applying, change);
+  const outcome = await find(applying, change);
+  if (outcome) await settle(applying, change, { outcome });
+  const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
+  const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
+  if (!news) return;
+  // A listing that follows is newer, and shows who else has the address.
+  if (!toBeListed) run.snapshot.staging.assume(kind.name, change.key);
+  run.snapshot.narrowing.add(kind.name, change.key);
+}
+
+/** What the run has to find out about: not what others are at. */
+export function openIn(run: Run, kind: KindName): JournaledChange[] {
+  const only = onlyKey(run);
+  const open = run.snapshot.journal.open(kind);
+  if (only !== undefined) return open.filter(({ key }) => key === only);
+  const others = run.beside.others(run.id);
+  return open.filter((change) => !others.includes(change.run));
+}
+
+async function find(applying: Applying, change: JournaledChange): Promise<Outcome | undefined> {
+  const { run, kind, brake } = applying;
+  // An opt-out leaves without a look: she may have left since an earlier run saw her.
+  const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
+  const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
+  try {
+    const recorded = run.snapshot.recorded.get(kind.name, change.key);
+    const facts = run.facts.known();
+    return await kind.recover(change, { late, facts, recorded, signal: run.abort });
+  } catch (error) {
+    const outcome = outcomeOf(error);
+    if (outcome.is !== 'rejected') brake.note(kind, change, outcome);
+    return undefined;
+  }
+}
+
+/** Of what another process has sent only this is known: it was before this run began. */
+async function passTimeout({ run }: Applying, change: JournaledChange): Promise<void> {
+  const mayArrive = change.op === 'create' || change.op === 'delete';
+  if (!mayArrive || change.sentAt === undefined) return;
+  const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
+  const wait = sentAt + run.timeoutMs - run.clock.now();
+  if (wait > 0) await run.clock.sleep(wait, run.stop);
+}

@@ -1,0 +1,202 @@
+/** What comes of a change once its outcome is known. */
+import type { JournaledChange } from '../../domain/change.ts';
+import type { Key, ObservedRow } from '../../domain/record.ts';
+import type { Acknowledged, Outcome } from '../../records/record-type.ts';
+import type { Times } from '../../snapshot/tables/absence-counts.ts';
+import type { Applying } from './apply-context.ts';
+import { longestDelayMs, wishOf } from '../plan/decide-changes.ts';
+import { learnOf } from './do-not-contact-updates.ts';
+import { latestNow } from '../context/mirror-context.ts';
+import { stageRead } from '../observe/person-observation.ts';
+import { underway } from './in-flight.ts';
+
+/**
+ * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
+ * and what is to `follow` at once, in the same transaction. `isSettled`: nothing is left to do.
+ */
+export async function settle(
+  applying: Applying,
+  change: JournaledChange,
+  { outcome, follow }: { outcome: Outcome; follow?(isSettled: boolean): void },
+): Promise<void> {
+  const { run, kind } = applying;
+  const { journal } = run.snapshot;
+  const at = run.clock.now();
+  await run.together(() => {
+    let isSettled = false;
+    if (outcome.is === 'acked') isSettled = acknowledge(applying, change, outcome);
+    else if (outcome.is === 'rejected') reject(applying, change, outcome);
+    else if (outcome.is === 'stale') {
+      journal.move(change.seq, 'stale', { at, reason: outcome.why });
+      const { about = change.key, observed } = outcome;
+      if (observed) relearn(applying, about, observed);
+      if (!observed || about !== change.key) reconsider(applying, change.key);
+    } else if (outcome.is === 'unknown') {
+      journal.move(change.seq, 'unknown', { at, reason: outcome.why });
+    } else journal.move(change.seq, 'planned', { at });
+    follow?.(isSettled);
+  });
+  applying.tally.settled(kind, change, outcome);
+  const done = applying.tally.settledCount(kind.name);
+  const of = Math.max(done, applying.planned);
+  run.progress({ stage: 'applying', kind: kind.name, done, of });
+}
+
+/** Answers whether nothing is left to do for the record. */
+function acknowledge(
+  applying: Applying,
+  change: JournaledChange,
+  outcome: Extract<Outcome, { is: 'acked' }>,
+): boolean {
+  const { run, kind } = applying;
+  const { journal, recorded, problems, absences } = run.snapshot;
+  const times = { at: run.clock.now(), latest: latestNow(run) };
+  const { at } = times;
+  const before = recorded.get(kind.name, change.key);
+  const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
+  // A contact that was renamed may be opted out under both names: the second one finds it done.
+  const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
+  const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
+  const row = kind.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
+  if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
+  else journal.move(change.seq, 'acked', { at });
+  if (outcome.evidence) run.facts.learn(outcome.evidence);
+  learnOf(applying, change, row);
+  if (outcome.renamed) {
+    // What was listed of it was so under the name it had.
+    run.snapshot.staging.assume(kind.name, change.key);
+    run.snapshot.narrowing.add(kind.name, change.key);
+  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
+  if (row) recorded.put(row);
+  else recorded.drop(kind.name, change.key);
+  problems.drop(change);
+  if (change.op === 'opt_out')
+    acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
+  if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
+  if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
+  return row?.desired !== undefined;
+}
+
+/** Whether a request under another name of the contact, still unanswered, may have opted it out. */
+function isUnderWayElsewhere({ run, kind }: Applying, change: JournaledChange): boolean {
+  const isSame = ({ op, part, target }: JournaledChange): boolean =>
+    op === 'opt_out' && part === change.part && target === change.target;
+  if (change.target === undefined || !isSame(change)) return false;
+  const open = run.snapshot.journal.open(kind.name);
+  return open.some((other) => other.seq !== change.seq && isSame(other));
+}
+
+/**
+ * What was done to a contact by its id was done to whoever has it under another name, too, or had
+ * it before it was renamed: only what was merely found is of those alone who have it now.
+ */
+function acknowledgeElsewhere(
+  { run, kind }: Applying,
+  change: JournaledChange,
+  { renamed: _, ...ack }: Acknowledged,
+): void {
+  const { recorded } = run.snapshot;
+  const { target } = change;
+  if (target === undefined) return;
+  for (const other of recorded.everOfId(kind.name, target, change.key)) {
+    if (ack.found && other.id !== target) continue;
+    const row = kind.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
+    if (row) recorded.put(row);
+  }
+}
+
+/** Within a run time goes on evenly: the platform's too, since it was listed. */
+function timesNow({ run, known: { listing } }: Applying): Times {
+  const at = run.clock.now();
+  const platformAt = listing?.date === undefined ? undefined : listing.date + at - listing.at;
+  return { at, platformAt };
+}
+
+function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
+  const [row, twin] = run.snapshot.staging.desired(kind.name, key);
+  return twin ? undefined : row?.fingerprint;
+}
+
+/**
+ * What the record was called before may have waited for this. What was listed of it is recorded by
+ * now, with all that was done since; but not while the outcome of something is open.
+ */
+function reconsiderFormer(applying: Applying, key: Key): void {
+  const { run, kind, known } = applying;
+  const { staging, recorded, journal } = run.snapshot;
+  const { ids } = underway(applying, key);
+  const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
+  const former = recorded
+    .ofOrigins(kind.name, ids, key)
+    .map((row) => row.key)
+    .filter(isUnnamed);
+  const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
+  for (const old of former.filter((one) => !open.includes(one))) {
+    const isListed = known.listing && staging.lookedAt(kind.name, old) === undefined;
+    if (isListed && staging.observed(kind.name, old).length === 0) continue;
+    // A run that lists nobody has decided on it by now, by what it was shown.
+    if (isListed || !known.listing) staging.assume(kind.name, old);
+    reconsider(applying, old);
+  }
+}
+
+/** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
+function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void {
+  const { staging, narrowing, journal } = run.snapshot;
+  const seenAt = staging.lookedAt(kind.name, key) ?? known.listing?.at;
+  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind.name, key, seenAt);
+  if (isOlder && !toBeListed) staging.assume(kind.name, key);
+  narrowing.add(kind.name, key);
+}
+
+/**
+ * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
+ */
+function reject(
+  applying: Applying,
+  change: JournaledChange,
+  outcome: Extract<Outcome, { is: 'rejected' }>,
+): void {
+  const { run, kind } = applying;
+  const { journal, problems, staging } = run.snapshot;
+  const at = run.clock.now();
+  const { reason, fix } = outcome;
+  const problem = {
+    kind: kind.name,
+    key: change.key,
+    class: 'rejected' as const,
+    part: change.part,
+    target: change.target,
+  };
+  const before = problems.get(problem);
+  const attempts = (before?.attempts ?? 0) + 1;
+  const delay = Math.min(longestDelayMs, 3_600_000 * 2 ** (attempts - 1));
+  journal.move(change.seq, 'rejected', { at, reason, fix });
+  problems.put({
+    ...problem,
+    reason,
+    fix,
+    attempts,
+    retryAt: change.op === 'opt_out' ? at + delay : undefined,
+    desired: wishOf(staging.desired(kind.name, change.key)),
+    since: before?.since ?? at,
+    run: run.id,
+  });
+}
+
+/**
+ * What was read just now replaces what was listed, and the record is decided upon again. A listing
+ * that follows is newer still: what is seen in it was not seen at this time.
+ */
+function relearn(
+  { run, kind, toBeListed }: Applying,
+  key: Key,
+  rows: readonly ObservedRow[],
+): void {
+  const { staging, narrowing } = run.snapshot;
+  narrowing.add(kind.name, key);
+  if (toBeListed) return;
+  staging.forgetObserved(kind.name, key);
+  stageRead(run, kind, { key, rows });
+  staging.addLooked(kind.name, key, run.clock.now());
+}

@@ -1,0 +1,134 @@
+/**
+ * When to send no more, decided from the outcomes so far. Pure; asked before every change.
+ *
+ *   the platform refuses the key                              → the run stops
+ *   it refuses a route                                        → that route stops
+ *   it knows no such channel                                  → that channel stops
+ *   5 unknown addresses in one channel, and no success there  → that channel stops
+ *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
+ *   5 requests in a row without a usable answer               → the run stops
+ */
+import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
+import { Rejected } from '../../domain/errors.ts';
+import { outcomeOf } from '../../records/send-outcome.ts';
+import type { Kind, Outcome } from '../../records/record-type.ts';
+
+export interface Brake {
+  /** Whether this change must not be sent. */
+  holds(kind: Kind, change: Change): boolean;
+  /** Whether it cannot be looked at before it is sent; an opt-out need not be. */
+  blinds(kind: Kind, change: Change): boolean;
+  note(kind: Kind, change: Change, outcome: Outcome): void;
+  /** Whether an error means that a route may not be used, which stops that route and no more. */
+  refuses(error: unknown): boolean;
+  /** What was stopped and why, once each. */
+  reasons(): string[];
+  verdict(): Verdict;
+  /** The whole run is stopped. */
+  stopped(): boolean;
+  /** … or most of it, or a route that people's changes take: more than single channels. */
+  endsEarly(kind: Kind): boolean;
+}
+
+/**
+ * What became of everything that was attempted, 409s aside. refused: over 40 % of fewer than 20;
+ * stopped: of at least 20 at some time, so that the run was stopped.
+ */
+export type Verdict = 'nothing' | 'fine' | 'refused' | 'stopped';
+
+const personOps: readonly Op[] = ['create', 'opt_in', 'opt_out', 'delete'];
+const unanswered = 5;
+const attemptsAtLeast = 20;
+const rejectedAtMost = 0.4;
+const strangersAtMost = 5;
+
+export function createBrake(): Brake {
+  const stops = new Map<string, string>();
+  const stop = (scope: string, why: string): void => {
+    if (!stops.has(scope)) stops.set(scope, why);
+  };
+  const refusals = countRefusals(stop);
+  let silence = 0;
+
+  function noteSilence(why: string): void {
+    silence += 1;
+    if (silence < unanswered) return;
+    const count = `${unanswered} requests in a row had no usable answer`;
+    stop('run', `${count}, the last: ${why} → run again when the platform is well`);
+  }
+
+  return {
+    holds: (kind, change) =>
+      stops.has('run') ||
+      stops.has(kind.route(change.op)) ||
+      (change.part !== '' && stops.has(partOf(kind, change))) ||
+      (stops.has('most') && !isStatedOptOut(change)),
+    blinds: (kind, { op }) => op !== 'opt_out' && stops.has(kind.lookRoute(op)),
+    note(kind, change, outcome) {
+      if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
+      if (outcome.is === 'held' || outcome.is === 'stale') return;
+      silence = 0;
+      if (outcome.is === 'acked') refusals.acked(kind, change);
+      else if (outcome.is === 'rejected') refusals.rejected(kind, change, outcome.status);
+      else stop(scopeOf(kind, change, outcome), outcome.why);
+    },
+    refuses(error) {
+      const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
+      if (outcome?.is !== 'stopped' || outcome.scope !== 'route') return false;
+      stop(outcome.route, outcome.why);
+      return true;
+    },
+    reasons: () => [...stops.values()],
+    verdict: () => (stops.has('most') ? 'stopped' : refusals.verdict()),
+    stopped: () => stops.has('run'),
+    endsEarly(kind) {
+      const routes = personOps.flatMap((op) => [kind.route(op), kind.lookRoute(op)]);
+      return ['run', 'most', ...routes].some((scope) => stops.has(scope));
+    },
+  };
+}
+
+/** The rows of the table that need a count. */
+function countRefusals(stop: (scope: string, why: string) => void) {
+  const strangers = new Map<string, number>();
+  const proven = new Set<string>();
+  let attempted = 0;
+  let rejected = 0;
+
+  function noteStranger(scope: string, part: string): void {
+    const count = (strangers.get(scope) ?? 0) + 1;
+    strangers.set(scope, count);
+    if (proven.has(scope) || count < strangersAtMost) return;
+    stop(scope, `the platform answered 404 to ${count} people in ${part} → is that channel there?`);
+  }
+
+  return {
+    acked(kind: Kind, change: Change): void {
+      attempted += 1;
+      if (change.op === 'create') proven.add(partOf(kind, change));
+    },
+    rejected(kind: Kind, change: Change, status: number): void {
+      if (status === 409) return;
+      attempted += 1;
+      rejected += 1;
+      const isStranger = status === 404 && change.op === 'create' && change.part !== '';
+      if (isStranger) noteStranger(partOf(kind, change), change.part);
+      if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
+      const count = `${rejected} of ${attempted}`;
+      stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
+    },
+    verdict(): Verdict {
+      if (attempted === 0) return 'nothing';
+      return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
+    },
+  };
+}
+
+function scopeOf(kind: Kind, change: Change, stopped: Outcome & { is: 'stopped' }): string {
+  if (stopped.scope === 'route') return stopped.route;
+  return stopped.scope === 'run' ? 'run' : partOf(kind, change);
+}
+
+function partOf(kind: Kind, { part }: Change): string {
+  return `${kind.name}/${part}`;
+}

@@ -1,0 +1,24 @@
+import { createHmac } from 'node:crypto';
+import type { Entry } from '../../domain/do-not-contact.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
+import type { Meta } from '../../snapshot/database/meta-table.ts';
+
+/**
+ * What a person is called where no address may stand: a short keyed hash (#9cc428f416d4), the same
+ * in every run of one mirror. The key is made with the snapshot.
+ */
+export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
+  const secret = get('name-key') ?? '';
+  return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
+}
+
+interface Standing {
+  recorded: RecordedRow | undefined;
+  entries: readonly Entry[];
+}
+
+/** What a problem of a record goes by: of whom it was asked to forget it holds no address. */
+export function calledOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
+  const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
+  return isErased ? shortHash(meta, name) : name;
+}

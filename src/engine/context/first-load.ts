@@ -1,0 +1,18 @@
+/**
+ * Whether a mirror is still loaded for the first time: until a full run whose source named somebody
+ * has come to its end.
+ */
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Run } from './mirror-context.ts';
+
+/** Names the full run that has ended the first load. */
+const loaded = 'loaded';
+
+export function isFirstLoad({ firstLoad, snapshot }: Pick<Run, 'firstLoad' | 'snapshot'>): boolean {
+  return firstLoad === true || snapshot.meta.get(loaded) === undefined;
+}
+
+/** Ends the first load, if it still goes on. Within a transaction. */
+export function endFirstLoad({ meta }: Snapshot, run: string): void {
+  if (meta.get(loaded) === undefined) meta.set(loaded, run);
+}

@@ -1,0 +1,24 @@
+import type { Span } from '../../snapshot/database/key-range.ts';
+import type { Run } from './mirror-context.ts';
+
+/** Does a part of the work, which must be short, for each span; others have their turn between. */
+export async function throughout(
+  { clock }: Pick<Run, 'clock'>,
+  spans: Iterable<Span>,
+  work: (span: Span) => void,
+): Promise<void> {
+  for (const _ of eachOf(spans, work)) await clock.sleep(0);
+}
+
+/** The same in steps, between which others have their turn if who takes them gives it. */
+export function* eachOf(spans: Iterable<Span>, work: (span: Span) => void): Generator<undefined> {
+  for (const span of spans) {
+    work(span);
+    yield;
+  }
+}
+
+/** Does a part of the work, as short, until it answers that nothing is left. */
+export async function untilDone({ clock }: Pick<Run, 'clock'>, work: () => boolean): Promise<void> {
+  while (work()) await clock.sleep(0);
+}

@@ -1,0 +1,37 @@
+/** What was learnt of the platform, as the snapshot keeps it. */
+import {
+  platformFacts,
+  withEvidence,
+  type Evidence,
+  type PlatformFacts,
+} from '../../records/platform-facts.ts';
+import { canonicalJson } from '../../domain/record.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+
+const name = 'platform-facts';
+
+export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
+  return platformFacts.parse(JSON.parse(meta.get(name) ?? '{}'));
+}
+
+/** What one run knows of the platform. A plan keeps what it learns to itself. */
+export interface Facts {
+  known(): PlatformFacts;
+  learn(evidence: Evidence): void;
+}
+
+export function createFacts(
+  { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
+  writes: boolean,
+): Facts {
+  let now = factsIn({ meta });
+  return {
+    known: () => now,
+    learn(evidence) {
+      // Another run of this process may have learnt something since.
+      now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
+      const text = canonicalJson(now);
+      if (writes && text !== meta.get(name)) transaction(() => meta.set(name, text));
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Quarantine over runs: a platform that refuses nearly everything is not asked again and again.
+ *
+ *   now        the run                                             →
+ *   not        stopped: over 40 % of at least 20 refused (brake)   for 1 hour
+ *   going on   sends opt-outs only, lists and records as ever      as it is
+ *   over       over 40 % of what it attempted refused              twice as long, at most a day
+ *   over       less                                                lifted
+ *   over       attempted nothing                                   as it is: the next one tries
+ *   begun by another run since this one began                      as it is
+ *
+ * `retry` without a name lifts it. An opt-out is never quarantined.
+ */
+import { z } from 'zod';
+import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { Verdict } from './circuit-breaker.ts';
+import type { Course } from './run-context.ts';
+
+const name = 'quarantine';
+const shortestMs = 3_600_000;
+const longestMs = 86_400_000;
+
+/** Times in milliseconds since the epoch. */
+const stored = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
+export type Quarantine = z.infer<typeof stored>;
+
+export function quarantineOf(meta: Meta): Quarantine | undefined {
+  const text = meta.get(name);
+  return text === undefined ? undefined : stored.parse(JSON.parse(text));
+}
+
+/** Answers whether there was one. Within a transaction. */
+export function liftQuarantine(meta: Meta): boolean {
+  const before = meta.get(name);
+  meta.drop(name);
+  return before !== undefined;
+}
+
+/** A time that lies further ahead than the delay was written by a clock that was wrong. */
+export function holds(quarantine: Quarantine | undefined, now: number): quarantine is Quarantine {
+  if (!quarantine) return false;
+  const { until, delayMs } = quarantine;
+  return until > now && until - now <= delayMs;
+}
+
+/** At the end of a run: keeps what becomes of it, and has the run say so. */
+export function settleQuarantine({ run, brake, reasons, notes }: Course): void {
+  if (run.quarantined) return;
+  const { meta, transaction } = run.snapshot;
+  const before = quarantineOf(meta);
+  if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return;
+  const next = nextQuarantine(before, brake.verdict(), run.clock.now());
+  if (next === before) return;
+  transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));
+  if (next) reasons.push(sayQuarantine(next));
+  else notes.push('the quarantine is over: the platform took what this run sent');
+}
+
+function nextQuarantine(
+  before: Quarantine | undefined,
+  verdict: Verdict,
+  now: number,
+): Quarantine | undefined {
+  if (verdict === 'nothing') return before;
+  if (verdict === 'fine' || (verdict === 'refused' && !before)) return undefined;
+  const delayMs = before ? Math.min(2 * before.delayMs, longestMs) : shortestMs;
+  return { since: before?.since ?? now, until: now + delayMs, delayMs };
+}
+
+export function sayQuarantine({ since, until }: Quarantine): string {
+  const time = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
+  return (
+    `quarantined since ${time(since)}, since the platform refused most changes: until ` +
+    `${time(until)} only opt-outs are sent → mend what it refuses, then \`crm-mirror retry\``
+  );
+}

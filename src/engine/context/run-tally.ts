@@ -1,0 +1,174 @@
+/** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
+import type { Change } from '../../domain/change.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { Problem } from '../../domain/problem.ts';
+import type { Fault, KindName } from '../../domain/record.ts';
+import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import type { Kind, Outcome, Stop } from '../../records/record-type.ts';
+import type { ListedProblem } from '../report/run-summary.ts';
+import type { Unread } from '../../snapshot/tables/retry-later.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+
+export interface Tally {
+  adopted(kind: KindName): void;
+  /**
+   * Stages a problem found while deciding; lists it when it is new. One that is for an unknown word
+   * of the field that `option` names is only counted.
+   */
+  notice(problem: Problem, option?: string): void;
+  /** Lists the words of a source that are not known, one line for each option. */
+  unknown(kind: KindName, words: readonly UnknownWords[]): void;
+  /** A change the platform refused before, and that is not to be tried again yet. */
+  parked(change: Change, known: Fault): void;
+  /** What is known of records that this run has not read. */
+  unread(found: Unread): void;
+  /** What a guard holds of a class, in place of what was said of that class before. */
+  held(problem: Problem): void;
+  /** Nothing of these classes is held after all. */
+  released(classes: readonly GuardClass[]): void;
+  /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
+  returned(problem: Problem, isNew: boolean): void;
+  settled(kind: Kind, change: Change, outcome: Outcome): void;
+  settledCount(kind: KindName): number;
+  /** A setting keeps a record from a change that is called for. */
+  stopped(by: Stop): void;
+  counts(): TallyCounts;
+  /** At most 100, the gravest first: what is held, opt-outs that could not be applied. */
+  problems(): ListedProblem[];
+}
+
+export interface TallyCounts {
+  adopted: Record<KindName, number>;
+  /** Records newly rejected or invalid. */
+  news: number;
+  /** Rejected or invalid before, and still. */
+  known: number;
+  optOutsFailed: number;
+  /** People whom a setting keeps from a change, by setting. */
+  stopped: Record<Stop, number>;
+}
+
+const most = 100;
+/** Of these another run makes something. */
+const leftUndone: ReadonlySet<Outcome['is']> = new Set(['held', 'unsent', 'stopped']);
+/** What becomes of an opt-out that the platform refused. */
+const delays = 'it is tried again with rising delay, at most daily';
+
+type Ranks = [ListedProblem[], ...ListedProblem[][]];
+
+export function createTally(snapshot: Snapshot): Tally {
+  const adopted: Record<KindName, number> = { contact: 0, template: 0 };
+  const settled: Record<KindName, number> = { contact: 0, template: 0 };
+  // What is held, opt-outs that could not be applied, what is new, what was known.
+  const ranks: Ranks = [[], [], [], []];
+  const words = unknownWords();
+  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
+  const sums = { news: 0, known: 0, optOutsFailed: 0 };
+  const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
+  const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
+
+  return {
+    adopted: (kind) => void (adopted[kind] += 1),
+    notice({ urgent, ...problem }, option) {
+      const again = ranks.flat().some((one) => sameProblem(one, problem));
+      const before = snapshot.problems.get(problem);
+      const isConflict = problem.class === 'conflict';
+      const isNew = !before || (isConflict && before.reason !== problem.reason);
+      snapshot.staging.addNoticed(problem);
+      if (again) return;
+      if (!isConflict) count(isNew);
+      if (option !== undefined) words.note(option, isNew);
+      else if (isNew || urgent || !isConflict) list(rankOf(isNew, urgent), { ...problem, isNew });
+    },
+    unknown: words.list,
+    parked({ op, kind, key, part }, { reason, fix }) {
+      sums.known += 1;
+      if (op === 'opt_out') sums.optOutsFailed += 1;
+      const told = op === 'opt_out' ? delays : fix;
+      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, told));
+    },
+    unread({ invalid, rejected, refused, optOuts }) {
+      sums.known += invalid + rejected + refused;
+      sums.optOutsFailed += refused;
+      for (const one of optOuts) list(1, refusal(one, delays));
+    },
+    ...holding(snapshot, ranks),
+    returned(problem, isNew) {
+      count(isNew);
+      list(isNew ? 2 : 3, { ...problem, isNew });
+    },
+    settled({ name }, { op, key, part }, outcome) {
+      if (!leftUndone.has(outcome.is)) settled[name] += 1;
+      if (outcome.is !== 'rejected') return;
+      sums.news += 1;
+      if (op === 'opt_out') sums.optOutsFailed += 1;
+      const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
+      list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
+    },
+    settledCount: (kind) => settled[kind],
+    stopped: (by) => void (stopped[by] += 1),
+    counts: () => ({ adopted, stopped, ...sums }),
+    problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
+  };
+}
+
+/** What guards hold. */
+function holding(snapshot: Snapshot, ranks: Ranks): Pick<Tally, 'held' | 'released'> {
+  return {
+    held(problem) {
+      const isNew = !snapshot.problems.get(problem);
+      snapshot.staging.addNoticed(problem);
+      ranks[0] = [...ranks[0].filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
+    },
+    released(classes) {
+      const [released, held] = parted(ranks[0], ({ key }) => classes.some((of) => of === key));
+      for (const { kind, key } of released) snapshot.staging.forgetNoticed(kind, key);
+      ranks[0] = held;
+    },
+  };
+}
+
+/** Unknown words: one line for each option, which is new when a record of it is. */
+function unknownWords() {
+  const news = new Set<string>();
+  const listed = new Map<string, ListedProblem>();
+  return {
+    note: (option: string, isNew: boolean) => void (isNew && news.add(option)),
+    list(kind: KindName, all: readonly UnknownWords[]) {
+      for (const words of all) {
+        const { option: key, fix } = words;
+        const reason = sayUnknown(words, { asTheyAre: false });
+        const shown = sayUnknown(words, { asTheyAre: true });
+        const isNew = news.has(key);
+        listed.set(key, { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown });
+      }
+    },
+    listed: () => [...listed.values()],
+  };
+}
+
+function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
+  if (urgent) return 1;
+  return isNew ? 2 : 3;
+}
+
+/** As it was refused before. */
+function refusal(
+  { kind, key, part, reason }: Pick<Problem, 'kind' | 'key' | 'part' | 'reason'>,
+  fix: string,
+): ListedProblem {
+  return { kind, key, class: 'rejected', part, reason, fix, isNew: false };
+}
+
+function add(listed: ListedProblem[], problem: ListedProblem): void {
+  const again = listed.some((one) => sameProblem(one, problem));
+  if (listed.length < most && !again) listed.push(problem);
+}
+
+function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(is), all.filter((one) => !is(one))];
+}
+
+function sameProblem(a: Problem, b: Problem): boolean {
+  return a.kind === b.kind && a.key === b.key && a.class === b.class && a.part === b.part;
+}

@@ -1,0 +1,89 @@
+/**
+ * Up to where the changes of a source are known to be done: its cursor, kept in the snapshot from
+ * one run to the next. There is one only while nobody waits for anything but the platform's refusal
+ * or their own record; without one everything is read.
+ *
+ *   a run about everybody begins       takes it away, so that whoever is killed leaves none
+ *   it ended well, and holds nothing   leaves the one of its own reading
+ *   of the kind
+ *   a fast one did not                 puts back the one it began with: it is read from there again
+ *   a full one did not                 leaves none: what is left to do is not in the changes
+ *   one about one person did not       spoils it, for whoever is under way as well, where it had
+ *                                      begun to do something or took somebody from that one
+ *   somebody was taken as it began     leaves none of its own: what was heard of her may be older
+ */
+import { z } from 'zod';
+import type { Kind } from '../../records/record-type.ts';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import type { KindName } from '../../domain/record.ts';
+import type { Status } from '../report/run-summary.ts';
+import type { Course } from './run-context.ts';
+import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror-context.ts';
+import { countHeld } from '../guard/guard-classes.ts';
+
+const stored = z.object({ manner: z.string(), cursor: z.string() });
+const spoilt = 'spoilt';
+const nameOf = (kind: KindName): string => `cursor of ${kind}s`;
+
+type Cursors = ReadonlyMap<Kind, string>;
+
+/** From where a run may read the changes, by kind. One that writes has it for itself. */
+export function takeCursors(
+  { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
+  parts: readonly MirrorPart[],
+  { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
+): Cursors {
+  const taken = new Map<Kind, string>();
+  if (onlyKey({ mode }) !== undefined) return taken;
+  for (const { kind, manner } of parts) {
+    const text = meta.get(nameOf(kind.name));
+    if (text === undefined) continue;
+    if (writes) meta.drop(nameOf(kind.name));
+    if (text === spoilt) continue;
+    const found = stored.parse(JSON.parse(text));
+    if (found.manner === manner) taken.set(kind, found.cursor);
+  }
+  return taken;
+}
+
+/** Somebody may wait whom no change of the source will name again. */
+export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: Kind): void {
+  meta.set(nameOf(name), spoilt);
+}
+
+/** A run about one person that threw, which may have kept her from the one about everybody. */
+export function spoilThrown(course: Course): void {
+  const { run, begun } = course;
+  if (!run.writes || onlyKey(run) === undefined || !overlapped(course)) return;
+  run.snapshot.transaction(() => begun.forEach(({ kind }) => spoil(run.snapshot, kind)));
+}
+
+/** Whether a run about everybody was under way at any time of this one. */
+function overlapped({ run, endedBefore }: Course): boolean {
+  return run.beside.count().begun > endedBefore;
+}
+
+function endedWell(course: Course, { name }: Kind, status: Status): boolean {
+  if (status !== 'held') return status === 'done' || status === 'rejected';
+  const held = countHeld(course);
+  return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
+}
+
+/** When a run that writes has ended. */
+export function leaveCursors(course: Course, status: Status): void {
+  const { run, begun, parts, known, since } = course;
+  const { meta } = run.snapshot;
+  for (const { kind, manner } of begun) {
+    const name = nameOf(kind.name);
+    const isWell = endedWell(course, kind, status);
+    if (onlyKey(run) !== undefined) {
+      if (!isWell && (course.plan || overlapped(course))) spoil(run.snapshot, kind);
+      continue;
+    }
+    const isWhole = parts.some((part) => part.kind === kind) && !course.isOvertakenEarly;
+    const gained = isWhole && isWell ? known.get(kind)?.cursor : undefined;
+    const cursor = gained ?? (run.mode === 'fast' ? since.get(kind) : undefined);
+    if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
+    meta.set(name, JSON.stringify({ manner, cursor }));
+  }
+}

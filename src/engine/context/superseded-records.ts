@@ -1,0 +1,22 @@
+/** Whom other runs took since this one began, by what this one has read of the source. */
+import type { Kind } from '../../records/record-type.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Run } from './mirror-context.ts';
+
+/** Under the keys that the others know, and under those that she has by this run's reading. */
+export function overtakenIn({ beside, snapshot, id }: Run, { name, read }: Kind): Key[] {
+  if (!read) return [];
+  const { keys, ids } = beside.overtaken(id);
+  if (ids.size === 0) return [...keys];
+  return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
+}
+
+/** Whether she is one of them. */
+export function isOvertaken(run: Run, { name, read }: Kind, key: Key): boolean {
+  if (!read) return false;
+  const { keys, ids } = run.beside.overtaken(run.id);
+  return (
+    keys.has(key) ||
+    (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))
+  );
+}

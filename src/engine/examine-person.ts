@@ -1,0 +1,73 @@
+/** One person as a single run would find them now, and what it would decide; nothing is written. */
+import type { Change } from '../domain/change.ts';
+import { Interrupted, isExpected, type Expected } from '../domain/errors.ts';
+import type { Key } from '../domain/record.ts';
+import type { Decision, Kind, States } from '../records/record-type.ts';
+import type { Certificate } from '../sources/source.ts';
+import { proveOwn } from './account/snapshot-ownership.ts';
+import { decide } from './plan/decide-changes.ts';
+import type { Mirror, Run, RunOptions } from './context/mirror-context.ts';
+import { read } from './read/source-read.ts';
+import { begin } from './begin-run.ts';
+import { lookUp, type Single } from './observe/person-observation.ts';
+import { statesOf, unknown, type Knowledge } from './read/record-states.ts';
+
+export interface Examined {
+  /** How the source was read; or why it was not, and then the decision counts for nothing. */
+  source: Certificate | Expected;
+  /** Why the platform was not read: then what is recorded stands in for it. */
+  unread: 'not asked' | Expected | undefined;
+  states: States;
+  decision: Decision;
+  /** Without what is parked; and opt-outs alone while an outcome is unknown. */
+  sends: Change[];
+}
+
+export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
+  key: Key;
+  /** The platform is not asked. */
+  offline: boolean;
+}
+
+/** Undefined: the mirror has no contacts. Throws Interrupted, and bugs. */
+export async function examine(
+  mirror: Mirror,
+  { key, offline, ...options }: Examination,
+): Promise<Examined | undefined> {
+  const mode = { single: key };
+  const course = begin(mirror, { ...options, mode, writes: false, only: 'contacts' });
+  const { run, tally, parts } = course;
+  const [part] = parts;
+  if (!part) return undefined;
+  const { kind } = part;
+  const source = await attempt(read(run, part));
+  const certified = 'complete' in source && source.complete;
+  const known: Knowledge = { ...unknown, certified, whole: certified };
+  const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
+  const states = statesOf(run, kind, { key, known });
+  run.snapshot.narrowing.add(kind.name, key);
+  await decide({ run, kind, known, tally });
+  return {
+    source,
+    unread: looked,
+    states,
+    decision: kind.decide(states),
+    sends: [...run.snapshot.staging.planned()],
+  };
+}
+
+/** The platform is asked only where what is recorded holds there. */
+async function ask(run: Run, kind: Kind, single: Single): Promise<undefined> {
+  await proveOwn(run, run.stop);
+  await lookUp(run, kind, single);
+}
+
+/** What came of it, or why nothing did. */
+async function attempt<T>(work: Promise<T>): Promise<T | Expected> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return error;
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Says once, after an upgrade, what a default that is new will do, and to how many people. Until a
+ * run has said so, the default does nothing; what it acts upon is counted from then on.
+ */
+import type { Course } from '../context/run-context.ts';
+import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+/** Left by the migration of a snapshot that has people: which default is not said yet. */
+const unsaid = 'unsaid';
+
+/** Whether this run may only announce the default. */
+export function announces({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
+  return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
+}
+
+/** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
+export async function announce(course: Course): Promise<void> {
+  const { run, notes } = course;
+  const kind = whollyRead(course);
+  if (!run.unstated || !kind || !announces(run)) return;
+  const { absences, spans } = run.snapshot;
+  const people = { missing: 0, flagged: 0 };
+  await throughout(run, spans.ofKeys(kind.name), (span) => {
+    const { missing, flagged } = absences.countSubscribed(kind.name, span);
+    people.missing += missing;
+    people.flagged += flagged;
+  });
+  notes.push(wordsOf(people, run.unstated));
+}
+
+/** What was said is not said again. Within a transaction. */
+export function settleAnnounced(course: Course): void {
+  const { run } = course;
+  if (run.writes && whollyRead(course)) run.snapshot.meta.drop(unsaid);
+}
+
+function whollyRead({ run, parts, known }: Course) {
+  if (onlyKey(run) !== undefined) return undefined;
+  const kind = parts.find((part) => part.kind.absence)?.kind;
+  const knowledge = kind && known.get(kind);
+  return knowledge?.certified && knowledge.whole ? kind : undefined;
+}
+
+function wordsOf(
+  { missing, flagged }: { missing: number; flagged: number },
+  { absentReadings, absentForMs, deletes, deleteAfterMs }: NonNullable<Run['unstated']>,
+): string {
+  const readings = absentReadings === 1 ? '1 reading' : `${absentReadings} readings`;
+  const later = deleteAfterMs === 0 ? 'at once' : `${inWords(deleteAfterMs)} after that`;
+  return [
+    'policy.absent is opt_out by default since this version: ',
+    `${counted(missing)} missing from the CRM will be opted out once they have been missing in `,
+    `${readings} and ${inWords(absentForMs)}, counted from now`,
+    flagged === 0 ? '' : `, and ${counted(flagged)} flagged as deleted there in the next run`,
+    deletes === 'off' ? '' : `, and deleted ${later} (policy.deleteAfter)`,
+    ' → set policy.absent: keep to leave them subscribed',
+  ].join('');
+}
+
+function counted(people: number): string {
+  return people === 1 ? '1 person who is' : `${people} people who are`;
+}
+
+/** As a configuration has it: 20 h, 30 d. */
+function inWords(ms: number): string {
+  const hours = Math.round(ms / 3_600_000);
+  if (hours * 3_600_000 !== ms) return `${Math.round(ms / 60_000)} min`;
+  return hours >= 48 && hours % 24 === 0 ? `${hours / 24} d` : `${hours} h`;
+}

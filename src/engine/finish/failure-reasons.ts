@@ -1,0 +1,43 @@
+/** Why a run that did not end as it should did not. */
+import { Interrupted } from '../../domain/errors.ts';
+import type { Stop } from '../../records/record-type.ts';
+import type { Course } from '../context/run-context.ts';
+import type { Tally } from '../../snapshot/tables/journal.ts';
+import { openIn } from '../apply/outcome-recovery.ts';
+
+/** `tally`: of the changes of the run. */
+export function reasonsOf(course: Course, tally: readonly Tally[]): string[] {
+  const { run, brake, failure, parts } = course;
+  const reasons = [...course.reasons, ...brake.reasons()];
+  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
+  if (!run.writes) return reasons;
+  const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;
+  if (unknown > 0) {
+    reasons.push(
+      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
+    );
+  }
+  const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
+  if (unsent > 0 && !run.stop.aborted) {
+    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
+  }
+  return reasons;
+}
+
+/** A line for each setting that keeps people from a change, with how many people that are. */
+export function sayStopped({ protect, optIns }: Record<Stop, number>): string[] {
+  const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
+  const lines: string[] = [];
+  if (optIns > 0) {
+    lines.push(
+      `policy.optIns is off: ${people(optIns)} would be created or opted in → set it to on to do so`,
+    );
+  }
+  if (protect > 0) {
+    lines.push(
+      `contacts.protect: ${people(protect)} would be changed and stay as they are → ` +
+        '`crm-mirror explain <email>` says what for one person',
+    );
+  }
+  return lines;
+}

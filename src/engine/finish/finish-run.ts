@@ -1,0 +1,286 @@
+/** How a run ends in the snapshot, and the summary it leaves. */
+import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
+import type { Kind } from '../../records/record-type.ts';
+import type { Key, KindName } from '../../domain/record.ts';
+import type { Counts } from '../report/change-plan.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { settleAnnounced } from './announce-defaults.ts';
+import { settleGuards } from '../guard/plan-approval.ts';
+import type { Course } from '../context/run-context.ts';
+import { inTurns, leaveOvertaken } from '../plan/commit-plan.ts';
+import { modeName, onlyKey, type Run } from '../context/mirror-context.ts';
+import { overtakenIn } from '../context/superseded-records.ts';
+import { keepWanted } from '../read/incremental-read.ts';
+import { reasonsOf } from './failure-reasons.ts';
+import {
+  shownCounts,
+  type KindSummary,
+  type ReturnsSummary,
+  type Status,
+  type Summary,
+} from '../report/run-summary.ts';
+import { giveBack } from '../../write-back/report-opt-outs.ts';
+import { standHeld } from '../guard/hold-limit.ts';
+import { settleHeld } from '../guard/held-changes.ts';
+import { keepLimits } from '../plan/run-forecast.ts';
+import { settleQuarantine } from '../context/platform-quarantine.ts';
+import { knowledgeNamed } from '../read/record-states.ts';
+import type { Tally } from '../../snapshot/tables/journal.ts';
+import { eachOf, throughout, untilDone } from '../context/for-each-range.ts';
+import { leaveCursors } from '../context/source-cursor.ts';
+import { findErased, noteUnfinished, unfinishedIn } from '../../erasure/unfinished-erasures.ts';
+import { sayUnfinished } from '../../erasure/erasure-text.ts';
+import { countHeld, isLeft } from '../guard/guard-classes.ts';
+
+export async function conclude(course: Course): Promise<Summary> {
+  const { run } = course;
+  if (run.writes) {
+    settleQuarantine(course);
+    await keepOrigins(course);
+    await standHeld(run);
+  }
+  const returns = await giveBack(course);
+  const done = await tallyOf(run);
+  const people = course.parts.find(({ kind }) => kind.erase)?.kind;
+  const looked = run.writes && run.mode === 'full' ? people : undefined;
+  const erased = looked ? await findErased(run, looked) : [];
+  // From here on nothing waits: what is written agrees with what it says of itself.
+  leaveOvertaken(run);
+  // Who was decided upon again may have been the last of those who were told about.
+  const held = countHeld(course);
+  course.tally.released(guardNames.filter((of) => held[of] === 0));
+  if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
+  const summary = summaryOf(course, { returns, done, held });
+  const settled = run.writes ? run.snapshot.transaction(() => keep(course, summary)) : [];
+  if (run.writes) await inTurns(run, keepNoticed(course));
+  if (run.writes) await settleHeld(course, settled);
+  if (run.writes && onlyKey(run) === undefined) await prune(run);
+  return summary;
+}
+
+/** Answers the kinds of which all that is called for was planned, and came to its end. */
+function keep(course: Course, summary: Summary): Kind[] {
+  const { run } = course;
+  const { runs, journal } = run.snapshot;
+  const { id } = run;
+  const at = run.clock.now();
+  keepParked(course);
+  const { problems: _, ...kept } = summary;
+  const { status, plan } = summary;
+  // Most events change nothing, and nobody wants to read of them.
+  const wasTold = (summary.returns?.told ?? 0) > 0;
+  const isQuiet = course.isEvent && status === 'done' && !wasTold;
+  const isIdle = isQuiet && !journal.holds(id);
+  if (isIdle) runs.drop(id);
+  else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
+  leaveCursors(course, status);
+  keepLimits(run.snapshot.meta, run.limits(), at);
+  settleAnnounced(course);
+  return settleGuards(course);
+}
+
+function keepParked({ run, parts, known }: Course): void {
+  const { problems } = run.snapshot;
+  const isWhole = onlyKey(run) === undefined;
+  for (const { kind } of parts) {
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified) continue;
+    const { whole, sizes } = knowledge;
+    if (whole) keepWanted(run.snapshot, kind.name, sizes);
+    if (isWhole) problems.dropUnnamed(kind.name, { but: overtakenIn(run, kind), whole });
+  }
+}
+
+/**
+ * What was noticed is known from now on, and what was not is forgotten. After the run has ended:
+ * with a process that ends in the middle, some is listed once more, and nothing less than once.
+ */
+function* keepNoticed({ run, parts, known, plan }: Course): Generator<undefined, void> {
+  const { problems, spans, transaction } = run.snapshot;
+  const by = { run: run.id, at: run.clock.now() };
+  const only = onlyKey(run);
+  for (const { kind } of parts) {
+    const { name } = kind;
+    yield* eachOf(spans.ofNoticed(name), (span) => {
+      transaction(() => problems.adopt(name, { ...by, span }));
+    });
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified || !plan) continue;
+    const { whole } = knowledge;
+    if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
+    else {
+      yield* eachOf(problems.spans(name), (span) => {
+        const but = overtakenIn(run, kind);
+        transaction(() => problems.forgetUnnoticed(name, { span, but, whole }));
+      });
+    }
+  }
+}
+
+/** Looks through all that is kept: not for the sake of one person. */
+async function prune(run: Run): Promise<void> {
+  const { snapshot, keepMs, clock } = run;
+  const { runs, journal, returned, held, transaction } = snapshot;
+  const at = clock.now();
+  // Guards count what happened in the last seven days.
+  const before = at - Math.max(keepMs, weekMs);
+  transaction(() => {
+    runs.prune(at - keepMs);
+    returned.prune(before);
+    held.prune(before);
+  });
+  await untilDone(run, () => transaction(() => held.pruneBatches()));
+  await untilDone(run, () => transaction(() => journal.prune(before)));
+}
+
+/** What a certified reading says of ids holds, whatever becomes of the run. */
+async function keepOrigins({ run, parts, known }: Course): Promise<void> {
+  const { recorded, spans, transaction } = run.snapshot;
+  for (const { kind } of parts) {
+    if (!known.get(kind)?.certified) continue;
+    await throughout(run, spans.ofStrangeIds(kind.name), (span) => {
+      transaction(() => recorded.adoptOrigins(kind.name, span, run.startedAt));
+    });
+  }
+}
+
+/** What became of the changes of the run. */
+async function tallyOf({ snapshot, clock, id }: Run): Promise<Tally[]> {
+  const all: Tally[] = [];
+  for (const some of snapshot.journal.tally(id)) {
+    all.push(...some);
+    await clock.sleep(0);
+  }
+  return all;
+}
+
+interface Done {
+  returns: ReturnsSummary | undefined;
+  done: readonly Tally[];
+  /** People. */
+  held: Record<GuardClass, number>;
+}
+
+function summaryOf(course: Course, { returns, done, held }: Done): Summary {
+  const { run, tally, parts } = course;
+  const contact = kindSummary(course, 'contact', done);
+  const template = kindSummary(course, 'template', done);
+  const reasons = reasonsOf(course, done);
+  const erasures = unfinishedIn(run.snapshot);
+  const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
+  return {
+    run: run.id,
+    mirror: run.name,
+    status: statusOf(course, { reasons, unfinished, held }),
+    mode: modeName(run.mode),
+    only: run.only ?? null,
+    plan: course.plan?.hash ?? '',
+    contacts: {
+      ...contact,
+      held: { delete: held.delete, opt_in: held.opt_in, opt_out: held.opt_out },
+      skipped: knowledgeNamed(course.known, 'contact').sizes.skipped,
+    },
+    templates: { ...template, held: held.template },
+    returns: returns ?? null,
+    requests: run.requests(),
+    forecast: course.forecast ?? null,
+    certificate: certificateOf(course),
+    problems: tally.problems(),
+    reasons: [
+      ...reasons,
+      ...course.notes,
+      ...(unfinished ? [sayUnfinished(erasures)] : []),
+      ...(course.stuck === undefined ? [] : [course.stuck]),
+    ],
+    known: tally.counts().known,
+    ms: run.clock.now() - run.startedAt,
+  };
+}
+
+function kindSummary(
+  course: Course,
+  kind: KindName,
+  done: readonly Tally[],
+): KindSummary & { invalid: number } {
+  const { run, tally, plan } = course;
+  const { staging } = run.snapshot;
+  const adopt = tally.counts().adopted[kind];
+  const { planned, acked } = journaled(course, kind, done);
+  const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
+  const only = onlyKey(run);
+  const sizes = only === undefined ? sizesOf(course, kind) : sizesOfOne(run, kind, only);
+  const { desired, observed, parked } = sizes;
+  const { invalid: unread = 0, conflicts = 0 } = course.unread.get(kind) ?? {};
+  const invalid = sizes.invalid + unread;
+  return {
+    desired,
+    observed,
+    changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
+    applied: shownCounts(kind, acked, 'applied'),
+    rejected: parked + staging.countNoticed(kind, 'rejected'),
+    conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
+    invalid,
+  };
+}
+
+function sizesOf({ run, known }: Course, kind: KindName) {
+  const { staging, recorded, problems } = run.snapshot;
+  const { sizes, listing } = knowledgeNamed(known, kind);
+  const { valid, invalid } = sizes;
+  const observed = listing ? staging.countObserved(kind) : recorded.count(kind);
+  return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
+}
+
+/** A single run counts the person it is about, whatever else was read for it. */
+function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
+  const { staging, problems } = snapshot;
+  const rows = staging.desired(kind, key);
+  const invalid = rows.filter((row) => row.invalid).length;
+  return {
+    desired: rows.length > invalid ? 1 : 0,
+    observed: staging.observed(kind, key).length,
+    invalid,
+    parked: problems.parked(kind, key).length > 0 ? 1 : 0,
+  };
+}
+
+/** What this run planned (held or not, less what turned out stale), and what was acknowledged. */
+function journaled(
+  { run }: Course,
+  kind: KindName,
+  done: readonly Tally[],
+): { planned: Counts; acked: Counts } {
+  const planned: Counts = {};
+  const acked: Counts = {};
+  for (const { kind: of, op, state, n } of done) {
+    if (of !== kind) continue;
+    if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
+    if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
+  }
+  for (const { op, n } of run.snapshot.guarding.withheldOps(kind)) {
+    planned[op] = (planned[op] ?? 0) + n;
+  }
+  return { planned, acked };
+}
+
+/** An erasure that is not done is as loud as an opt-out that could not be applied. */
+function statusOf(
+  { run, tally, failure, stuck }: Course,
+  { reasons, unfinished, held }: Pick<Done, 'held'> & { reasons: string[]; unfinished: boolean },
+): Status {
+  if (reasons.length > 0) return 'failed';
+  if (failure || run.stop.aborted) return 'interrupted';
+  if (isLeft(held)) return 'held';
+  const { news, optOutsFailed } = tally.counts();
+  if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
+  return unfinished && run.writes ? 'rejected' : 'done';
+}
+
+function certificateOf({ known }: Course): Summary['certificate'] {
+  const all = [...known.values()];
+  const listings = all.flatMap(({ listing }) => listing ?? []);
+  return {
+    source: all.length === 0 ? null : all.every(({ certified }) => certified),
+    platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
+  };
+}

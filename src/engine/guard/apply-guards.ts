@@ -1,0 +1,184 @@
+/**
+ * Puts what was decided before the guards: what they hold is neither journaled nor sent, is planned
+ * again by every run, and is kept under the hash of the plan that showed it until a person approves
+ * it, or, of stated opt-outs, until their time is over.
+ */
+import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import {
+  hasShape,
+  isFew,
+  judge,
+  judgeShape,
+  weekMs,
+  type Held,
+  type Rush,
+} from '../report/guard-rules.ts';
+import { explainHeld } from '../report/guard-text.ts';
+import { approveOwn } from './plan-approval.ts';
+import { atOnce, inTurns } from '../plan/commit-plan.ts';
+import type { Course } from '../context/run-context.ts';
+import { isFirstLoad } from '../context/first-load.ts';
+import { beginHolds, endsOf } from './hold-limit.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import { noteRush, othersOf, populationOf } from './guard-population.ts';
+import { shapeOf } from './change-shape.ts';
+import { knowledgeNamed } from '../read/record-states.ts';
+import { eachOf } from '../context/for-each-range.ts';
+import type { HeldPlan } from '../../snapshot/tables/awaiting-approval.ts';
+import type { Guarded } from '../../snapshot/database/key-range.ts';
+
+/** What is held stays held, in whichever run, until it is approved or no longer wanted. */
+const standing: Held = { by: 'standing' };
+
+/** One round of decisions; of very many, others have their turn meanwhile. */
+export async function guard(course: Course): Promise<void> {
+  await beginHolds(course);
+  await inTurns(course.run, steps(course, 'run'));
+}
+
+/**
+ * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
+ * that it brought along, and the fields of a template that only an update can set, belong to it.
+ */
+export function guardNow(course: Course): void {
+  atOnce(steps(course, 'creation'));
+}
+
+/** What was decided anew: everything, or what a creation calls for. */
+type Cause = 'run' | 'creation';
+
+function* steps(course: Course, cause: Cause): Generator<undefined, void> {
+  const { guarding } = course.run.snapshot;
+  const names = new Set(course.parts.map(({ kind }) => kind.name));
+  const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
+  for (const of of classes) {
+    if (of === 'opt_in') yield* eachSpan(course, of, guarding.keepOut);
+    yield* guardOne(course, of, cause);
+    yield* eachSpan(course, of, guarding.pass);
+  }
+  if (course.rounds === 0 && (yield* approveOwn(course))) {
+    for (const of of classes) yield* eachSpan(course, of, guarding.pass);
+  }
+  course.rounds += 1;
+}
+
+function* eachSpan(
+  { run: { snapshot } }: Course,
+  guard: GuardClass,
+  work: (guarded: Guarded) => void,
+): Generator<undefined> {
+  yield* eachOf(snapshot.guarding.spans(guard), (span) => {
+    snapshot.stage(() => work({ ...span, guard }));
+  });
+}
+
+function* guardOne(course: Course, of: GuardClass, cause: Cause): Generator<undefined> {
+  const { run, held } = course;
+  const { guarding } = run.snapshot;
+  const { isStated } = guardRows[of];
+  const neverHolds = isStated && (cause === 'creation' || onlyKey(run) !== undefined);
+  const { stands, fresh } = yield* sift(course, of, { cause, neverHolds });
+  if (neverHolds) {
+    if (fresh > 0) noteRush(run, of, yield* rushOf(course, of, fresh));
+    return;
+  }
+  const unplanned = isStated ? yield* countUnplanned(course, of) : 0;
+  if (isStated) course.unplanned = unplanned;
+  if (fresh === 0 && !stands && unplanned === 0) return;
+  const limit = run.guards[of];
+  const rush = yield* rushOf(course, of, fresh);
+  let judged = held.get(of) ?? judge(rush, limit);
+  if (!judged && hasShape(rush, limit)) judged = judgeShape(yield* shapeOf(run, of));
+  if (judged) {
+    held.set(of, judged);
+    yield* eachSpan(course, of, guarding.withhold);
+  }
+  const found = judged ?? (stands || unplanned > 0 ? standing : undefined);
+  if (found) tellHeld(course, found, rush);
+}
+
+/** Which of a class may pass however many they are, whether others stand, and how many are new. */
+function* sift(
+  course: Course,
+  of: GuardClass,
+  { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
+): Generator<undefined, { stands: boolean; fresh: number }> {
+  const { run, approvals } = course;
+  const { guarding } = run.snapshot;
+  const { isStated, exemptsCreated, exemptsFirstLoad } = guardRows[of];
+  const isExempt =
+    (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
+  let stands = false;
+  let fresh = 0;
+  yield* eachSpan(course, of, (guarded) => {
+    guarding.follow(guarded);
+    for (const approval of approvals) guarding.approve(approval, guarded);
+    if (isExempt) guarding.exempt(guarded);
+    if (isStated && !neverHolds) {
+      guarding.expire(guarded, endsOf(run, of));
+      guarding.excuse(guarded, run.id);
+    }
+    if (!neverHolds) stands = guarding.withholdStanding(guarded) || stands;
+    fresh += guarding.fresh(guarded);
+  });
+  return { stands, fresh };
+}
+
+function tellHeld(course: Course, found: Held, rush: Rush): void {
+  const { run, plan, tally, unplanned } = course;
+  const { guarding, held } = run.snapshot;
+  const { guard: of } = rush;
+  const { isStated, kind } = guardRows[of];
+  const withheld = guarding.countWithheld(of);
+  // In later rounds a few join those who were told about.
+  const told = { ...rush, fresh: withheld + (isStated ? unplanned : 0) };
+  // Of whom this run has not read, an earlier plan has more to show than its own.
+  const shown = told.fresh === withheld ? undefined : largestOf(held.current(), of);
+  const { holdForMs } = run.guards[of];
+  const since = held.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
+  const fault = explainHeld(found, told, {
+    limit: run.guards[of],
+    plan: shown ?? plan?.hash ?? '',
+    until: isStated && holdForMs !== undefined ? since + holdForMs : undefined,
+  });
+  tally.held({ kind, key: of, class: 'held', part: '', ...fault });
+}
+
+function largestOf(plans: readonly HeldPlan[], of: GuardClass): string | undefined {
+  return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
+}
+
+/** Of how many people a reading that did not name everybody leaves the opt-outs held. */
+function* countUnplanned(course: Course, of: GuardClass): Generator<undefined, number> {
+  const { snapshot } = course.run;
+  const { kind } = guardRows[of];
+  const { whole, certified } = knowledgeNamed(course.known, kind);
+  let n = 0;
+  if (whole && certified) return n;
+  yield* eachOf(snapshot.held.spans(of, kind), (span) => {
+    n += snapshot.held.countUnplanned({ ...span, guard: of });
+  });
+  return n;
+}
+
+function* rushOf(course: Course, of: GuardClass, fresh: number): Generator<undefined, Rush> {
+  const { run, held } = course;
+  const { guarding } = run.snapshot;
+  const rush = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
+  // What is held of stated opt-outs, or was approved, holds no other ones.
+  const leavesOut = guardRows[of].isStated && onlyKey(run) === undefined;
+  let asked = 0;
+  yield* eachOf(guarding.askedSpans(of), (span) => {
+    const { all, unapproved, judged } = guarding.counts({ ...span, guard: of });
+    asked += all;
+    rush.all += leavesOut ? judged : all;
+    rush.unapproved += leavesOut ? judged : unapproved;
+  });
+  rush.week = guarding.sentSince(of, run.clock.now() - weekMs, run.id);
+  const isCounted = held.has(of) || !isFew(rush, run.guards[of]);
+  return {
+    ...rush,
+    isEverybody: rush.all >= guardRows[of].everybodyFrom && (yield* othersOf(course, of, 1)) === 0,
+    of: isCounted ? yield* populationOf(course, of, asked) : 0,
+  };
+}

@@ -1,0 +1,71 @@
+/** What those have in common whom a run would delete: asked part by part, since it takes long. */
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { KindName } from '../../domain/record.ts';
+import type { Shape } from '../report/guard-rules.ts';
+import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
+import type { Run } from '../context/mirror-context.ts';
+import { eachOf } from '../context/for-each-range.ts';
+
+/** Of people alone: nothing else has a mail domain, or an id of the CRM. */
+const guardedKind = 'contact';
+
+type Whole = Pick<Run, 'snapshot'>;
+
+const pageOfIds = 500;
+
+/** Of the new ones before a guard. */
+export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Shape> {
+  const domainShare = yield* domainShareOf(run, guard);
+  return { domainShare, rows: yield* rowsOf(run, guard) };
+}
+
+/** How many people we own, and how many of them are of this mail domain. */
+export function* ownedOf(
+  { snapshot: { shaping, spans } }: Whole,
+  kind: KindName,
+  domain = '',
+): Generator<undefined, { all: number; same: number }> {
+  const owned = { all: 0, same: 0 };
+  yield* eachOf(spans.ofRecorded(kind), (span) => {
+    const { all, same } = shaping.owned(kind, { span, domain });
+    owned.all += all;
+    owned.same += same;
+  });
+  return owned;
+}
+
+function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
+  const { guarding, shaping } = run.snapshot;
+  const domains = new Set<string>();
+  for (const span of guarding.spans(guard)) {
+    for (const domain of shaping.domains({ ...span, guard })) domains.add(domain);
+    if (domains.size > 1) return undefined;
+    yield;
+  }
+  const { all, same } = yield* ownedOf(run, guardedKind, [...domains][0]);
+  return all === 0 ? 0 : same / all;
+}
+
+function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
+  const { guarding, shaping, stage } = run.snapshot;
+  shaping.clearIds();
+  yield* eachOf(guarding.spans(guard), (span) => {
+    stage(() => shaping.addIds({ ...span, guard }));
+  });
+  const rows = new Set<number>();
+  let last: FreshId | undefined;
+  let length = 0;
+  for (;;) {
+    const page = shaping.nextIds(last, pageOfIds);
+    for (const id of page) {
+      if (last && shaping.isBetween(guardedKind, last, id)) {
+        rows.add(length);
+        length = 0;
+      }
+      length += 1;
+      last = id;
+    }
+    if (page.length === 0) return rows.add(length);
+    yield;
+  }
+}

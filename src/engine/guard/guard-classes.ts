@@ -1,0 +1,19 @@
+/** What guards are about, and how much of it they hold. */
+import { byGuard, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import type { Guarding } from '../../snapshot/tables/guarded-changes.ts';
+import type { Course } from '../context/run-context.ts';
+
+/** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
+export function countHeld({ run, unplanned }: Course): Record<GuardClass, number> {
+  const { countWithheld } = run.snapshot.guarding;
+  return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
+}
+
+export function isHolding({ countChanges }: Guarding): boolean {
+  return countChanges() > 0;
+}
+
+/** Of records by class, whether there are any. */
+export function isLeft(held: Record<GuardClass, number>): boolean {
+  return guardNames.some((of) => held[of] > 0);
+}

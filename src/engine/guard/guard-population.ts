@@ -1,0 +1,116 @@
+/** What the percentage of a guard is of, counted part by part, since it takes long. */
+import { z } from 'zod';
+import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { judge, mostOf, type Rush } from '../report/guard-rules.ts';
+import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { Course } from '../context/run-context.ts';
+import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { ownedOf } from './change-shape.ts';
+import { knowledgeNamed } from '../read/record-states.ts';
+
+const dayMs = 86_400_000;
+
+/**
+ * How many records a class is about, each once; `asked`: of how many this run asks something.
+ *
+ *   delete     people recorded as ours
+ *   opt_in     people of the CRM who want something
+ *   opt_out    people of ours, those adopted by this run too, who are subscribed in one of the
+ *              channels of the mirror at least: as the platform shows it, or as it is recorded
+ *              where nothing was listed. Before the run's own opt-outs
+ *   template   templates of ours, those adopted by this run too
+ */
+export function* populationOf(
+  course: Course,
+  of: GuardClass,
+  asked: number,
+): Generator<undefined, number> {
+  const { run, population, known } = course;
+  const { kind } = guardRows[of];
+  const before = population[of];
+  if (before !== undefined) return before;
+  const count = function* (): Generator<undefined, number> {
+    if (of === 'delete') return (yield* ownedOf(run, kind)).all;
+    if (of === 'opt_in') return knowledgeNamed(known, kind).sizes.wanted;
+    if (of === 'template') return yield* knownOf(course, of);
+    return yield* subscribedOf(course, of, asked);
+  };
+  const n = yield* count();
+  population[of] = n;
+  return n;
+}
+
+/** How many people are subscribed of whom this run asks nothing of the class; up to `enough`. */
+export function* othersOf(
+  { run, parts }: Course,
+  guard: GuardClass,
+  enough = Infinity,
+): Generator<undefined, number> {
+  const { shaping } = run.snapshot;
+  const { kind: name } = guardRows[guard];
+  const channels = parts.find(({ kind }) => kind.name === name)?.kind.parts?.names ?? [];
+  let n = 0;
+  for (const span of shaping.spansOfKnown(name)) {
+    n += shaping.subscribed(name, { ...span, guard }, channels);
+    if (n >= enough) return n;
+    yield;
+  }
+  return n;
+}
+
+function* knownOf({ run }: Course, guard: GuardClass): Generator<undefined, number> {
+  const { shaping } = run.snapshot;
+  const { kind } = guardRows[guard];
+  let n = 0;
+  for (const span of shaping.spansOfKnown(kind)) {
+    n += shaping.known(kind, span);
+    yield;
+  }
+  return n;
+}
+
+const counted = z.object({ at: z.number(), n: z.number() });
+const nameOfCount = 'subscribed';
+
+/** For the sake of one person everybody is counted once a day. */
+function* subscribedOf(
+  course: Course,
+  of: GuardClass,
+  asked: number,
+): Generator<undefined, number> {
+  const { meta, transaction } = course.run.snapshot;
+  const at = course.run.clock.now();
+  const isAlone = onlyKey(course.run) !== undefined;
+  const kept = isAlone ? read(meta, nameOfCount, counted) : undefined;
+  if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
+  const n = asked + (yield* othersOf(course, of));
+  if (course.run.writes) transaction(() => meta.set(nameOfCount, JSON.stringify({ at, n })));
+  return n;
+}
+
+const rush = z.object({ at: z.number(), people: z.number(), most: z.number() });
+const nameOfRush = 'opt-outs past the limit';
+
+/** Opt-outs by events and `one` that are more than the guard lets pass; milliseconds, people. */
+export type PastLimit = z.infer<typeof rush>;
+
+/** Notes that opt-outs which are never held have passed the limit. */
+export function noteRush(run: Run, of: GuardClass, asked: Rush): void {
+  const limit = run.guards[of];
+  if (!run.writes || !judge(asked, limit)) return;
+  const { meta, transaction } = run.snapshot;
+  const people = asked.week + asked.unapproved;
+  const note: PastLimit = { at: run.clock.now(), people, most: 2 * mostOf(asked, limit) };
+  transaction(() => meta.set(nameOfRush, JSON.stringify(note)));
+}
+
+/** Of the last day; undefined: there were none. */
+export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
+  const kept = read(meta, nameOfRush, rush);
+  return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
+}
+
+function read<T>(meta: Meta, name: string, as: z.ZodType<T>): T | undefined {
+  const text = meta.get(name);
+  return text === undefined ? undefined : as.parse(JSON.parse(text));
+}

@@ -1,0 +1,62 @@
+/**
+ * For how long a stated opt-out is held, at most: `holdFor`, by whichever clock shows that more has
+ * passed, ours or the platform's. A late opt-out is worse than one that has to be taken back.
+ *
+ *   our clock is put back       the platform's goes on; what lies ahead of ours counts from now
+ *   the platform does not say   ours counts alone
+ *   a backup is restored        the times in it are absolute: what is over is over
+ */
+import { isExpected } from '../../domain/errors.ts';
+import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import type { Ends, Since } from '../../snapshot/tables/approval-holds.ts';
+import { inTurns } from '../plan/commit-plan.ts';
+import type { Course } from '../context/run-context.ts';
+import { standWithheld } from './held-changes.ts';
+import { onlyKey, type Run } from '../context/mirror-context.ts';
+
+const stated = guardNames.filter((guard) => guardRows[guard].isStated);
+
+/** Before the guards of a run are asked: what time it is, where anything is held for a time. */
+export async function beginHolds({ run, parts }: Course): Promise<void> {
+  if (onlyKey(run) !== undefined) return;
+  const { held, transaction } = run.snapshot;
+  for (const guard of stated) {
+    const isPart = parts.some(({ kind }) => kind.name === guardRows[guard].kind);
+    if (!isPart || held.oldest(guard) === undefined) continue;
+    await askTime(run);
+    if (run.writes) transaction(() => held.mend(guard, sinceNow(run)));
+  }
+}
+
+/** Has what a run withholds held in later runs too, from now on. */
+export async function standHeld(run: Run): Promise<void> {
+  const { guarding } = run.snapshot;
+  if (stated.some((guard) => guarding.countWithheld(guard) > 0)) await askTime(run);
+  await inTurns(run, standWithheld(run, sinceNow(run)));
+}
+
+/** What began by then is held no longer. */
+export function endsOf(run: Run, guard: GuardClass): Ends {
+  const { at, platformAt } = sinceNow(run);
+  const { holdForMs = Infinity } = run.guards[guard];
+  return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
+}
+
+export function sinceNow({ clock, platformTime: { read } }: Run): Since {
+  const platformAt = read ? Math.floor(read.date + clock.monotonic() - read.monotonic) : null;
+  return { at: clock.now(), platformAt };
+}
+
+/** Reads the platform's clock, once in a run; where it does not answer, ours counts alone. */
+async function askTime(run: Run): Promise<void> {
+  const { platformTime, account, clock, stop } = run;
+  if (platformTime.isAsked) return;
+  platformTime.isAsked = true;
+  try {
+    const query = { page: 1, limit: 1, brief: true };
+    const { date } = await account.platform.contacts.list(query, { signal: stop });
+    if (date !== undefined) platformTime.read = { date, monotonic: clock.monotonic() };
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
+ * first full run that began later and could do all of it has ended, seven days at most.
+ */
+import type { Kind } from '../../records/record-type.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { guardNames } from '../../domain/guard-classes.ts';
+import type { KindName } from '../../domain/record.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
+import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
+import { atOnce, inTurns } from '../plan/commit-plan.ts';
+import type { Course } from '../context/run-context.ts';
+import { endFirstLoad } from '../context/first-load.ts';
+import { sinceNow, standHeld } from './hold-limit.ts';
+import { batchOf, standWithheld, type Batch } from './held-changes.ts';
+import { modeName, type Run } from '../context/mirror-context.ts';
+import { isHolding, isLeft } from './guard-classes.ts';
+
+/** What was approved before this run, and what it is asked to approve of an earlier plan. */
+export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
+  const now = clock.now();
+  if (approve !== undefined && writes && isLeft(snapshot.held.left(approve))) {
+    snapshot.transaction(() => snapshot.held.approve(approve, now));
+  }
+  return snapshot.held.approvals(now - weekMs);
+}
+
+/**
+ * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
+ * does. Of an earlier one of which nothing is left nothing passes.
+ */
+export function* approveOwn(course: Course): Generator<undefined, boolean> {
+  const { run, plan, approvals } = course;
+  const { snapshot, approve } = run;
+  if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
+  const hash = plan?.hash ?? '';
+  if (approve !== hash) {
+    if (snapshot.held.get(approve)) {
+      course.notes.push(nothingLeft(approve));
+      return false;
+    }
+    throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
+  }
+  if (!isHolding(snapshot.guarding)) return false;
+  const now = run.clock.now();
+  yield* standWithheld(run, sinceNow(run));
+  const batch = yield* batchOf(run);
+  snapshot.transaction(() => {
+    keepPlan(course, batch);
+    snapshot.held.approve(hash, now);
+  });
+  snapshot.guarding.release(hash);
+  course.held.clear();
+  course.tally.released(guardNames);
+  approvals.push({ plan: hash, at: now });
+  return true;
+}
+
+/**
+ * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
+ * what of that is done with the rest of the plan. Later rounds add nothing to it.
+ */
+export async function keepHeld(course: Course, round: number): Promise<() => void> {
+  const { run } = course;
+  await standHeld(run);
+  if (round > 1) return () => undefined;
+  const batch = await inTurns(run, batchOf(run));
+  return () => keepPlan(course, batch);
+}
+
+/**
+ * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
+ * since the batch was named is not in it: then it is named anew.
+ */
+function keepPlan(course: Course, before: Batch): void {
+  const { run, plan } = course;
+  const { held, guarding } = run.snapshot;
+  if (!plan) return;
+  const mode = modeName(run.mode);
+  // Of whom this run has not read, what earlier ones held stays shown.
+  if (course.unplanned === 0) held.clear(mode, othersThan(run, couldAll(course)));
+  const size = guarding.countChanges();
+  if (size === 0) return;
+  const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
+  held.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
+}
+
+/**
+ * A full run that came to its end ends the first load, unless its source named nobody who could be
+ * read, and the approvals it began with that are about nothing but what it could do: answers the
+ * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
+ */
+export function settleGuards(course: Course): Kind[] {
+  const { run, approvals, brake, failure, known } = course;
+  const { snapshot, mode, stop } = run;
+  if (mode !== 'full' || failure || stop.aborted) return [];
+  const whole = wholeKinds(course).filter((kind) => !brake.endsEarly(kind));
+  const at = run.clock.now();
+  if (whole.some((kind) => kind.name === 'contact' && namesAny(known, kind))) {
+    endFirstLoad(snapshot, run.id);
+  }
+  const could = couldAll(course);
+  // Of an export that was written anew meanwhile no delete has left any more.
+  const settled = whole.filter(
+    (kind) => could.includes(kind) && (!kind.absence || known.get(kind)?.still()),
+  );
+  const others = othersThan(run, settled);
+  for (const { plan } of approvals) {
+    if (!snapshot.held.isAbout(plan, others)) snapshot.held.end(plan, at);
+  }
+  if (settled.length > 0 && !isHolding(snapshot.guarding)) snapshot.held.clear(mode, others);
+  return settled;
+}
+
+/** An export without anybody in it has loaded nobody. */
+function namesAny(known: Course['known'], kind: Kind): boolean {
+  return (known.get(kind)?.sizes.valid ?? 0) > 0;
+}
+
+/** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
+function couldAll(course: Course): Kind[] {
+  const { run, known } = course;
+  return wholeKinds(course).filter(
+    (kind) =>
+      !kind.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(kind)?.absenceCounts)),
+  );
+}
+
+/** Those that took part, and whose readings, as far as there are two, are certified. */
+function wholeKinds({ run, parts, known }: Course): Kind[] {
+  if (run.quarantined) return [];
+  const kinds = parts.map(({ kind }) => kind);
+  return kinds.filter((kind) => {
+    const knowledge = known.get(kind);
+    if (!knowledge?.certified) return false;
+    return run.mode !== 'full' || knowledge.listing?.complete;
+  });
+}
+
+/** The kinds of the mirror that are none of these. */
+function othersThan({ parts }: Run, kinds: readonly Kind[]): KindName[] {
+  const all = parts.map(({ kind }) => kind.name);
+  return all.filter((name) => !kinds.some((kind) => kind.name === name));
+}

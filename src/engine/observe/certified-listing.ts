@@ -1,0 +1,138 @@
+/**
+ * Lists the platform wholly into staging, with a certificate.
+ *
+ * Offset pages shift while others write: one pass proves nothing. The proof is a count: the
+ * distinct ids that were created before the listing began are at least as many as the first page
+ * said there were. "Before" is by the platform's own clock: its answer's Date, or the newest record
+ * of page one. Short of it, the list is read again with other page borders and united with the
+ * first; then the recorded records that neither showed are asked for one by one.
+ *
+ * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
+ * through before any is proven.
+ */
+import type { Kind } from '../../records/record-type.ts';
+import type { Page } from '../../records/listing-page.ts';
+import { evidenceOf, type Evidence, type NamedParts } from '../../records/platform-facts.ts';
+import type { ObservedRow } from '../../domain/record.ts';
+import type { Brake } from '../context/circuit-breaker.ts';
+import { each } from '../context/bounded-concurrency.ts';
+import { findMissing } from './missing-records.ts';
+import type { Run } from '../context/mirror-context.ts';
+import { reasonOf } from '../read/source-read.ts';
+
+export interface Listing {
+  /** Whether what it does not show is proven absent. */
+  complete: boolean;
+  /** When it began, by our clock; milliseconds since the epoch. */
+  at: number;
+  /** When it had ended, likewise. */
+  by: number;
+  /** How far the ledger had got when it began. */
+  knew: number;
+  /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
+  date: number | undefined;
+  /** Of whom the platform says that these records are; undefined when it does not. */
+  organization: string | undefined;
+}
+
+/** What the first page of a pass said: how many there are, and when that was. */
+interface Claim {
+  total: number;
+  /** By the platform's clock; milliseconds since the epoch. */
+  began: number;
+  date: number | undefined;
+  organization: string | undefined;
+  /** What its pages prove of the platform itself. */
+  evidence: Evidence | undefined;
+}
+
+const pagesAtOnce = 16;
+/** Records, of several pages: each time costs about as much as staging a page does. */
+const stagedAtOnce = 1_000;
+
+/** One pass over a list, from its first page on. */
+export type FirstPass = Omit<Listing, 'complete'> & { claim: Claim };
+
+/** All pages, into what is still to be sorted in. */
+export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
+  const at = run.clock.now();
+  const knew = run.ledger.newest();
+  const [limit] = run.pageSizes;
+  const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
+  const { date, organization } = claim;
+  return { at, knew, by: run.clock.now(), date, organization, claim };
+}
+
+/** Whether that shows all there is, or what is read besides does: the first claim counts. */
+export async function prove(
+  run: Run,
+  kind: Kind,
+  { first: { claim, ...listing }, brake }: { first: FirstPass; brake: Brake },
+): Promise<Listing> {
+  const { staging } = run.snapshot;
+  const isProven = (): boolean => staging.countCreatedBy(kind.name, claim.began) >= claim.total;
+  if (isProven()) return { ...listing, complete: true };
+  const [, ...others] = run.pageSizes;
+  for (const limit of others) {
+    await turnPages(run, kind, { limit, add: staging.addObserved });
+    if (isProven()) break;
+  }
+  if (!isProven()) await findMissing(run, kind, brake);
+  return { ...listing, complete: isProven(), by: run.clock.now() };
+}
+
+/** Side by side as far as the total reaches, then on to the first short one. */
+async function turnPages(
+  run: Run,
+  kind: Kind,
+  { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
+): Promise<Claim> {
+  const { stage } = run.snapshot;
+  const rows: ObservedRow[] = [];
+  const stageRows = (): void => stage(() => add(rows.splice(0)));
+  const parts: NamedParts[] = [];
+  let seen = 0;
+  let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
+  const page = async (number: number): Promise<void> => {
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    const found = await kind.list({ page: number, limit }, run.stop);
+    rows.push(...found.rows);
+    if (found.parts) parts.push(found.parts);
+    if (rows.length >= stagedAtOnce) stageRows();
+    seen += found.rows.length;
+    last = found;
+    run.progress({
+      stage: 'listing',
+      kind: kind.name,
+      done: seen,
+      of: Math.max(found.total, seen),
+    });
+  };
+  await page(1);
+  const first = last;
+  const pages = Math.ceil(first.total / limit);
+  await each(range(2, pages - 1), pagesAtOnce, page);
+  for (
+    let number = Math.max(2, pages);
+    last.rows.length >= limit || number === pages;
+    number += 1
+  ) {
+    await page(number);
+  }
+  stageRows();
+  const { total, date, organization } = first;
+  const names = kind.parts?.names ?? [];
+  const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
+  return { total, began: beginning(first), date, organization, evidence };
+}
+
+function beginning(first: Page): number {
+  const created = first.rows.map((row) => row.createdAt ?? 0);
+  const newest = Math.max(0, ...created);
+  const began = Math.max(first.date ?? 0, newest);
+  return began === 0 ? Number.MAX_SAFE_INTEGER : began;
+}
+
+function* range(from: number, to: number): Generator<number> {
+  for (let number = from; number <= to; number += 1) yield number;
+}

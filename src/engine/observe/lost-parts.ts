@@ -1,0 +1,102 @@
+/**
+ * A part of the platform (a channel) that is deleted there looks as if everybody had left it at
+ * once. That is one problem of the part, and nobody's own word.
+ *
+ *   recorded in it, and listed     of them without it     then
+ *   fewer than 10                  any number             each for itself
+ *   10 or more                     at most half           each for itself
+ *   10 or more                     more than half         the part is lost
+ *
+ * What was found stays known as a problem until a certified listing shows otherwise; until then
+ * every run fails for it, as for a part that the platform does not know.
+ */
+import type { Problem } from '../../domain/problem.ts';
+import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Kind, Parts } from '../../records/record-type.ts';
+import type { Listing } from './certified-listing.ts';
+import type { Run } from '../context/mirror-context.ts';
+
+const membersAtLeast = 10;
+const pageOfRows = 500;
+
+/** To be asked once the records are narrowed to those that differ from what is recorded. */
+export async function lostParts(
+  run: Run,
+  { name, parts }: Kind,
+  listing: Listing | undefined,
+): Promise<Set<string>> {
+  if (!parts) return new Set();
+  const before = listing?.complete ? [] : run.snapshot.parking.parts(name).map((one) => one.part);
+  const lost = new Set(parts.names.filter((part) => before.includes(part)));
+  if (!listing) return lost;
+  const losses = await countLosses(run, name, parts);
+  for (const [part, count] of losses) if (count * 2 <= membersAtLeast) losses.delete(part);
+  const found = losses.size === 0 ? [] : await exceeding(losses, { run, name, parts });
+  return new Set([...lost, ...found]);
+}
+
+/** The problem of a part that is lost. */
+export function lossOf({ name }: Kind, part: string): Problem {
+  return {
+    kind: name,
+    key: part,
+    class: 'conflict',
+    part,
+    reason:
+      'more than half of the people recorded in this channel have no subscription there any more, ' +
+      'so nobody is taken for having left it, and nobody is opted in',
+    fix: 'restore the channel on the platform, or take it out of the configuration',
+  };
+}
+
+/** How many of those that differ have lost which part. */
+async function countLosses(
+  run: Run,
+  name: Kind['name'],
+  parts: Parts,
+): Promise<Map<string, number>> {
+  const { narrowing, recorded, staging } = run.snapshot;
+  const losses = new Map<string, number>();
+  let keys = narrowing.next(name, '', pageOfRows);
+  while (keys.length > 0) {
+    const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
+    for (const part of rows.flatMap((row) => lossesOf(row, staging.observed(name, row.key), parts)))
+      losses.set(part, (losses.get(part) ?? 0) + 1);
+    await run.clock.sleep(0);
+    keys = narrowing.next(name, keys.at(-1) ?? '', pageOfRows);
+  }
+  return losses;
+}
+
+/** Who is not listed at all has lost nothing that can be told. */
+function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): string[] {
+  if (observed.length === 0) return [];
+  const left = new Set(observed.flatMap(parts.shown));
+  return membersOf(row, parts).filter((part) => !left.has(part));
+}
+
+/** Counts all members, no further than to the double of the losses. */
+async function exceeding(
+  losses: Map<string, number>,
+  { run, name, parts }: { run: Run; name: Kind['name']; parts: Parts },
+): Promise<string[]> {
+  const { recorded, staging } = run.snapshot;
+  const members = new Map([...losses.keys()].map((part) => [part, 0]));
+  const isOpen = (part: string) => (members.get(part) ?? 0) < 2 * (losses.get(part) ?? 0);
+  let rows = recorded.next(name, '', pageOfRows);
+  while (rows.length > 0 && [...losses.keys()].some(isOpen)) {
+    for (const row of rows) {
+      const counted = membersOf(row, parts).filter((part) => losses.has(part));
+      if (counted.length === 0 || staging.observed(name, row.key).length === 0) continue;
+      for (const part of counted) members.set(part, (members.get(part) ?? 0) + 1);
+    }
+    await run.clock.sleep(0);
+    rows = recorded.next(name, rows.at(-1)?.key ?? '', pageOfRows);
+  }
+  const isLost = (part: string) => isOpen(part) && (members.get(part) ?? 0) >= membersAtLeast;
+  return [...losses.keys()].filter(isLost);
+}
+
+function membersOf(row: RecordedRow, { names, recorded }: Parts): string[] {
+  return recorded(row).filter((part) => names.includes(part));
+}

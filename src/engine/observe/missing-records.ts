@@ -1,0 +1,77 @@
+/**
+ * Asks the platform one by one for what is recorded and was on no page of a listing. A page that
+ * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
+ */
+import { Rejected, RateLimited, Unavailable } from '../../domain/errors.ts';
+import type { KindName, RecordedRow } from '../../domain/record.ts';
+import type { Kind } from '../../records/record-type.ts';
+import type { Found } from '../../records/listing-page.ts';
+import type { Span } from '../../snapshot/database/key-range.ts';
+import type { Brake } from '../context/circuit-breaker.ts';
+import { each } from '../context/bounded-concurrency.ts';
+import type { Run } from '../context/mirror-context.ts';
+import { reasonOf } from '../read/source-read.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+const askedAtOnce = 16;
+const askedAtLeast = 500;
+const askedShare = 0.02;
+
+/**
+ * Who is found joins what was listed; of who is gone it is known as if she had been listed. A
+ * refused route and a platform that is not well end it, and a refused request concerns one record:
+ * of all others nothing is known. Throws on a refused key and on an interruption.
+ */
+export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<void> {
+  const { find } = kind;
+  if (!find) return;
+  const { recorded } = run.snapshot;
+  const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind.name) * askedShare));
+  const rows = await unlisted(run, kind.name, most);
+  let isOver = false;
+  let done = 0;
+  await each(rows, askedAtOnce, async (row) => {
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    if (isOver) return;
+    try {
+      learn(run, row, await find(row, run.stop));
+    } catch (error) {
+      const refused = error instanceof Rejected && error.status !== 401;
+      const unwell = error instanceof Unavailable || error instanceof RateLimited;
+      if (!refused && !unwell) throw error;
+      isOver ||= unwell || brake.refuses(error);
+    }
+    done += 1;
+    run.progress({ stage: 'listing', kind: kind.name, done, of: rows.length });
+  });
+}
+
+/** Of those that no page showed at most so many, in a row by their keys. */
+export async function unlisted(
+  run: Pick<Run, 'snapshot' | 'clock' | 'random'>,
+  kind: KindName,
+  most: number,
+): Promise<RecordedRow[]> {
+  const { recorded, spans } = run.snapshot;
+  const counts: { span: Span; n: number }[] = [];
+  await throughout(run, spans.ofRecorded(kind), (span) => {
+    counts.push({ span, n: recorded.countUnlisted(kind, span) });
+  });
+  const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
+  let after = Math.floor(run.random() * (over + 1));
+  const rows: RecordedRow[] = [];
+  for (const { span, n } of counts) {
+    const count = most - rows.length;
+    if (after < n) rows.push(...recorded.unlisted(kind, { span, after, count }));
+    after = Math.max(0, after - n);
+  }
+  return rows;
+}
+
+function learn({ snapshot, clock }: Run, { kind, key }: RecordedRow, { is, rows }: Found): void {
+  const { staging } = snapshot;
+  snapshot.stage(() => {
+    staging.addObserved(rows, is === 'whole' ? key : undefined);
+    if (is === 'whole') staging.addLooked(kind, key, clock.now());
+  });
+}

@@ -1,0 +1,181 @@
+/** Brings the candidates of one kind before its truth table, and stages what comes of them. */
+import { isStatedOptOut, type Change } from '../../domain/change.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
+import type { Decision, Kind, States } from '../../records/record-type.ts';
+import { commitNow } from './commit-plan.ts';
+import type { Run } from '../context/mirror-context.ts';
+import { calledOf } from '../context/display-name.ts';
+import { overtakenIn } from '../context/superseded-records.ts';
+import { nothing, whoOf } from '../context/do-not-contact-identity.ts';
+import { statesOf, type Knowledge } from '../read/record-states.ts';
+import type { Parked } from '../../snapshot/tables/known-problems.ts';
+import type { Tally } from '../context/run-tally.ts';
+
+interface Deciding {
+  run: Run;
+  kind: Kind;
+  known: Knowledge;
+  tally: Tally;
+}
+
+/** No more than can be decided while others wait for their turn. */
+const pageOfKeys = 100;
+/** A refused opt-out is tried again at least daily. */
+export const longestDelayMs = 86_400_000;
+
+export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
+  const { narrowing, journal } = run.snapshot;
+  const open = new Set(journal.open(kind.name).map(({ key }) => key));
+  let after = '';
+  let done = 0;
+  for (;;) {
+    const keys = narrowing.next(kind.name, after, pageOfKeys);
+    if (keys.length === 0) return;
+    const overtaken = new Set(overtakenIn(run, kind));
+    run.snapshot.stage(() => {
+      for (const key of keys) {
+        if (overtaken.has(key)) continue;
+        if (open.has(key)) decideUnknown(run, kind, { key, known });
+        else decideOne(run, kind, { key, known, tally });
+      }
+    });
+    after = keys.at(-1) ?? after;
+    done += keys.length;
+    run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
+    await run.clock.sleep(0);
+  }
+}
+
+/**
+ * Decides one record at once, by what is recorded of it now; where that settles it, there is
+ * nothing to decide. Whether anything is to be sent.
+ */
+export function decideAgain(
+  { run, kind, known, tally, sift }: Deciding & { sift(): void },
+  key: Key,
+  isSettled: boolean,
+): boolean {
+  const { staging, stage } = run.snapshot;
+  let planned = 0;
+  staging.assume(kind.name, key);
+  if (isSettled) return false;
+  stage(() => (planned = decideOne(run, kind, { key, known, tally })));
+  if (planned > 0) sift();
+  commitNow(run);
+  return planned > 0;
+}
+
+/** Answers how many changes it has planned. */
+function decideOne(
+  run: Run,
+  kind: Kind,
+  { key, known, tally }: { key: Key; known: Knowledge; tally: Tally },
+): number {
+  const { staging } = run.snapshot;
+  const states = statesOf(run, kind, { key, known });
+  const decision = kind.decide(states);
+  const name = calledOf(run.snapshot.meta, key, states);
+  staging.forgetNoticed(kind.name, name);
+  run.snapshot.guarding.forget(kind.name, key);
+  for (const problem of decision.problems) {
+    tally.notice(name === key ? problem : { ...problem, key: name });
+  }
+  const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
+  if (decision.note && news) staging.addNoted(decision.note, isAlone(states, decision));
+  const { adds, ends } = decision.news ?? nothing;
+  if (adds.length + ends.length > 0) {
+    run.snapshot.remarks.add({ ...whoOf(run, kind, key), adds, ends });
+  }
+  for (const old of decision.forgets) staging.addForgotten(kind.name, old);
+  if (decision.adopts) tally.adopted(kind.name);
+  for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
+  const { changes } = decision;
+  const due = withoutParked(run, tally, { kind, states, changes });
+  const planned = run.quarantined ? due.filter(isStatedOptOut) : due;
+  for (const change of planned) staging.addPlanned(change);
+  return planned.length;
+}
+
+/**
+ * Whether no other record has anything to do with what was decided of this one. What it was on the
+ * platform, and is no longer, may be another one by now.
+ */
+function isAlone({ recorded, former, successors }: States, { note, forgets }: Decision): boolean {
+  const isSame = !recorded || recorded.id === note?.id;
+  return isSame && former.length + successors.length + forgets.length === 0;
+}
+
+/**
+ * While it is not known what became of a change, what is seen of its record may be our own doing:
+ * nothing is concluded from it, and only opt-outs are sent.
+ */
+function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge }): void {
+  const { staging, journal } = run.snapshot;
+  const open = journal.open(kind.name).filter(({ key }) => key === at.key);
+  const isOpen = ({ part, target }: Change) =>
+    open.some(({ op, ...one }) => op === 'opt_out' && one.part === part && one.target === target);
+  for (const change of kind.decide(statesOf(run, kind, at)).changes) {
+    if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
+  }
+}
+
+/** Names what the source wants of a record: a refused change is tried again when this changes. */
+export function wishOf(desired: readonly { fingerprint: string }[]): string {
+  const all = desired.map((row) => row.fingerprint);
+  return all.toSorted().join(' ');
+}
+
+/**
+ * A change the platform refused is not sent again until the record changes; an opt-out is, with
+ * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
+ * parked no longer.
+ */
+function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decided): Change[] {
+  const { problems } = run.snapshot;
+  const wish = wishOf(states.desired);
+  const waiting: Change[] = [];
+  for (const parked of problems.parked(kind.name, states.key)) {
+    const change = changes.find(
+      ({ part, target = '' }) => part === parked.part && target === parked.target,
+    );
+    const waits =
+      change?.op === 'opt_out' ? isEarly(parked, run.clock.now()) : parked.desired === wish;
+    if (change && waits) {
+      waiting.push(change);
+      tally.parked(change, parked);
+    } else if (!change && run.writes && isOver(parked, states, wish)) problems.drop(parked);
+  }
+  const creates = waiting.some((change) => change.op === 'create');
+  return changes.filter(
+    (change) => !waiting.includes(change) && !(creates && change.target === undefined),
+  );
+}
+
+/** A time that lies further ahead than any delay was written by a clock that was wrong. */
+function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
+  return retryAt > now && retryAt - now <= longestDelayMs;
+}
+
+/** No longer wanted: not merely of a record that this listing did not show. */
+function isOver(parked: Parked, { sight }: States, wish: string): boolean {
+  return sight === 'listed' || parked.desired !== wish;
+}
+
+interface Decided {
+  kind: Kind;
+  states: States;
+  changes: Change[];
+}
+
+/** A note that says nothing new is not written. */
+function differs(note: RecordedRow | undefined, recorded: RecordedRow | undefined): boolean {
+  if (!note) return false;
+  return (
+    !recorded ||
+    note.id !== recorded.id ||
+    note.ownership !== recorded.ownership ||
+    note.body !== recorded.body ||
+    note.shown !== recorded.shown ||
+    note.desired !== recorded.desired
+  );
+}

@@ -1,0 +1,42 @@
+/**
+ * Counts whom the CRM has not named. A whole reading of a full run counts, once, if the source is
+ * still what was read when the platform has been listed; a plan counts nothing, and shows what
+ * earlier runs have counted. In other runs nobody's absence counts for anything.
+ *
+ * The platform's time is the `Date` of the first answer of its listing; where that has none, or
+ * nothing could be listed, our clock counts alone.
+ */
+import type { Course } from '../context/run-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import { overtakenIn } from '../context/superseded-records.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+export async function countAbsences({ run, parts, known }: Course): Promise<void> {
+  for (const { kind } of parts) {
+    const knowledge = known.get(kind);
+    if (!knowledge || !kind.absence) continue;
+    const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
+    known.set(kind, { ...knowledge, absenceCounts });
+    if (!run.writes) continue;
+    const { absences, spans, transaction } = run.snapshot;
+    const only = onlyKey(run);
+    transaction(() => {
+      if (only === undefined) absences.dropNamed(kind.name);
+      else absences.dropIfNamed(kind.name, only);
+    });
+    if (!absenceCounts) continue;
+    const { absentReadings, absentForMs } = kind.absence;
+    const reading = {
+      name: knowledge.reading,
+      at: run.startedAt,
+      platformAt: knowledge.listing?.date,
+      absentReadings,
+      absentForMs,
+    };
+    // Cut short, whoever was counted is not counted again by this reading.
+    await throughout(run, spans.ofKeys(kind.name), (span) => {
+      const but = overtakenIn(run, kind);
+      transaction(() => absences.count(kind.name, span, { ...reading, but }));
+    });
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * What a run learns of a source that tells what changed: those records, whoever else stands under
+ * their names (several records of one address are one person), and those for whom something is
+ * still open. Of nobody else anything is concluded. A run between full ones takes as long as there
+ * are changes, whatever the size of the CRM.
+ *
+ * Everything is read instead where there is no cursor, where the source does not know it any more,
+ * where very much has changed, and where somebody waits whose record cannot be asked for.
+ */
+import type { Kind } from '../../records/record-type.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
+import type { Certificate, Source } from '../../sources/source.ts';
+import type { Course } from '../context/run-context.ts';
+import { each } from '../context/bounded-concurrency.ts';
+import { modeName, type MirrorPart, type Run } from '../context/mirror-context.ts';
+import { idsAt, rowOf } from './person-read.ts';
+import { fewSizes, stageFew } from './incremental-read.ts';
+import { desiredOf, endingIn, read, reasonOf, type Read } from './source-read.ts';
+import { openIn } from '../apply/outcome-recovery.ts';
+
+/** More are read as everything is: in batches, and with all proofs. */
+const most = 10_000;
+/** One by one no more are asked for: many records of one address are no reason to. */
+const mostAsked = 500;
+const askedAtOnce = 4;
+
+/** Reads what the run needs of a source: its changes where that is enough, else all of it. */
+export async function readPart(course: Course, part: MirrorPart): Promise<Read> {
+  const { run, since } = course;
+  const cursor = since.get(part.kind);
+  const isFast = modeName(run.mode) === 'fast';
+  const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
+  return found ?? read(run, part);
+}
+
+/** Undefined: everything has to be read. */
+async function readChanges(run: Run, part: MirrorPart, since: string): Promise<Read | undefined> {
+  const { kind, source } = part;
+  const told = await tell(run, kind, source.changes?.(since, requestOf(run, kind)));
+  const isAll = told && (await askOthers(run, part, told));
+  if (!told || !isAll) return undefined;
+  const rows = [...told.rows.values(), ...told.nameless];
+  const skipped = await stageFew(run, kind.name, rows);
+  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  return { ...told.certificate, whole: false, sizes };
+}
+
+function requestOf({ stop }: Run, { fields }: Kind) {
+  return { fields, signal: stop };
+}
+
+interface Told {
+  /** By their ids. */
+  rows: Map<string, DesiredRow>;
+  /** Ids that were told more than once: of what they say now, that is not enough to know. */
+  twice: Set<string>;
+  /** Those that cannot be read. */
+  nameless: DesiredRow[];
+  certificate: Certificate;
+}
+
+async function tell(
+  run: Run,
+  kind: Kind,
+  changes: ReturnType<NonNullable<Source['changes']>> | undefined,
+): Promise<Told | undefined> {
+  const rows = new Map<string, DesiredRow>();
+  const twice = new Set<string>();
+  const nameless: DesiredRow[] = [];
+  const end: { certificate?: Certificate | 'lost' } = {};
+  if (!changes) return undefined;
+  for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
+    for (const record of some) {
+      const row = desiredOf(kind, record);
+      if (rows.has(row.id)) twice.add(row.id);
+      if (row.id === '') nameless.push(row);
+      else rows.set(row.id, row);
+    }
+    const done = rows.size + nameless.length;
+    run.progress({ stage: 'reading', kind: kind.name, done, of: undefined });
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    if (done > most) return undefined;
+  }
+  const { certificate } = end;
+  if (certificate === undefined || certificate === 'lost') return undefined;
+  return { rows, twice, nameless, certificate };
+}
+
+/**
+ * Asks for the other records of these people, and for all of those who wait; false: that cannot be
+ * done one by one.
+ */
+async function askOthers(
+  run: Run,
+  part: MirrorPart,
+  { rows, twice }: Pick<Told, 'rows' | 'twice'>,
+): Promise<boolean> {
+  const { kind, source } = part;
+  const waiting = waitingIn(run, kind);
+  // Under which ids somebody stands who was never there is known only of some.
+  if (waiting.some((key) => !run.snapshot.recorded.get(kind.name, key))) return false;
+  const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
+  let others = 0;
+  let next = [
+    ...twice,
+    ...waiting.flatMap((key) => idsAt(run, kind, key)),
+    ...companyOf(run, kind, [...rows.values()]),
+  ];
+  for (;;) {
+    const fresh = [...new Set(next)].filter((id) => !asked.has(id));
+    if (fresh.length === 0) return true;
+    others += fresh.length;
+    if (others > mostAsked) return false;
+    const found: DesiredRow[] = [];
+    await each(fresh, askedAtOnce, async (id) => {
+      const record = await source.one?.(id, requestOf(run, kind));
+      asked.add(id);
+      if (!record) rows.delete(id);
+      if (!record) return;
+      const row = rowOf(kind, id, record);
+      found.push(row);
+      rows.set(id, row);
+    });
+    next = companyOf(run, kind, found);
+  }
+}
+
+/** Of whom a change is open, or was refused and is due again. */
+function waitingIn(run: Run, { name }: Kind): Key[] {
+  const { narrowing, parking } = run.snapshot;
+  const open = openIn(run, name).map(({ key }) => key);
+  // Of whom this run has just found out what became of a change.
+  const found = narrowing.next(name, '', most);
+  return [...new Set([...open, ...found, ...parking.due(name, run.clock.now())])];
+}
+
+/** All ids under the names that these have, and had. */
+function companyOf(run: Run, kind: Kind, rows: readonly DesiredRow[]): string[] {
+  const { recorded, twins } = run.snapshot;
+  const keys = rows.flatMap(({ key, id }) => [
+    ...(key === undefined ? [] : [key]),
+    ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
+    ...twins.namesOf(kind.name, id),
+  ]);
+  return [...new Set(keys)].flatMap((key) => idsAt(run, kind, key));
+}

@@ -1,0 +1,66 @@
+/** What a run knows of a source that it has not read wholly: of the few it was told about. */
+import type { DesiredRow, KindName } from '../../domain/record.ts';
+import { countUnknown } from '../../domain/unknown-words.ts';
+import { everything } from '../../snapshot/database/key-range.ts';
+import type { Run } from '../context/mirror-context.ts';
+import type { Sizes } from './source-read.ts';
+
+const stagedAtOnce = 1_000;
+
+/** Stages records that are few, and were not read as a whole; answers how many name nobody. */
+export async function stageFew(
+  { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
+  kind: KindName,
+  rows: readonly DesiredRow[],
+): Promise<number> {
+  for (let start = 0; start < rows.length; start += stagedAtOnce) {
+    const some = rows.slice(start, start + stagedAtOnce);
+    stage(() => staging.addDesired(some, start + 1));
+    await clock.sleep(0);
+  }
+  stage(() => {
+    staging.sortIn(kind, 'keyless');
+    staging.sortIn(kind, everything);
+  });
+  staging.endSorting();
+  let skipped = 0;
+  stage(() => {
+    staging.noteStrange(kind, 'keyless');
+    staging.noteStrange(kind, everything);
+    staging.nameByOrigin(kind, rows.length);
+    skipped = staging.skipUnknown(kind);
+  });
+  return skipped;
+}
+
+/**
+ * Of a reading that names few. How many want something is known from the last reading of all, and
+ * those who came since; else as many as are recorded are counted, where a guard has to know.
+ */
+export function fewSizes(
+  { snapshot }: Pick<Run, 'snapshot'>,
+  kind: KindName,
+  { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
+): Sizes {
+  const unknown = countUnknown();
+  rows.forEach(unknown.add);
+  const invalid = snapshot.staging.countInvalid(kind);
+  const before = snapshot.meta.get(wantedOf(kind));
+  const news = rows.filter((row) => row.wants && !row.invalid).length;
+  return {
+    valid: rows.length - invalid - skipped,
+    invalid,
+    skipped,
+    unknown: unknown.words(),
+    get wanted() {
+      return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;
+    },
+  };
+}
+
+const wantedOf = (kind: KindName): string => `wanted of ${kind}s`;
+
+/** For the runs that do not read everything; the transaction is the caller's. */
+export function keepWanted({ meta }: Run['snapshot'], kind: KindName, { wanted }: Sizes): void {
+  meta.set(wantedOf(kind), String(wanted));
+}

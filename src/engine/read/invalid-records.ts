@@ -1,0 +1,85 @@
+/**
+ * Lists the records of a source that cannot be used, each under a name that stays when lines move.
+ */
+import type { Problem } from '../../domain/problem.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
+import type { Kind } from '../../records/record-type.ts';
+import type { Course } from '../context/run-context.ts';
+import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { calledOf } from '../context/display-name.ts';
+import { whoOf } from '../context/do-not-contact-identity.ts';
+import { knowledgeNamed } from './record-states.ts';
+import type { Tally } from '../context/run-tally.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+const page = 500;
+
+/** Those that hold an unknown word are listed by word, in a run about everybody. */
+export async function noticeInvalid(
+  run: Run,
+  kind: Kind,
+  { tally, known }: Pick<Course, 'tally' | 'known'>,
+): Promise<void> {
+  const only = onlyKey(run);
+  if (only !== undefined) {
+    const rows = run.snapshot.staging.desired(kind.name, only);
+    for (const row of rows) noticeOne(run, kind, { row, tally });
+    return;
+  }
+  let after = 0;
+  for (;;) {
+    const rows = run.snapshot.staging.invalid(kind.name, after, page);
+    run.snapshot.stage(() => {
+      for (const row of rows) noticeOne(run, kind, { row, tally });
+    });
+    if (rows.length < page) break;
+    after = rows.at(-1)?.row ?? after;
+    await run.clock.sleep(0);
+  }
+  tally.unknown(kind.name, knowledgeNamed(known, kind.name).sizes.unknown);
+}
+
+function noticeOne(run: Run, kind: Kind, { row, tally }: { row: DesiredRow; tally: Tally }): void {
+  if (!row.invalid) return;
+  const { reason, fix, option } = row.invalid;
+  const problem: Problem = {
+    kind: kind.name,
+    key: nameOf(run, kind, row),
+    class: 'invalid',
+    part: '',
+    reason: `${row.place}: ${reason}`,
+    fix,
+  };
+  tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
+}
+
+/** What names nobody is listed by its id, or by its place. */
+function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
+  const { meta, recorded } = run.snapshot;
+  const name = key ?? (id === '' ? place : `id ${id}`);
+  if (!kind.ledger) return name;
+  const who = key === undefined ? { key: '', ids: [id] } : whoOf(run, kind, key);
+  const entries = run.ledger.concerning(who);
+  const known = key === undefined ? undefined : recorded.get(kind.name, key);
+  return calledOf(meta, name, { recorded: known, entries });
+}
+
+/** Of whom a reading of changes does not name it is said all the same what is wrong. */
+export async function noticeUnread(
+  { run, tally, unread, known }: Course,
+  { name }: Kind,
+): Promise<void> {
+  const { whole, reading } = knowledgeNamed(known, name);
+  if (onlyKey(run) !== undefined || whole || reading === '') return;
+  const { parking, problems } = run.snapshot;
+  const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
+  await throughout(run, problems.spans(name), (span) => {
+    const some = parking.countUnread(name, span);
+    for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
+      counts[which] += some[which];
+    }
+  });
+  const found = { ...counts, optOuts: parking.unreadOptOuts(name) };
+  unread.set(name, found);
+  tally.unread(found);
+}

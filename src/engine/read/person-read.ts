@@ -1,0 +1,155 @@
+/**
+ * One record of a source, asked for by its id, and whoever else stands under the same name: several
+ * records of one address are one person, and the strictest of them counts. Which those are is known
+ * from earlier readings. Of no other record anything is concluded.
+ */
+import type { Kind } from '../../records/record-type.ts';
+import { Busy } from '../../domain/errors.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
+import { everything } from '../../snapshot/database/key-range.ts';
+import type { SourceRecord } from '../../sources/source.ts';
+import type { People, Taken } from '../context/person-locks.ts';
+import { isFresh } from '../apply/apply-context.ts';
+import type { Course } from '../context/run-context.ts';
+import type { MirrorPart, Run } from '../context/mirror-context.ts';
+import { overtakenIn } from '../context/superseded-records.ts';
+import { fewSizes, stageFew } from './incremental-read.ts';
+import { desiredOf } from './source-read.ts';
+import { unknown } from './record-states.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+/** So many records of one person are asked for; of more, only opt-outs are believed. */
+export const most = 50;
+/** Somebody whose address changes again and again is left to a later event. */
+const mostTries = 5;
+
+export const atHer = 'another run is at this person → run again when it has ended';
+
+/** What the source says of the record now, and who that is. */
+interface Asked {
+  rows: DesiredRow[];
+  /** Every key it stands under, or stood; the one it stands under now is the first. */
+  keys: Key[];
+  /** All that were asked for. */
+  ids: string[];
+  complete: boolean;
+}
+
+/**
+ * Takes the person who stands under this id, and stages what the source says of her; undefined:
+ * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
+ * another address each time.
+ */
+export async function takeOne(course: Course, id: string): Promise<Taken | undefined> {
+  const { run } = course;
+  const part = course.parts.find(({ source }) => source.one);
+  course.parts = part ? [part] : [];
+  if (!part) return undefined;
+  let people: People = { keys: keysOf(run, part, id), ids: [id] };
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const taken = await run.beside.take(people);
+    try {
+      const asked = await ask(run, part, id);
+      // What was said before she was taken, under a name that was not known, may be outdated.
+      if (isAmong(asked, people)) {
+        await stage(course, part, asked);
+        return taken;
+      }
+      people = both(asked, people);
+    } catch (error) {
+      taken.release();
+      throw error;
+    }
+    taken.release();
+  }
+  throw new Busy(atHer);
+}
+
+/**
+ * Remembers who has several records, and who is nowhere recorded, for those that are read one by
+ * one later. Of whoever was erased meanwhile nothing is left.
+ */
+export async function keepTwins(
+  { run, parts, known }: Course,
+  when: 'read' | 'done',
+): Promise<void> {
+  const { spans, twins, transaction } = run.snapshot;
+  for (const { kind, source } of parts) {
+    if (!source.one || !kind.read) continue;
+    // What names few needs no walk through everybody who is recorded.
+    const all = known.get(kind)?.whole ? spans.ofKeys(kind.name) : [everything];
+    await throughout(run, all, (span) => {
+      transaction(() => twins.note(kind.name, span, when));
+    });
+    transaction(() => {
+      const knowledge = known.get(kind);
+      const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
+      if (isNewest) twins.dropOld(kind.name);
+      const isErased = run.ledger.erased();
+      const gone = isErased ? overtakenIn(run, kind).filter(isErased) : [];
+      for (const key of gone) twins.drop(kind.name, key);
+    });
+  }
+}
+
+function isAmong({ keys, ids }: People, people: People): boolean {
+  return (
+    keys.every((key) => people.keys.includes(key)) && ids.every((id) => people.ids.includes(id))
+  );
+}
+
+function both(one: People, other: People): People {
+  const united = (of: keyof People) => [...new Set([...one[of], ...other[of]])];
+  return { keys: united('keys'), ids: united('ids') };
+}
+
+/** Under which keys the record was last seen. */
+function keysOf({ snapshot }: Run, { kind }: MirrorPart, id: string): Key[] {
+  return snapshot.recorded.ofOrigins(kind.name, [id], '').map(({ key }) => key);
+}
+
+/** Under which ids of the source somebody stands, as far as is known: each once. */
+export function idsAt({ snapshot }: Pick<Run, 'snapshot'>, { name }: Kind, key: Key): string[] {
+  return [...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)])];
+}
+
+async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
+  const { kind, source } = part;
+  const ids = [first];
+  const now = new Set<Key>();
+  const before = new Set<Key>();
+  const rows: DesiredRow[] = [];
+  for (const [at, id] of ids.entries()) {
+    if (at >= most) break;
+    const record = await source.one?.(id, { fields: kind.fields, signal: run.stop });
+    const row = record && rowOf(kind, id, record);
+    if (row) rows.push(row);
+    if (row?.key !== undefined) now.add(row.key);
+    for (const old of keysOf(run, part, id)) before.add(old);
+    const others = [...now, ...before].flatMap((key) => idsAt(run, kind, key));
+    ids.push(...new Set(others.filter((other) => !ids.includes(other))));
+  }
+  return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };
+}
+
+/** One that cannot be read is still the record of this id. */
+export function rowOf(kind: Kind, id: string, record: SourceRecord): DesiredRow {
+  const row = desiredOf(kind, record);
+  return row.id === '' ? { ...row, id } : row;
+}
+
+async function stage(
+  course: Course,
+  { kind }: MirrorPart,
+  { rows, keys, complete }: Asked,
+): Promise<void> {
+  const { run, known } = course;
+  const skipped = await stageFew(run, kind.name, rows);
+  const [key] = keys;
+  if (key === undefined) course.parts = [];
+  else run.mode = { single: key };
+  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  const readAt = run.clock.now();
+  const still = (): boolean => isFresh(run, readAt);
+  known.set(kind, { ...unknown, certified: complete, sizes, still });
+}

@@ -1,0 +1,218 @@
+/** What is known of one kind, and of one record of it, when it is decided upon. */
+import type { Entry } from '../../domain/do-not-contact.ts';
+import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Kind, States } from '../../records/record-type.ts';
+import type { Source } from '../../sources/source.ts';
+import { announces } from '../finish/announce-defaults.ts';
+import { isFirstLoad } from '../context/first-load.ts';
+import { latestNow, type Run } from '../context/mirror-context.ts';
+import type { Listing } from '../observe/certified-listing.ts';
+import type { Read, Sizes } from './source-read.ts';
+import { whoOf } from '../context/do-not-contact-identity.ts';
+
+/** What is known of one kind in this run. */
+export interface Knowledge {
+  /** Whether the reading of the source was certified. */
+  certified: boolean;
+  /** Whether that reading names everybody whom the source has. */
+  whole: boolean;
+  /** From where its changes go on, where the source tells them. */
+  cursor: string | undefined;
+  /** Undefined in a fast run: nothing was listed. */
+  listing: Listing | undefined;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
+  /** The name of what was read of the source, and how much it is. */
+  reading: string;
+  sizes: Sizes;
+  /** Whether the source is still that. */
+  still(): boolean;
+  /** Whether it counts for how long somebody has not been named (README, people who left). */
+  absenceCounts: boolean;
+}
+
+/** Where nothing was read. */
+export const unknown: Knowledge = {
+  certified: false,
+  whole: false,
+  cursor: undefined,
+  listing: undefined,
+  lost: new Set(),
+  reading: '',
+  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, unknown: [] },
+  still: () => false,
+  absenceCounts: false,
+};
+
+/** Of the kind of this name, whether or not it takes part. */
+export function knowledgeNamed(known: ReadonlyMap<Kind, Knowledge>, kind: KindName): Knowledge {
+  return [...known].find(([{ name }]) => name === kind)?.[1] ?? unknown;
+}
+
+/** What a reading of the source tells. */
+export function readingOf(
+  source: Source,
+  read: Read,
+): Pick<Knowledge, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
+  const { complete: certified, reading, whole, sizes } = read;
+  const cursor = read.complete ? read.cursor : undefined;
+  const still = (): boolean => source.still?.(reading) ?? false;
+  return { certified, whole, cursor, reading, sizes, still };
+}
+
+/** What is known of one record, of all that was read and recorded. */
+export function statesOf(
+  run: Run,
+  kind: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States {
+  const { staging, recorded, problems } = run.snapshot;
+  const row = recorded.get(kind.name, key);
+  const entries = kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [];
+  const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
+  const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
+  const listed = known.listing?.complete;
+  const isListed = typeof looked === 'number' || (listed && looked === undefined);
+  const sight = isListed ? 'listed' : 'assumed';
+  const by = typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now());
+  const assumedId = isListed ? undefined : row?.id;
+  const desired = staging.desired(kind.name, key);
+  const isNamed = desired.length > 0;
+  const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
+  const isGone = desired.every(({ presence }) => presence !== 'present');
+  return {
+    key,
+    desired,
+    recorded: row,
+    former: formerOf(run, kind, { key, known, desired, observed, assumedId }),
+    successors,
+    renamed: row ? renamedOf(run, kind, { row, known, isListed: sight === 'listed' }) : [],
+    origins: row ? recorded.originsOf(kind.name, key) : [],
+    parked: problems.parked(kind.name, key).map(({ part }) => part),
+    entries,
+    observed,
+    sight,
+    certified: known.certified,
+    restored: run.restored === true,
+    ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
+    at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
+    by,
+    latest: by + latestNow(run) - run.clock.now(),
+    lost: known.lost,
+    facts: run.facts.known(),
+  };
+}
+
+const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
+
+interface Gone extends Pick<States, 'key' | 'successors'> {
+  known: Knowledge;
+  isNamed: boolean;
+}
+
+/** What is known besides of a record that the source does not name as one that is there. */
+function goneStates(
+  run: Run,
+  { name }: Kind,
+  { key, known, isNamed, successors }: Gone,
+): Pick<States, keyof typeof stays> {
+  const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
+  return {
+    strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
+    absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
+    announces: announces(run),
+    // That nobody else has the old address only a whole reading says.
+    mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
+  };
+}
+
+/** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
+function mayDelete(run: Run, { listing }: Knowledge): boolean {
+  if (isFirstLoad(run)) return false;
+  return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
+}
+
+/**
+ * Of whom the ledger has learnt something since the listing began, what is recorded is newer than
+ * what was listed: somebody saw her leave beside this run.
+ */
+function outrun(
+  { listing }: Knowledge,
+  { row, entries }: { row: RecordedRow | undefined; entries: readonly Entry[] },
+): 'assumed' | undefined {
+  if (!listing || row?.id === undefined) return undefined;
+  const isNew = ({ seq, through }: Entry) => through === 'address' && seq > listing.knew;
+  return entries.some(isNew) ? 'assumed' : undefined;
+}
+
+interface Seen {
+  key: Key;
+  known: Knowledge;
+  desired: readonly DesiredRow[];
+  observed: readonly ObservedRow[];
+  /** What it is on the platform by what is recorded, where that was not read. */
+  assumedId: string | undefined;
+}
+
+/** Under which other keys the record was known: by the platform's ids, or by the source's. */
+function formerOf(
+  { snapshot }: Run,
+  kind: Kind,
+  { key, known, desired, observed, assumedId }: Seen,
+): States['former'] {
+  const { staging, recorded } = snapshot;
+  const shown = observed.length > 0 ? observed.map(({ id }) => id) : [assumedId ?? []].flat();
+  const replaced = ({ key: old }: RecordedRow): boolean =>
+    known.certified && staging.desired(kind.name, old).length === 0;
+  const takenOver = kind.keyedById
+    ? shown.flatMap((id) => recorded.ofId(kind.name, id, key) ?? []).filter(replaced)
+    : shown.flatMap((id) => recorded.everOfId(kind.name, id, key));
+  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
+  const rows = [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)];
+  const former = new Map(rows.map((row) => [row.key, row]));
+  return [...former.values()].map((row) => ({
+    row,
+    seen: staging.observed(kind.name, row.key),
+  }));
+}
+
+/** What is recorded under one name, and was read or is recorded under another one. */
+function renamedOf(
+  run: Run,
+  kind: Kind,
+  { row, known, isListed }: { row: RecordedRow; known: Knowledge; isListed: boolean },
+): States['renamed'] {
+  const { staging, recorded } = run.snapshot;
+  const { name, idsOf } = kind;
+  return (idsOf?.(row) ?? []).flatMap((id) => {
+    const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
+    // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
+    if (!seen && (id === row.id || (isListed && known.listing))) return [];
+    const other = recorded.ofId(name, id, row.key);
+    const now = seen?.alias ?? other?.key;
+    const desired = now === undefined ? [] : staging.desired(name, now);
+    const isLeft = now !== undefined && desired.length === 0;
+    const successors = isLeft ? successorsOf(run, kind, { key: now, known }) : [];
+    const origins = successors.length > 0 && isLeft ? recorded.originsOf(name, now) : [];
+    const next = { desired, successors, origins, recorded: known.whole ? undefined : other };
+    return [{ id, row: seen, ...next }];
+  });
+}
+
+/** Of somebody whom the source does not name: who stands under another key by now. */
+function successorsOf(
+  { snapshot }: Run,
+  { name }: Kind,
+  { key, known }: { key: Key; known: Knowledge },
+): States['successors'] {
+  const { staging, recorded } = snapshot;
+  const { listing } = known;
+  return recorded.successors(name, key).map((next) => {
+    const row = recorded.get(name, next);
+    const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
+    const isNewer = staging.lookedAt(name, next) === 'assumed';
+    const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
+    const vanished = listing?.complete === true && !isSeen;
+    return { desired: staging.desired(name, next), recorded: row, vanished };
+  });
+}

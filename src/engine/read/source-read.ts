@@ -1,0 +1,177 @@
+/** Reads a source wholly into staging, in canonical form. */
+import { Interrupted, Unavailable } from '../../domain/errors.ts';
+import type { DesiredRow, KindName } from '../../domain/record.ts';
+import { countUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import type { Span } from '../../snapshot/database/key-range.ts';
+import type { Certificate, SourceRecord } from '../../sources/source.ts';
+import type { Kind } from '../../records/record-type.ts';
+import type { MirrorPart, Run } from '../context/mirror-context.ts';
+import { throughout } from '../context/for-each-range.ts';
+
+/**
+ * Of a reading: keys that have a valid record, those that want something, invalid records, and
+ * those that name nobody; and the words that are not known.
+ */
+export interface Sizes {
+  valid: number;
+  wanted: number;
+  invalid: number;
+  skipped: number;
+  unknown: readonly UnknownWords[];
+}
+
+/** `whole`: of whom it does not name it is known that the source does not. */
+export type Read = Certificate & { whole: boolean; sizes: Sizes };
+
+/** So many are sorted in at a time: for each part, most of a table's pages are written anew. */
+const sortedAtOnce = 75_000;
+
+const sharedId = {
+  reason: 'several records with different addresses have this id',
+  fix: 'give every record an id of its own in the CRM',
+};
+
+export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read> {
+  const { staging, stage } = run.snapshot;
+  const end: { certificate?: Certificate } = {};
+  const records = source.read({ fields: kind.fields, signal: run.stop });
+  const unknown = countUnknown();
+  let count = 0;
+  let sorted = 0;
+  for await (const some of endingIn(records, (last) => (end.certificate = last))) {
+    const rows = some.map((record) => desiredOf(kind, record));
+    rows.forEach(unknown.add);
+    stage(() => staging.addDesired(rows, count + 1));
+    count += rows.length;
+    if (count - sorted >= sortedAtOnce) {
+      await sortIn(run, kind.name);
+      sorted = count;
+    }
+    run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
+    if (run.stop.aborted) throw reasonOf(run.stop);
+  }
+  const { certificate } = end;
+  if (!certificate) throw new TypeError('a reading ended without a word on how');
+  await sortIn(run, kind.name);
+  if (count === 0) refuseEmpty(run, kind.name);
+  const { all, skipped } = await settleIds(run, kind.name, count);
+  const counts = await sizesOf(run, kind.name, all);
+  const sizes = { ...counts, skipped, unknown: unknown.words() };
+  return { ...withAddresses(run, kind.name, certificate), whole: true, sizes };
+}
+
+/** Where most of those who are recorded have lost their address, a column is empty, not people. */
+function withAddresses(
+  { snapshot: { recorded, staging } }: Run,
+  kind: KindName,
+  certificate: Certificate,
+): Certificate {
+  const lost = staging.countAddressless(kind);
+  const known = recorded.count(kind);
+  // One person proves nothing about a column.
+  if (lost < 2 || lost * 2 <= known) return certificate;
+  const flaw = {
+    why: `${lost} of ${known} recorded people have lost their address`,
+    fix: 'check the column that contacts.email names, and export it again',
+  };
+  const { reading } = certificate;
+  if (certificate.complete) return { complete: false, reading, ...flaw };
+  const { why, fix } = certificate;
+  return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
+}
+
+/**
+ * An empty reading where there were records before is a failure, not data: throws Unavailable.
+ */
+export function refuseEmpty({ snapshot }: Pick<Run, 'snapshot'>, kind: KindName): void {
+  const known = snapshot.recorded.count(kind);
+  if (known === 0) return;
+  throw new Unavailable(
+    `the source of ${kind}s is empty, but ${known} are recorded: ` +
+      'taken for a failed export, nothing was changed → export it again',
+    { acted: 'no' },
+  );
+}
+
+/** Left early, the reading is closed; read to its end, what it gives there is told. */
+export async function* endingIn<End>(
+  reading: AsyncGenerator<SourceRecord[], End>,
+  told: (end: End) => void,
+): AsyncGenerator<SourceRecord[], void> {
+  told(yield* reading);
+}
+
+async function sortIn(run: Run, kind: KindName): Promise<void> {
+  const { staging, spans, stage } = run.snapshot;
+  staging.beginSorting();
+  stage(() => staging.sortIn(kind, 'keyless'));
+  await throughout(run, spans.ofUnsorted(kind), (span) => {
+    stage(() => staging.sortIn(kind, span));
+  });
+  staging.endSorting();
+}
+
+/**
+ * Which records have an id of their own, and under which names the invalid ones stand. Answers the
+ * spans of all keys, into which the names that were added here fit, and how many name nobody.
+ */
+async function settleIds(
+  run: Run,
+  kind: KindName,
+  count: number,
+): Promise<{ all: readonly Span[]; skipped: number }> {
+  const { staging, spans, stage: staged } = run.snapshot;
+  const all: Span[] = [];
+  staged(() => staging.noteStrange(kind, 'keyless'));
+  await throughout(run, spans.ofKeys(kind), (span) => {
+    all.push(span);
+    staged(() => staging.noteStrange(kind, span));
+  });
+  await throughout(run, spans.ofIds(kind), (span) => {
+    staged(() => staging.findSharedIds(kind, span));
+  });
+  let skipped = 0;
+  staged(() => {
+    staging.invalidateSharedIds(kind, sharedId);
+    staging.nameByOrigin(kind, count);
+    skipped = staging.skipUnknown(kind);
+  });
+  await run.clock.sleep(0);
+  return { all, skipped };
+}
+
+async function sizesOf(
+  run: Run,
+  kind: KindName,
+  all: readonly Span[],
+): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
+  const { staging } = run.snapshot;
+  const sizes = { valid: 0, wanted: 0, invalid: 0 };
+  await throughout(run, all, (span) => {
+    const { valid, wanted } = staging.countDesired(kind, span);
+    sizes.valid += valid;
+    sizes.wanted += wanted;
+  });
+  sizes.invalid = staging.countInvalid(kind);
+  return sizes;
+}
+
+export function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
+  if ('value' in record) return kind.desire(record.value, record.where);
+  return {
+    kind: kind.name,
+    id: '',
+    key: undefined,
+    alias: '',
+    place: record.where,
+    body: kind.unreadBody,
+    fingerprint: '',
+    wants: false,
+    presence: 'present',
+    invalid: { reason: record.broken, fix: record.fix },
+  };
+}
+
+export function reasonOf(stop: AbortSignal): Error {
+  return stop.reason instanceof Error ? stop.reason : new Interrupted('SIGTERM');
+}

@@ -1,0 +1,74 @@
+/** What is said of guards: what they hold, why, and how to let it pass. */
+import type { Fault } from '../../domain/record.ts';
+import { countWords, guardRows } from '../../domain/guard-classes.ts';
+import { mostOf, type Held, type Limit, type Rush } from './guard-rules.ts';
+
+/** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
+export function explainHeld(
+  held: Held,
+  rush: Rush,
+  { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
+): Fault {
+  const { guard, fresh } = rush;
+  const { would, cause } = guardRows[guard].words;
+  const often = guard === 'delete' ? (causes[held.by] ?? cause) : cause;
+  const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
+  return {
+    reason: `${countWords(guard, fresh)} ${would}, and this was held: ${whyOf(held, rush, limit)}`,
+    fix:
+      `${often}; see \`crm-mirror plan\`, and if it is right: ` +
+      `\`crm-mirror approve ${plan}\`${anyway}`,
+  };
+}
+
+/** When stated opt-outs are held no longer; milliseconds since the epoch. */
+export function sayEnd(until: number): string {
+  const at = new Date(until).toISOString().replace(/\.\d+/, '');
+  return `from ${at} on, what the CRM still states is applied without approval`;
+}
+
+const causes: Partial<Record<Held['by'], string>> = {
+  week: 'often an export that lacks more people every day',
+  domain: 'often a filter that was put on the export',
+  block: 'often a page that got lost on the way',
+};
+
+function whyOf(held: Held, rush: Rush, limit: Limit): string {
+  const { of } = guardRows[rush.guard].words;
+  const most = mostOf(rush, limit);
+  const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;
+  const approved = rush.all - rush.fresh;
+  const others = approved > 0 ? `with ${approved} others of this run ` : '';
+  switch (held.by) {
+    case 'standing':
+      return 'an earlier run held them, and nobody has approved it';
+    case 'everybody':
+      return 'these are all the people who are subscribed';
+    case 'run':
+      return `${others}more than ${most} in one run (${greater})`;
+    case 'week':
+      return `with ${rush.week} of the last seven days more than twice ${most} (${greater})`;
+    case 'domain':
+      return 'all are of one mail domain, and our people as a whole are not';
+    default:
+      return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
+  }
+}
+
+/** Said to who approves it all the same. */
+export function nothingLeft(plan: string): string {
+  return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
+}
+
+/** Says what could be approved instead. */
+export function unknownPlan(
+  current: readonly { plan: string }[],
+  plan: string,
+  own?: string,
+): string {
+  const now = current.map((one) => one.plan).join(', ');
+  const mine = own === undefined ? '' : `, and this run plans ${own}`;
+  const fix =
+    now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
+  return `nothing was held under the plan ${plan}${mine} → ${fix}`;
+}

@@ -1,0 +1,132 @@
+/** What a run answers: the document that --json prints, and that tables are drawn from. */
+import type { Op } from '../../domain/change.ts';
+import type { KindName } from '../../domain/record.ts';
+import type { Problem } from '../../domain/problem.ts';
+import type { Forecast } from './duration-forecast.ts';
+import type { Counts } from './change-plan.ts';
+
+export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
+
+export interface Summary {
+  run: string;
+  mirror: string;
+  status: Status;
+  mode: 'full' | 'fast' | 'single';
+  /** null: everything the mirror has. */
+  only: 'contacts' | 'templates' | null;
+  /** The plan's hash; '' when none was made. */
+  plan: string;
+  contacts: KindSummary & {
+    /** People; the deletes with the opt-outs for absence. */
+    held: { delete: number; opt_in: number; opt_out: number };
+    /** Records that name nobody, for they have no address and were never known. */
+    skipped: number;
+    invalid: number;
+  };
+  templates: KindSummary & { held: number; invalid: number };
+  /** What the CRM was told of who left; null: this mirror, or such a run, tells nothing. */
+  returns: ReturnsSummary | null;
+  requests: RequestCounts;
+  /** Of a plan: what it takes, by the limits that were seen. Null: nothing was planned. */
+  forecast: Forecast | null;
+  /** null: not read in this run. */
+  certificate: { source: boolean | null; platform: boolean | null };
+  problems: ListedProblem[];
+  /** Why a run that did not end as it should did not; one line each. */
+  reasons: string[];
+  /** Rejected or invalid records that earlier runs already listed. */
+  known: number;
+  /** Milliseconds. */
+  ms: number;
+}
+
+/** rejected, waiting: in all, after the run; of a plan: what waits, and would be told. */
+export interface ReturnsSummary {
+  told: number;
+  rejected: number;
+  waiting: number;
+  /** Who left, and cannot be told of as it is configured. */
+  leftOut: number;
+  /** Opt-outs that are not told, since nobody is known to have left by them. */
+  doubtful: number;
+}
+
+export interface RequestCounts {
+  total: number;
+  byRoute: Record<string, number>;
+  /** 429s among them. */
+  rateLimited: number;
+}
+
+export interface ListedProblem extends Problem {
+  /** Not listed by an earlier run. */
+  isNew: boolean;
+  /** The reason with the values of the CRM in it, for who may see addresses. */
+  shown?: string | undefined;
+}
+
+export interface KindSummary {
+  desired: number;
+  observed: number;
+  changes: Record<string, number>;
+  applied: Record<string, number>;
+  rejected: number;
+  conflicts: number;
+}
+
+/** The summary of a run that did not come to be: the same document, with nothing in it. */
+export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
+  const counts = (kind: KindName) => ({
+    desired: 0,
+    observed: 0,
+    changes: shownCounts(kind, {}, 'changes'),
+    applied: shownCounts(kind, {}, 'applied'),
+    rejected: 0,
+    conflicts: 0,
+    invalid: 0,
+  });
+  return {
+    run: '',
+    only: null,
+    status: 'failed',
+    plan: '',
+    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0 },
+    templates: { ...counts('template'), held: 0 },
+    returns: null,
+    requests: { total: 0, byRoute: {}, rateLimited: 0 },
+    forecast: null,
+    certificate: { source: null, platform: null },
+    problems: [],
+    known: 0,
+    ms: 0,
+    ...of,
+  };
+}
+
+const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> = {
+  contact: {
+    changes: ['create', 'opt_in', 'opt_out', 'delete', 'adopt', 'forget'],
+    applied: ['create', 'opt_in', 'opt_out', 'delete'],
+  },
+  template: {
+    changes: ['create', 'update', 'archive', 'adopt'],
+    applied: ['create', 'update', 'archive'],
+  },
+};
+
+/**
+ * Counts in the order of the contract, with zeros; the second step of a creation is no change of
+ * its own.
+ */
+export function shownCounts(
+  kind: KindName,
+  counts: Counts,
+  which: 'changes' | 'applied',
+): Record<string, number> {
+  return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));
+}
+
+export function changeCount(summary: Summary): number {
+  const counts = [summary.contacts.changes, summary.templates.changes];
+  return counts.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
+}

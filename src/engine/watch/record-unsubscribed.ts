@@ -1,0 +1,134 @@
+/**
+ * Records of people who were listed as having left: in the ledger first, then in the snapshot, as a
+ * run that had seen this would. Nothing is sent for it, and nobody else is concluded about.
+ */
+import type { Kind, States } from '../../records/record-type.ts';
+import type { Leaving } from '../../records/unsubscribe-listing.ts';
+import type { Remark } from '../../domain/do-not-contact.ts';
+import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
+import { latestNow, type Mirror } from '../context/mirror-context.ts';
+import { factsIn } from '../context/learned-facts.ts';
+import { nothing, whoOf } from '../context/do-not-contact-identity.ts';
+
+export interface Departing {
+  mirror: Mirror;
+  kind: Kind & { readonly leaving: Leaving };
+  /** The snapshot was put back from a backup, and the platform was not listed since. */
+  restored: boolean;
+}
+
+interface Sight {
+  rows: readonly ObservedRow[];
+  /** When it was asked for, and by when it was answered. */
+  at: number;
+  by: number;
+}
+
+export interface Departed {
+  /** Of how many something was learnt. */
+  learnt: number;
+  /** The open changes of people of whom nothing was concluded for that. */
+  open: number[];
+}
+
+/**
+ * Takes in who left, of those that are recorded or wanted; `more` goes into the same transaction.
+ * All of it happens at once: what others write to the snapshot comes before or after.
+ */
+export function takeIn(
+  departing: Departing,
+  sight: Sight,
+  more: (departed: Departed) => void,
+): Departed {
+  const { kind, mirror } = departing;
+  const { snapshot, ledger, clock } = mirror;
+  const changes = snapshot.journal.open(kind.name);
+  const remarks: Remark[] = [];
+  const notes: RecordedRow[] = [];
+  const open: number[] = [];
+  const isOpen = new Set(changes.map(({ key }) => key));
+  for (const [key, observed] of peopleIn(departing, sight.rows, isOpen)) {
+    open.push(...changes.filter((change) => change.key === key).map(({ seq }) => seq));
+    if (isOpen.has(key)) continue;
+    const states = statesOf(departing, key, { ...sight, observed });
+    const { note, news = nothing } = kind.decide(states);
+    const { adds, ends } = news;
+    if (adds.length + ends.length > 0) remarks.push({ ...whoOf(mirror, kind, key), adds, ends });
+    if (note && isNews(note, states.recorded)) notes.push(note);
+  }
+  ledger.write(remarks, clock.now());
+  const learnt = new Set([...remarks, ...notes].map(({ key }) => key)).size;
+  const departed = { learnt, open };
+  snapshot.transaction(() => {
+    for (const note of notes) snapshot.recorded.put(note);
+    more(departed);
+  });
+  return departed;
+}
+
+/** By the keys under which they are known: their own, and the one their contact is recorded by. */
+function peopleIn(
+  { mirror, kind }: Departing,
+  rows: readonly ObservedRow[],
+  isOpen: ReadonlySet<Key>,
+): Map<Key, ObservedRow[]> {
+  const { recorded, journal } = mirror.snapshot;
+  const people = new Map<Key, ObservedRow[]>();
+  const isKnown = (key: Key): boolean =>
+    recorded.get(kind.name, key) !== undefined ||
+    isOpen.has(key) ||
+    journal.isPlanned(kind.name, key);
+  for (const row of rows) {
+    const renamed = recorded.ofId(kind.name, row.id, row.alias);
+    const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...(renamed ? [renamed.key] : [])];
+    for (const key of keys) people.set(key, [...(people.get(key) ?? []), row]);
+  }
+  return people;
+}
+
+/**
+ * What the platform shows, and what is recorded. The source was not read: of whom it says nothing
+ * but that a change of hers is planned, that is taken for being named.
+ */
+function statesOf(
+  { mirror, kind, restored }: Departing,
+  key: Key,
+  { observed, at, by }: Omit<Sight, 'rows'> & { observed: readonly ObservedRow[] },
+): States {
+  const { snapshot, ledger } = mirror;
+  const recorded = snapshot.recorded.get(kind.name, key);
+  return {
+    key,
+    desired: recorded ? [] : [kind.leaving.named(key)],
+    recorded,
+    former: [],
+    successors: [],
+    renamed: [],
+    strays: false,
+    origins: snapshot.recorded.originsOf(kind.name, key),
+    parked: [],
+    entries: ledger.concerning(whoOf(mirror, kind, key)),
+    observed,
+    sight: 'assumed',
+    certified: false,
+    restored,
+    absence: undefined,
+    announces: false,
+    mayDelete: false,
+    at,
+    by,
+    latest: by + latestNow(mirror) - mirror.clock.now(),
+    lost: new Set(snapshot.parking.parts(kind.name).map(({ part }) => part)),
+    facts: factsIn(snapshot),
+  };
+}
+
+/**
+ * Which contact of hers is ours is not for this to say: of one whose contact had vanished, or is
+ * another one by now, the ledger alone hears. And nothing is unsettled that is known already.
+ */
+function isNews(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
+  if (!recorded) return true;
+  if (note.id !== recorded.id) return false;
+  return note.body !== recorded.body || note.shown !== recorded.shown;
+}

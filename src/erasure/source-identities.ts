@@ -1,0 +1,34 @@
+/** Under which ids the source has somebody, for whoever asks or tells the ledger by them. */
+import { Interrupted, isExpected } from '../domain/errors.ts';
+import type { Leave } from '../records/erasure-request.ts';
+import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
+import { read } from '../engine/read/source-read.ts';
+import { begin } from '../engine/begin-run.ts';
+
+/** Not read, or not certified: ids may be missing. */
+export interface Reading {
+  read: boolean;
+  certified: boolean;
+  why: string | null;
+}
+
+/**
+ * Reads the source, so that `whoOf` knows by it, or says why not. Throws Interrupted, and bugs.
+ */
+export async function readNames(
+  mirror: Mirror,
+  part: MirrorPart,
+  { signal: stop, abort }: Leave,
+): Promise<Reading> {
+  const progress = (): void => undefined;
+  const mode = 'fast';
+  const { run } = begin(mirror, { mode, writes: false, only: 'contacts', stop, abort, progress });
+  try {
+    const certificate = await read(run, part);
+    if (certificate.complete) return { read: true, certified: true, why: null };
+    return { read: true, certified: false, why: `${certificate.why} → ${certificate.fix}` };
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return { read: false, certified: false, why: error.message };
+  }
+}

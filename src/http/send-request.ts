@@ -1,0 +1,170 @@
+/**
+ * One request, sent once, over a pool of kept connections: no retry, no redirect, no opinion about
+ * the status.
+ *
+ * What counts is the proof. undici calls `onRequestStart` in the same tick in which it writes the
+ * first byte, and not before; so a failure until then (name, connection, TLS, waiting for a
+ * connection) certainly changed nothing, and any failure from then on may have.
+ */
+import { Pool, type Dispatcher } from 'undici';
+import { Invalid, Unavailable } from '../domain/errors.ts';
+import type { Answer, Request, Send } from '../domain/exchange.ts';
+import { describe, type Stage } from './request-failure.ts';
+
+const LARGEST_ANSWER = 16 * 1024 * 1024;
+
+export interface SendOptions {
+  /** Base address; its path is kept in front of every request's path. */
+  url: string;
+  /** For one request: waiting for a connection, sending, headers and body together. */
+  timeoutMs: number;
+  userAgent: string;
+  /** Connections at most; without it as many as there are requests in flight. */
+  connections?: number;
+}
+
+/**
+ * Throws Invalid when `url` is no http(s) address. The `send` it gives throws Unavailable (`acted`
+ * 'no' only when nothing was written), Invalid for a request no HTTP client could write, and the
+ * signal's reason when aborted before writing. `close` ends whatever is still under way.
+ */
+export function createSend(options: SendOptions): { send: Send; close(): Promise<void> } {
+  const base = parseAddress(options.url);
+  const prefix = base.pathname.replace(/\/+$/, '');
+  const userAgent = options.userAgent.trim() || 'crm-mirror';
+  const pool = new Pool(base.origin, {
+    connections: options.connections ?? null,
+    pipelining: 1,
+    allowH2: false,
+    connectTimeout: options.timeoutMs,
+    // undici's own timers tick once a second: the exact deadline is ours.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxResponseSize: LARGEST_ANSWER,
+  });
+  const send: Send = async (request, signal) => {
+    signal?.throwIfAborted();
+    const path = prefix + request.path;
+    const headers = { ...request.headers, 'user-agent': userAgent };
+    const { timeoutMs } = options;
+    return exchange(pool, { ...request, path, headers }, { host: base.host, timeoutMs, signal });
+  };
+  return { send, close: () => pool.destroy() };
+}
+
+function parseAddress(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base === undefined || !/^https?:$/.test(base.protocol)) {
+    throw new Invalid('the address to send to is no http or https URL');
+  }
+  return base;
+}
+
+/** Long enough for the answers of all that was under way. */
+const hearingMs = 100;
+
+interface Limits {
+  host: string;
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+}
+
+/** One request on its way. */
+interface Flight {
+  host: string;
+  stage: Stage | 'over';
+  controller: Dispatcher.DispatchController | undefined;
+  resolve(answer: Answer): void;
+  reject(reason: unknown): void;
+}
+
+function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer> {
+  const { host, timeoutMs, signal } = limits;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
+
+  const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
+  // A process that stood still (a slow disk, a suspended machine) first hears what has come.
+  const overdue = (): void => {
+    if (flight.stage === 'waiting') expire();
+    else timer = setTimeout(expire, hearingMs);
+  };
+  let timer = setTimeout(overdue, timeoutMs);
+  const stop = () => {
+    if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
+    else abandon(flight, 'was left before its answer was complete: asked to stop');
+  };
+  signal?.addEventListener('abort', stop, { once: true });
+
+  const { method, path, headers, body = null } = request;
+  pool.dispatch({ method, path, headers, body }, listener(flight));
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+  });
+}
+
+function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
+  const answer: Omit<Answer, 'body'> = { status: 0, headers: {} };
+  const chunks: Buffer[] = [];
+  return {
+    onRequestStart(controller) {
+      // Over already, or about to be written a second time: neither may leave.
+      if (flight.stage !== 'waiting') return controller.abort(new Error('not to be sent'));
+      flight.controller = controller;
+      flight.stage = 'written';
+    },
+    onResponseStart(_, status, headers) {
+      // 1xx come before the answer.
+      if (status < 200 || flight.stage !== 'written') return;
+      flight.stage = 'answering';
+      answer.status = status;
+      answer.headers = flatten(headers);
+    },
+    onResponseData: (_, chunk) => void chunks.push(chunk),
+    onResponseEnd: () => end(flight, () => flight.resolve({ ...answer, body: decode(chunks) })),
+    onResponseError(_, error) {
+      const { stage } = flight;
+      if (stage !== 'over') end(flight, () => flight.reject(describe(error, flight.host, stage)));
+    },
+  };
+}
+
+/** The first end counts; whatever happens to the connection afterwards is of no interest. */
+function end(flight: Flight, settle: () => void): void {
+  if (flight.stage === 'over') return;
+  flight.stage = 'over';
+  settle();
+}
+
+function abandon(flight: Flight, what: string): void {
+  if (flight.stage === 'over') return;
+  const acted = flight.stage === 'waiting' ? 'no' : 'maybe';
+  end(flight, () => flight.reject(new Unavailable(`${flight.host} ${what}`, { acted })));
+  flight.controller?.abort(new Error(what));
+}
+
+function late(stage: Stage | 'over', timeoutMs: number): string {
+  if (stage === 'waiting') return `gave no connection within ${timeoutMs} ms`;
+  if (stage === 'written') return `did not answer within ${timeoutMs} ms`;
+  return `did not finish its answer within ${timeoutMs} ms`;
+}
+
+/** Each header as one text. */
+export function flatten(
+  headers: Record<string, string | string[] | undefined>,
+): Record<string, string> {
+  const flat: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return flat;
+}
+
+const utf8 = new TextDecoder();
+
+/** A byte order mark is dropped, since no JSON parser takes it. */
+function decode([first, ...others]: Buffer[]): string {
+  if (!first) return '';
+  return utf8.decode(others.length === 0 ? first : Buffer.concat([first, ...others]));
+}

@@ -1,0 +1,150 @@
+/** One call of one operation: request out, answer read, sent again where its row allows it. */
+import type { z } from 'zod';
+import { anySignal, type Gate } from '../rate-limit/request-gate.ts';
+import type { Priority } from '../rate-limit/priority-lanes.ts';
+import { createRetry } from '../http/retry.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import { Invalid } from '../domain/errors.ts';
+import type { Answer, Request, Send } from '../domain/exchange.ts';
+import type { Operation } from './operations.ts';
+import { parseJson, refusal, unreadable } from './refusal-errors.ts';
+
+export interface CallOptions {
+  /** Ends the waiting for a place, for the budget and between attempts. */
+  signal?: AbortSignal | undefined;
+  /** Gives up a request that is under way; without it `signal` does. */
+  abort?: AbortSignal | undefined;
+  /** Waited for right before each attempt leaves; what it throws keeps that one from leaving. */
+  leaves?: (() => Promise<void>) | undefined;
+  /** Default 'other'. */
+  priority?: Priority | undefined;
+}
+
+interface Call<T> {
+  operation: Operation;
+  /** The one parameter of the path. */
+  id?: string;
+  query?: Record<string, string | number | undefined>;
+  body?: object;
+  /** For an operation of a session: name=value. */
+  cookie?: string;
+  /** Addresses in this request, which no message may show. */
+  addresses?: readonly string[];
+  schema: z.ZodType<T>;
+  /** What the body should be, for people. */
+  expected: string;
+}
+
+export interface Called<T> {
+  value: T;
+  answer: Answer;
+}
+
+export interface Caller {
+  /** Any 2xx with a body of the schema; throws Rejected, Unavailable, RateLimited or Invalid. */
+  call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
+  /** The same, but undefined when the platform says, in its own form, that there is none (404). */
+  find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
+}
+
+export interface CallerOptions {
+  send: Send;
+  gate: Gate;
+  clock: Clock;
+  random: Random;
+  apiKey: string;
+  maxAttempts?: number | undefined;
+}
+
+/** A key that was refused (401) is not used again: nothing that comes later leaves. */
+export function createCaller(options: CallerOptions): Caller {
+  const { send, gate, apiKey, clock, random, maxAttempts } = options;
+  const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
+  let refused: Answer | undefined;
+
+  async function perform<R>(
+    call: Call<unknown>,
+    { signal, abort, leaves, priority }: CallOptions,
+    read: (answer: Answer) => R,
+  ): Promise<R> {
+    const { route, resend, session } = call.operation;
+    const request = build(call, apiKey);
+    const askKey = (): void => {
+      if (refused && !session) throw refusalOf(refused, call, apiKey);
+    };
+    const leave = async (waiting: AbortSignal | undefined): Promise<Answer> => {
+      askKey();
+      if (leaves) {
+        await leaves();
+        askKey();
+      }
+      const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
+      if (answer.status === 401 && !session) refused = answer;
+      return answer;
+    };
+    const attempt = async () => read(await gate.through(route, leave, { signal, priority }));
+    return retry(resend, attempt, signal);
+  }
+  return {
+    call: (call, passage = {}) =>
+      perform(call, passage, (answer) => interpret(answer, call, apiKey)),
+    find: (call, passage = {}) =>
+      perform(call, passage, (answer) =>
+        answer.status === 404 ? absent(answer, call) : interpret(answer, call, apiKey),
+      ),
+  };
+}
+
+function build(call: Call<unknown>, apiKey: string): Request {
+  const { operation, id, query = {}, body, cookie = '' } = call;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  const path = operation.path.replace(/\{\w+\}/, () => segment(id));
+  const request: Request = {
+    method: operation.method,
+    path: search.size > 0 ? `${path}?${search.toString()}` : path,
+    headers: {
+      accept: 'application/json',
+      ...(operation.session ? { cookie } : { 'x-api-key': apiKey }),
+    },
+  };
+  if (body === undefined) return request;
+  request.headers['content-type'] = 'application/json';
+  return { ...request, body: JSON.stringify(body) };
+}
+
+/** An empty or dotted id would make the path that of another operation. */
+function segment(id: string | undefined): string {
+  if (id === undefined || /^\.{0,2}$/.test(id)) {
+    throw new Invalid('an id that is empty or consists of dots names nothing on the platform');
+  }
+  return encodeURIComponent(id);
+}
+
+function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {
+  const { operation, expected, schema } = call;
+  if (answer.status < 200 || answer.status > 299) throw refusalOf(answer, call, apiKey);
+  const parsed = schema.safeParse(parseJson(answer.body));
+  if (parsed.success) return { value: parsed.data, answer };
+  const [issue] = parsed.error.issues;
+  const detail = issue === undefined || issue.path.length === 0 ? '' : issue.path.join('.');
+  throw unreadable(answer, operation.route, { expected, detail });
+}
+
+function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
+  const { operation, addresses = [], cookie = '' } = call;
+  const value = cookie.slice(cookie.indexOf('=') + 1);
+  return refusal(answer, operation, { keys: [apiKey, value], addresses });
+}
+
+/**
+ * A 404 is the platform's word only in the platform's form: a proxy or a wrong address answers 404
+ * as well, and people must not count as gone for it.
+ */
+function absent(answer: Answer, { operation }: Call<unknown>): undefined {
+  const body = parseJson(answer.body);
+  if (typeof body === 'object' && body !== null) return undefined;
+  throw unreadable(answer, operation.route, { expected: 'an error of the platform', detail: '' });
+}

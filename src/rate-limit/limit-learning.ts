@@ -1,0 +1,296 @@
+/**
+ * What one answer teaches a budget; its states and conclusions are described in route-budget.ts.
+ */
+import type { Random } from '../domain/clock.ts';
+import type { Observation } from '../http/rate-limit-headers.ts';
+import type { Usage } from './request-usage.ts';
+
+const COMPANY_WINDOWS = 10;
+/** More than are ever in flight. */
+const MOST_RECENT = 64;
+/** Windows shorter than this are not found out by whole seconds. */
+const LONG_WINDOW_MS = 10_000;
+/** A wait told in whole seconds may be half a second short. */
+export const SHORT_MS = 500;
+const JITTER_MS = 50;
+export const LEAST_WAIT_MS = 1000;
+const UNKNOWN_WINDOW_MS = 60_000;
+
+/** All that a budget knows. Times are monotonic milliseconds. */
+export interface Memory {
+  limit: number | undefined;
+  /** By the headers, and not guessed. */
+  isTold: boolean;
+  /** Of each window, left to other programs: 0 to 1. */
+  readonly reserve: number;
+  readonly usage: Usage;
+  /** Under way, in the order in which they left. */
+  flights: Set<Ticket>;
+  /** So far. */
+  sent: number;
+  answers: number;
+  /** The slow start: in flight at most; `round` counts the clean answers since it last grew. */
+  pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
+  mark: Mark | undefined;
+  /** What the last answers said is left. */
+  recent: { at: number; shown: number }[];
+  /** `short`: it opened with less than half of the limit; `before`: used when it was first seen. */
+  window: { openedMs: number; own: number; short: boolean; before: number };
+  /** Of the limit, what others used of this window so far, and of the one before, 0 to 1. */
+  foreign: { now: number; before: number };
+  companyUntilMs: number;
+  readonly sharers: (() => number) | undefined;
+  trickle: boolean;
+  blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
+  /** In a row. */
+  refusals: number;
+  /** The one request that is under way to find out. */
+  probe: Ticket | undefined;
+}
+
+/** What was left, as answer number `at` had it. */
+interface Mark {
+  left: number;
+  /** Taken off `left` since, for answers that never came. */
+  lost: number;
+  at: number;
+  ms: number;
+  /** How many of our own requests counted then. */
+  counted: number;
+  resetAtMs: number | undefined;
+  /** When the next whole window of the server's own time of day begins, a second late at most. */
+  beatMs: number | undefined;
+}
+
+/** Taken when a request leaves, given back with its answer. */
+export interface Ticket {
+  readonly sentMs: number;
+  /** How many answers had come by then, and how many requests had left, this one included. */
+  readonly answers: number;
+  readonly sent: number;
+  /** The least that is left when it comes, if nobody else sends. */
+  readonly least: number;
+}
+
+/** An answer has come. */
+interface Event {
+  ticket: Ticket;
+  seen: Observation;
+  nowMs: number;
+  random: Random;
+}
+
+export function learn(memory: Memory, event: Event): void {
+  const { ticket, seen, nowMs } = event;
+  const { usage } = memory;
+  memory.answers += 1;
+  memory.limit = limitOf(memory, seen);
+  memory.isTold ||= memory.limit !== undefined && seen.limit === memory.limit;
+  usage.pace.windowMs = seen.windowMs ?? usage.pace.windowMs;
+  usage.pace.tripMs = Math.min(usage.pace.tripMs, nowMs - ticket.sentMs);
+  if (seen.refused) return block(memory, event);
+  usage.counted(nowMs);
+  usage.add({ sentMs: ticket.sentMs, nowMs });
+  if (memory.answers === 1) memory.window.openedMs = nowMs;
+  memory.window.own += 1;
+  grow(memory);
+  if (memory.blocked) {
+    // It tells of the time before.
+    if (ticket.answers < memory.blocked.at) return;
+    const { sinceMs } = memory.blocked;
+    memory.blocked = undefined;
+    memory.refusals = 0;
+    guess(memory, nowMs, nowMs - sinceMs);
+  }
+  const shown = usable(memory, seen);
+  if (shown !== undefined) believe(memory, event, latest(memory, ticket, shown));
+  else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
+  else guess(memory, nowMs, 0);
+}
+
+/** Without a limit in the headers: at least what is left and this one. */
+function limitOf({ limit }: Memory, seen: Observation): number | undefined {
+  if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
+  return Math.max(limit ?? 0, seen.remaining + 1);
+}
+
+/**
+ * BLIND: what went through between two refusals is taken for the limit, and the time between them
+ * for the window, if it is no longer than windows usually are, or the block was; each window that
+ * passes without one may hold one more.
+ */
+function guess(memory: Memory, nowMs: number, blockedMs: number): void {
+  const { window, usage, isTold, mark } = memory;
+  if (isTold || mark) return;
+  const isOver = usage.pace.windowMs !== undefined && nowMs >= usage.backMs(window.openedMs);
+  if (blockedMs > 0 && window.own > 1) {
+    memory.limit = window.own - 1;
+    const most = Math.max(UNKNOWN_WINDOW_MS, blockedMs);
+    usage.pace.windowMs = Math.min(nowMs - window.openedMs, most);
+  } else if (isOver && memory.limit !== undefined) memory.limit += 1;
+  if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
+}
+
+/** What came while this was under way may have counted after it. */
+function latest(memory: Memory, { answers }: Ticket, shown: number): number {
+  const meanwhile = memory.recent.filter(({ at }) => at > answers);
+  memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
+  return Math.min(shown, ...meanwhile.map((one) => one.shown));
+}
+
+/** An answer that never came may have counted. */
+export function miss(memory: Memory, { sentMs }: Ticket, nowMs: number): void {
+  memory.answers += 1;
+  memory.usage.add({ sentMs, nowMs });
+  memory.window.own += 1;
+  const { mark } = memory;
+  if (!mark || mark.left === 0) return;
+  mark.left -= 1;
+  mark.lost += 1;
+}
+
+/** Units of the limit that are ours to use. */
+export function units({ limit = 1, reserve }: Memory): number {
+  return Math.max(1, limit - Math.floor(limit * reserve));
+}
+
+/** Nobody else was met for ten windows; without headers nobody is ever met. */
+export function isAlone({ companyUntilMs, mark }: Memory, nowMs: number): boolean {
+  return !mark || nowMs >= companyUntilMs;
+}
+
+function usable(memory: Memory, { remaining }: Observation): number | undefined {
+  const { limit } = memory;
+  if (remaining === undefined || limit === undefined) return undefined;
+  return Math.max(0, remaining - Math.floor(limit * memory.reserve));
+}
+
+/** With headers one more for each clean answer; without, for each round of them. */
+function grow({ pace, mark }: Memory): void {
+  pace.round += 1;
+  if (!mark && pace.round < pace.inFlight) return;
+  pace.round = 0;
+  pace.inFlight = Math.min(pace.ceiling, pace.inFlight + 1);
+}
+
+function believe(memory: Memory, event: Event, left: number): void {
+  const { mark, window } = memory;
+  const { ticket, nowMs } = event;
+  if (!mark) {
+    const before = rememberBefore(memory, left, nowMs);
+    memory.window = { openedMs: nowMs, own: 1, short: false, before };
+    return put(memory, event, left);
+  }
+  const least = ticket.least - (memory.sent - ticket.sent);
+  if (left < least) meetCompany(memory, nowMs);
+  if (ticket.answers < mark.at) {
+    if (left < mark.left) put(memory, event, left);
+    return;
+  }
+  const isDue = nowMs >= memory.usage.backMs(window.openedMs);
+  if (isDue) window.short = left + 1 < units(memory) / 2;
+  if (left < least && window.short) memory.trickle = true;
+  const gain = left - (mark.left + mark.lost - 1);
+  const found = whatCameBack(memory, event, { left, gain, isDue });
+  if (found === 'units') memory.trickle = true;
+  else if (found === 'window') {
+    memory.trickle = false;
+    turn(memory, nowMs);
+    memory.window.short = false;
+    memory.pace.inFlight = memory.pace.slow;
+  } else if (isDue && gain > 0) turn(memory, nowMs);
+  else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) memory.trickle = false;
+  put(memory, event, left);
+}
+
+/** A window is over: of one that was seen from its beginning, what others used of it is known. */
+function turn(memory: Memory, nowMs: number): void {
+  const { window } = memory;
+  memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
+  memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
+}
+
+/** What was used before the first answer counts for a window; as long, others may be about. */
+function rememberBefore(memory: Memory, left: number, nowMs: number): number {
+  const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
+  if (before === 0) return 0;
+  meetCompany(memory, nowMs, 1);
+  memory.usage.add({ sentMs: Number.NEGATIVE_INFINITY, nowMs }, before);
+  return before;
+}
+
+type Back = 'nothing' | 'window' | 'units';
+
+/** Beyond what our own requests explain: a whole window at once, or units one after the other. */
+function whatCameBack(
+  memory: Memory,
+  { ticket, nowMs }: Event,
+  { left, gain, isDue }: { left: number; gain: number; isDue: boolean },
+): Back {
+  const { limit, mark, usage } = memory;
+  const { windowMs } = usage.pace;
+  if (gain <= 0 || !mark || limit === undefined || windowMs === undefined) return 'nothing';
+  const own = usage.surely({ sentMs: ticket.sentMs, nowMs });
+  if (left <= units(memory) - own) return 'nothing';
+  const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
+  if (gain > inTheMeantime) return 'window';
+  // Nearly all may be a window that has turned; but before it could, what is reserved came back.
+  const isBefore = memory.reserve > 0 && !isDue;
+  return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
+}
+
+/** Nothing came back in a time in which a unit should have. */
+function isLate({ limit, flights, usage }: Memory, elapsedMs: number): boolean {
+  const { windowMs } = usage.pace;
+  if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
+  return elapsedMs > (1.5 * windowMs) / limit;
+}
+
+function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
+  const { windowMs } = memory.usage.pace;
+  const { resetInMs, dateMs } = seen;
+  // Of a window that is known it cannot be further away.
+  const resetAtMs =
+    resetInMs === undefined ? undefined : nowMs + Math.min(resetInMs, windowMs ?? resetInMs);
+  const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
+  const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
+  const counted = memory.usage.counted(nowMs);
+  memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
+  const { own, before } = memory.window;
+  // Of a window that slides, our own of the one before count still.
+  const ours = Math.max(own + before, counted) + memory.flights.size;
+  // One more or less is nobody: of a server that weighs the window before, it is rounding.
+  memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
+}
+
+function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {
+  const forMs = windows * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
+  memory.companyUntilMs = Math.max(memory.companyUntilMs, nowMs + forMs);
+}
+
+function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {
+  const { blocked, pace, answers, mark } = memory;
+  // The rest of a burst that was refused already is the same refusal.
+  const isSame = blocked !== undefined && ticket.answers < blocked.at;
+  if (!isSame) {
+    memory.refusals += 1;
+    pace.inFlight = Math.max(1, Math.floor(pace.inFlight / 2));
+  }
+  memory.trickle = false;
+  meetCompany(memory, nowMs);
+  const { windowMs } = memory.usage.pace;
+  const asked = seen.retryAfterMs || LEAST_WAIT_MS;
+  const doubled = LEAST_WAIT_MS * 2 ** Math.max(0, memory.refusals - 1);
+  const most = Math.max(asked, windowMs ?? UNKNOWN_WINDOW_MS);
+  const part = 0.02 * (windowMs ?? 0);
+  const shortMs = windowMs === undefined ? SHORT_MS : Math.min(SHORT_MS, part);
+  const marginMs = shortMs + Math.max(JITTER_MS, part) * random();
+  const waitMs = Math.min(Math.max(asked, doubled), most) + marginMs;
+  const untilMs = Math.max(nowMs + waitMs, blocked?.untilMs ?? 0);
+  memory.blocked = {
+    sinceMs: blocked?.sinceMs ?? nowMs,
+    untilMs,
+    at: isSame ? blocked.at : answers,
+  };
+  if (mark) memory.mark = { ...mark, left: 0, lost: 0, at: answers, ms: nowMs };
+}

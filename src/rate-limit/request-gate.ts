@@ -1,0 +1,290 @@
+/**
+ * Where requests wait for their route's budget. One queue per route: routes never hold each other
+ * up. A 429 is waited out here and the request sent again, ahead of those of its priority; to the
+ * caller it is not an attempt.
+ *
+ * Whenever something changes (a request comes, an answer comes, a wait is over), the budget is
+ * asked how many may leave. So while something waits, either something is in flight, or a timer
+ * runs, or the budget has promised to call.
+ */
+import pLimit, { type LimitFunction } from 'p-limit';
+import type { Clock, Random } from '../domain/clock.ts';
+import { RateLimited, Unavailable } from '../domain/errors.ts';
+import type { Answer } from '../domain/exchange.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import { CEILING, createBudget, type Budget } from './route-budget.ts';
+import { createLanes, type Lanes, type Priority } from './priority-lanes.ts';
+import type { Ticket } from './limit-learning.ts';
+import { observe, type Observation } from '../http/rate-limit-headers.ts';
+import { watchStuck, type Stuck, type StuckWatch } from './stuck-routes.ts';
+
+/** 429s that are waited out for one request. */
+const MOST_REFUSALS = 20;
+/** In flight at most on one route, whatever its budget says: none says more. */
+const MOST_IN_FLIGHT = CEILING;
+
+interface Passage {
+  priority?: Priority | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Requests that left: 429s, and those whose answer never came, included. */
+export interface Counts {
+  total: number;
+  byRoute: Record<string, number>;
+  /** 429s among them. */
+  rateLimited: number;
+}
+
+/** Where a budget comes from; `changed` asks it again. */
+export type BudgetOf = (route: string, changed: () => void) => Budget;
+
+export interface Gate {
+  /**
+   * Sends when the route's budget allows it and gives the answer, whatever its status but 429.
+   * Throws what `send` throws; the signal's reason when aborted while waiting; RateLimited when one
+   * request was refused 20 times. `send` gets the signal that stands for the gate's and the
+   * passage's own.
+   */
+  through(
+    route: string,
+    send: (signal: AbortSignal | undefined) => Promise<Answer>,
+    passage?: Passage,
+  ): Promise<Answer>;
+  counts(): Counts;
+  /** By route, as the answers so far tell. */
+  limits(): Record<string, RouteLimit>;
+  /** The time of day by the Date of the newest answer, and since; undefined: none had any. */
+  platformNow(): number | undefined;
+  /** Stops everything that waits here. */
+  readonly signal: AbortSignal | undefined;
+}
+
+interface GateOptions {
+  clock: Clock;
+  random: Random;
+  signal?: AbortSignal | undefined;
+  /** Share of every route's budget left to other programs, 0 to 1. */
+  reserve?: number;
+  /** Default: each route has one of this gate's own. */
+  budgetOf?: BudgetOf | undefined;
+  /** Told once when a route is stuck, and once when it no longer is. */
+  stuck?: ((told: Stuck) => void) | undefined;
+}
+
+/** Limits 4. */
+export function createGate(options: GateOptions): Gate {
+  const { clock, random, reserve = 0, signal } = options;
+  const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
+    options;
+  const routes = new Map<string, Route>();
+  const said: Said = { epochMs: undefined };
+  const routeOf = (name: string): Route => {
+    const known = routes.get(name);
+    if (known) return known;
+    const budget = budgetOf(name, () => ask(route));
+    const limit = pLimit(MOST_IN_FLIGHT);
+    const parts = { lanes: createLanes<Entry>(), stuck: watchStuck(name, clock, tell) };
+    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget, said };
+    routes.set(name, route);
+    return route;
+  };
+  const each = <T>(one: (route: Route) => T): Record<string, T> =>
+    Object.fromEntries([...routes.values()].map((route) => [route.name, one(route)]));
+  const sum = (one: (route: Route) => number): number =>
+    [...routes.values()].reduce((total, route) => total + one(route), 0);
+
+  return {
+    async through(name, send, passage = {}) {
+      const stop = anySignal(signal, passage.signal);
+      stop?.throwIfAborted();
+      return enter(routeOf(name), send, { signal: stop, priority: passage.priority ?? 'other' });
+    },
+    counts: () => ({
+      total: sum(({ sent }) => sent),
+      byRoute: each(({ sent }) => sent),
+      rateLimited: sum(({ refused }) => refused),
+    }),
+    limits: () => each(({ budget }) => budget.limit()),
+    platformNow: () =>
+      said.epochMs === undefined ? undefined : Math.floor(said.epochMs + clock.monotonic()),
+    signal,
+  };
+}
+
+/** The same gate for what goes ahead of everything else; it counts that alone. */
+export function urgently(gate: Gate): Gate {
+  const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
+  const count = (route: string): void => {
+    counts.total += 1;
+    counts.byRoute[route] = (counts.byRoute[route] ?? 0) + 1;
+  };
+  return {
+    ...gate,
+    through(name, send, passage) {
+      const counting: typeof send = async (signal) => {
+        try {
+          const answer = await send(signal);
+          count(name);
+          if (answer.status === 429) counts.rateLimited += 1;
+          return answer;
+        } catch (error) {
+          if (error instanceof Unavailable && error.acted === 'maybe') count(name);
+          throw error;
+        }
+      };
+      return gate.through(name, counting, { ...passage, priority: 'event' });
+    },
+    counts: () => structuredClone(counts),
+  };
+}
+
+const composites = new WeakMap<AbortSignal, WeakMap<AbortSignal, AbortSignal>>();
+
+/**
+ * One signal for two, of which either may be missing. For the same two the same one: made for
+ * every request, it would take a tenth of the time that the request takes.
+ */
+export function anySignal(
+  one: AbortSignal | undefined,
+  other: AbortSignal | undefined,
+): AbortSignal | undefined {
+  if (!one || !other || one === other) return one ?? other;
+  const withOne = composites.get(one) ?? new WeakMap<AbortSignal, AbortSignal>();
+  composites.set(one, withOne);
+  const both = withOne.get(other) ?? AbortSignal.any([one, other]);
+  withOne.set(other, both);
+  return both;
+}
+
+/** What the platform said its time of day was when our clock that never jumps showed 0. */
+interface Said {
+  epochMs: number | undefined;
+}
+
+interface Route {
+  name: string;
+  said: Said;
+  clock: Clock;
+  budget: Budget;
+  limit: LimitFunction;
+  lanes: Lanes<Entry>;
+  came: number;
+  sent: number;
+  refused: number;
+  stuck: StuckWatch;
+  /** The budget is about to be asked. */
+  asking: boolean;
+  /** Runs while something waits and nothing may leave. */
+  timer: AbortController | undefined;
+}
+
+const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
+
+/** One request of a caller, wherever it stands. */
+interface Entry {
+  send(signal: AbortSignal | undefined): Promise<Answer>;
+  signal: AbortSignal | undefined;
+  priority: Priority;
+  order: number;
+  refusals: number;
+  /** When it was first refused. */
+  refusedMs: number | undefined;
+  resolve(answer: Answer): void;
+  reject(reason: unknown): void;
+}
+
+const newEntry = { refusals: 0, refusedMs: undefined };
+
+function enter(
+  route: Route,
+  send: Entry['send'],
+  passage: Pick<Entry, 'signal' | 'priority'>,
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { signal } = passage;
+  route.came += 1;
+  const entry: Entry = { ...passage, ...newEntry, send, order: route.came, resolve, reject };
+  const leave = () => {
+    if (!route.lanes.remove(entry)) return;
+    reject(signal?.reason);
+    ask(route);
+  };
+  signal?.addEventListener('abort', leave, { once: true });
+  route.lanes.put(entry);
+  ask(route);
+  return promise.finally(() => signal?.removeEventListener('abort', leave));
+}
+
+/** In a moment: of all that come in the same one, the most urgent leaves first. */
+function ask(route: Route): void {
+  if (route.asking) return;
+  route.asking = true;
+  queueMicrotask(() => {
+    route.asking = false;
+    pump(route);
+  });
+}
+
+/** Lets leave what may; else waits for as long as the budget says. */
+function pump(route: Route): void {
+  const { lanes, budget, clock } = route;
+  route.timer?.abort();
+  route.timer = undefined;
+  for (;;) {
+    const nowMs = clock.monotonic();
+    const { leave, waitMs } = budget.decide(nowMs, lanes.size());
+    if (leave === 0) return wait(route, waitMs);
+    for (let count = 0; count < leave; count += 1) {
+      const entry = lanes.take();
+      if (entry) void depart(route, entry, budget.ticket(nowMs));
+    }
+  }
+}
+
+function wait(route: Route, waitMs: number): void {
+  if (waitMs === Number.POSITIVE_INFINITY) return;
+  const timer = new AbortController();
+  route.timer = timer;
+  const wake = () => {
+    if (route.timer === timer) ask(route);
+  };
+  route.clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
+}
+
+async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void> {
+  const { budget, clock } = route;
+  let answer: Answer;
+  try {
+    answer = await route.limit(() => entry.send(entry.signal));
+  } catch (error) {
+    const left = error instanceof Unavailable && error.acted === 'maybe';
+    if (left) budget.lose(ticket, clock.monotonic());
+    else budget.withdraw(ticket);
+    route.sent += left ? 1 : 0;
+    entry.reject(error);
+    return ask(route);
+  }
+  const seen = observe(answer.status, answer.headers, clock.now());
+  budget.answer(ticket, seen, clock.monotonic());
+  if (seen.dateMs !== undefined) route.said.epochMs = seen.dateMs - clock.monotonic();
+  route.sent += 1;
+  if (seen.refused) refuse(route, entry, seen);
+  else {
+    route.stuck.through();
+    entry.resolve(answer);
+  }
+  ask(route);
+}
+
+function refuse(route: Route, entry: Entry, seen: Observation): void {
+  route.refused += 1;
+  entry.refusals += 1;
+  entry.refusedMs ??= route.clock.monotonic();
+  route.stuck.refused(entry.refusals, entry.refusedMs);
+  if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
+  if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
+  const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
+  const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
+  entry.reject(new RateLimited(`${said}, the waits asked for kept`, detail));
+}

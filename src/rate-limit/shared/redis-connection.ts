@@ -1,0 +1,188 @@
+/**
+ * The one connection of a process to Redis, which may be away: nobody here waits for it for long,
+ * and nothing is thrown.
+ *
+ * OPENING  not heard of yet: who calls waits for it, for a moment.
+ *     ready                  → THERE
+ *     refused, not in time   → LOST
+ * THERE    calls are answered.
+ *     one fails, or is late  → LOST
+ * LOST     calls give nothing at once. Whoever needs it says so now and then, and it is tried.
+ *     three good pings       → THERE, for another time; lost again soon, they are further apart
+ *     a bad one              → LOST, counted from the beginning
+ */
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../domain/clock.ts';
+import { OPENING_MS, waitsForNothing } from './redis-reconnect.ts';
+
+const PING_EACH_MS = 250;
+/** Where it is soon lost again, as one is that answers pings and nothing else. */
+const MOST_PING_EACH_MS = 10_000;
+const SOON_MS = 10_000;
+const GOOD_PINGS = 3;
+
+export interface Link {
+  /** Runs a script on one key; undefined when that cannot be had. */
+  run(script: Script, key: string, message: string): Promise<string | undefined>;
+  /** How often it was lost and came back; undefined while it is lost. */
+  times(): number | undefined;
+  /** While lost: tries it when it is time to, and gives the milliseconds until the next try. */
+  tend(): number;
+  close(): void;
+}
+
+interface Script {
+  name: string;
+  lua: string;
+}
+
+export interface LinkOptions {
+  /** redis:// or rediss://. */
+  url: string;
+  clock: Clock;
+  /** It was lost, and why; or a script was run again. */
+  notice(lost: string | undefined): void;
+  /** It came back, or was lost. */
+  changed(): void;
+}
+
+interface State {
+  redis: Redis | undefined;
+  options: LinkOptions;
+  is: 'opening' | 'there' | 'lost';
+  times: number;
+  /** In a row. */
+  good: number;
+  pinging: boolean;
+  nextPingMs: number;
+  pingEachMs: number;
+  /** When it came back last. */
+  backMs: number;
+  saidAway: boolean;
+  reason: string;
+}
+
+export function openLink(options: LinkOptions): Link {
+  const state: State = {
+    redis: undefined,
+    options,
+    is: 'opening',
+    times: 0,
+    good: 0,
+    pinging: false,
+    nextPingMs: 0,
+    pingEachMs: PING_EACH_MS,
+    backMs: Number.NEGATIVE_INFINITY,
+    saidAway: false,
+    reason: 'it does not answer',
+  };
+  const closed = new AbortController();
+  const opened = open(state, closed.signal);
+  return {
+    async run(script, key, message) {
+      await opened;
+      const { redis } = state;
+      if (state.is === 'lost' || !redis) return undefined;
+      try {
+        const found = await evaluate(redis, script, [key, message]);
+        sayBack(state);
+        return typeof found === 'string' ? found : undefined;
+      } catch (error) {
+        const said = redis.status === 'ready' && error instanceof Error;
+        lose(state, said ? wordsOf(error) : state.reason);
+        return undefined;
+      }
+    },
+    times: () => (state.is === 'lost' ? undefined : state.times),
+    tend: () => tend(state),
+    close() {
+      state.is = 'lost';
+      closed.abort();
+      state.redis?.disconnect();
+    },
+  };
+}
+
+/** Loaded only where there is a Redis: most commands of most mirrors start without. */
+async function connect(state: State): Promise<Redis> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(state.options.url, waitsForNothing);
+  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
+  redis.on('ready', () => (state.reason = 'the connection was lost'));
+  redis.on('close', () => lose(state, state.reason));
+  return redis;
+}
+
+/** Under its hash; told in full where it is not known yet. */
+async function evaluate(
+  redis: Redis,
+  { name, lua }: Script,
+  [key, message]: readonly [string, string],
+): Promise<unknown> {
+  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
+  const command: unknown = Reflect.get(redis, name);
+  if (typeof command !== 'function') throw new Error(`${name} is no command`);
+  return Reflect.apply(command, redis, [key, message]);
+}
+
+async function open(state: State, closed: AbortSignal): Promise<void> {
+  const redis = await connect(state);
+  if (closed.aborted) return redis.disconnect();
+  state.redis = redis;
+  const timer = new AbortController();
+  const enough = AbortSignal.any([timer.signal, closed]);
+  const late = state.options.clock.sleep(OPENING_MS, enough).catch(() => undefined);
+  redis.once('ready', () => timer.abort());
+  redis.once('close', () => timer.abort());
+  await late;
+  if (state.is === 'opening' && redis.status === 'ready') state.is = 'there';
+  else lose(state, state.reason);
+}
+
+function lose(state: State, reason: string): void {
+  if (state.is === 'lost') return;
+  const nowMs = state.options.clock.monotonic();
+  const isSoon = nowMs - state.backMs < SOON_MS;
+  state.pingEachMs = isSoon ? Math.min(MOST_PING_EACH_MS, 2 * state.pingEachMs) : PING_EACH_MS;
+  state.is = 'lost';
+  state.good = 0;
+  if (!state.saidAway) state.options.notice(reason);
+  state.saidAway = true;
+  state.options.changed();
+}
+
+/** It is of use again: one that answers pings and nothing else comes back again and again. */
+function sayBack(state: State): void {
+  if (!state.saidAway || state.is !== 'there') return;
+  state.saidAway = false;
+  state.options.notice(undefined);
+}
+
+/** Without where in the script it happened. */
+function wordsOf({ message }: Error): string {
+  return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
+}
+
+function tend(state: State): number {
+  const nowMs = state.options.clock.monotonic();
+  if (!state.pinging && nowMs >= state.nextPingMs) {
+    state.nextPingMs = nowMs + state.pingEachMs;
+    void ping(state);
+  }
+  return Math.max(1, state.nextPingMs - nowMs);
+}
+
+async function ping(state: State): Promise<void> {
+  state.pinging = true;
+  const isGood = await state.redis?.ping().then(
+    () => true,
+    () => false,
+  );
+  state.pinging = false;
+  state.good = isGood ? state.good + 1 : 0;
+  if (state.good < GOOD_PINGS || state.is !== 'lost') return;
+  state.is = 'there';
+  state.backMs = state.options.clock.monotonic();
+  state.times += 1;
+  state.options.changed();
+}

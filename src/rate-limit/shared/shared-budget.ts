@@ -1,0 +1,289 @@
+/**
+ * One limit for every process of an organization: a budget for the gate that asks Redis for
+ * permits, a handful at a time, uses them at once and says what the answers showed. What is said
+ * is saved up for a moment, and said with the next question.
+ *
+ * A budget of this process alone learns from the same answers. While Redis is away it decides, with
+ * its share divided by the number of workers that were there last: nobody waits for it to be back.
+ */
+import { createHmac } from 'node:crypto';
+import { CEILING, createBudget, rest, type Budget, type Decision } from '../route-budget.ts';
+import type { BudgetOf } from '../request-gate.ts';
+import type { Ticket } from '../limit-learning.ts';
+import type { Observation } from '../../http/rate-limit-headers.ts';
+import type { Clock, Random } from '../../domain/clock.ts';
+import type { RouteLimit } from '../../domain/route-limit.ts';
+import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
+import { openLink, type Link } from './redis-connection.ts';
+
+/** Permits asked for at once. */
+const MOST_AT_ONCE = 16;
+/** What the next answers say is waited for. */
+const GATHER_MS = 5;
+/** Permits of which nothing was heard for so long are spent; how long it is, `lease` decides. */
+const LEASE_MS = 5000;
+/** Older ones are not used any more, but given back. */
+const FRESH_MS = 1250;
+const NEVER = Number.POSITIVE_INFINITY;
+
+export interface SharedOptions {
+  /** redis:// or rediss://. */
+  url: string;
+  /** Whose limits they are: see organizationOf. */
+  organization: string;
+  /** Of this process, and of no other. */
+  worker: string;
+  clock: Clock;
+  random: Random;
+  /** Share of every limit left to other programs, 0 to 1. */
+  reserve?: number;
+  /** Redis was lost, and why; undefined: it is there again. */
+  notice?(lost: string | undefined): void;
+}
+
+export interface SharedBudgets {
+  budgetOf: BudgetOf;
+  /** Says what is left to say, and lets go of the connection. */
+  close(): Promise<void>;
+}
+
+/**
+ * The name under which processes share limits: the same for all that use one key of one platform,
+ * and nothing can be read from it (HMAC-SHA-256 of the address, under the API key; half of it).
+ */
+export function organizationOf({ url, apiKey }: { url: string; apiKey: string }): string {
+  const text = `crm-mirror budget 1\n${url}`;
+  return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
+}
+
+/** Never throws: Redis may be away from the beginning. */
+export function sharedBudgets(options: SharedOptions): SharedBudgets {
+  const { url, clock, notice = () => undefined } = options;
+  const buckets: Bucket[] = [];
+  const changed = () => buckets.forEach((bucket) => bucket.changed());
+  const link = openLink({ url, clock, notice, changed });
+  return {
+    budgetOf(route, ask) {
+      const bucket = createBucket({ ...options, link, route, ask });
+      buckets.push(bucket);
+      return bucket.budget;
+    },
+    async close() {
+      await Promise.all(buckets.map((bucket) => bucket.close()));
+      link.close();
+    },
+  };
+}
+
+interface Bucket {
+  budget: Budget;
+  changed(): void;
+  close(): Promise<void>;
+}
+
+interface Setting extends SharedOptions {
+  link: Link;
+  route: string;
+  ask(): void;
+}
+
+/** Permits in hand. */
+interface Hand {
+  lease: string;
+  n: number;
+  /** When they were asked for. */
+  atMs: number;
+}
+
+interface State extends Setting {
+  key: string;
+  local: Budget;
+  hand: Hand | undefined;
+  /** Leases of the requests that are under way; none for those that left without one. */
+  leases: WeakMap<Ticket, string>;
+  flying: number;
+  reports: Report[];
+  /** That wait, as far as is known. */
+  waiting: number;
+  /** A question is under way, or will be in a moment. */
+  asking: 'no' | 'soon' | 'now';
+  askAtMs: number;
+  /** How often Redis had been lost and found when it was last asked for permits. */
+  times: number;
+  told: Reply | undefined;
+  leaving: boolean;
+}
+
+function createBucket(setting: Setting): Bucket {
+  const { organization, route, random, reserve = 0 } = setting;
+  const sharers = (): number => state.told?.workers ?? 1;
+  const state: State = {
+    ...setting,
+    key: `crm-mirror:budget:{${organization}:${route}}`,
+    local: createBudget({ random, reserve, sharers }),
+    hand: undefined,
+    leases: new WeakMap(),
+    flying: 0,
+    reports: [],
+    waiting: 0,
+    asking: 'no',
+    askAtMs: 0,
+    times: 0,
+    told: undefined,
+    leaving: false,
+  };
+  return {
+    budget: budgetOver(state),
+    changed: () => state.ask(),
+    close: async () => {
+      state.leaving = true;
+      if (state.told) await step(state, 0);
+    },
+  };
+}
+
+function budgetOver(state: State): Budget {
+  const { local, leases } = state;
+  const land = (ticket: Ticket, tell: (lease: string) => Report): void => {
+    state.flying -= 1;
+    const lease = leases.get(ticket);
+    if (lease !== undefined) report(state, tell(lease));
+  };
+  return {
+    decide: (nowMs, waiting) => decide(state, nowMs, waiting),
+    ticket(nowMs) {
+      const ticket = local.ticket(nowMs);
+      state.flying += 1;
+      const { hand } = state;
+      leases.set(ticket, hand?.lease ?? '');
+      if (hand) hand.n -= 1;
+      if (hand?.n === 0) state.hand = undefined;
+      return ticket;
+    },
+    answer(ticket, seen, nowMs) {
+      local.answer(ticket, seen, nowMs);
+      const trip = nowMs - ticket.sentMs;
+      // Of what is in hand nothing leaves after a refusal.
+      if (seen.refused) giveBack(state);
+      land(ticket, (lease) => ({ ...answered(lease, seen), trip, age: nowMs }));
+    },
+    lose(ticket, nowMs) {
+      local.lose(ticket, nowMs);
+      land(ticket, (lease) => ({ is: 'lost', lease, n: 1 }));
+    },
+    withdraw(ticket) {
+      local.withdraw(ticket);
+      land(ticket, (lease) => ({ is: 'back', lease, n: 1 }));
+    },
+    limit: () => known(state),
+  };
+}
+
+function decide(state: State, nowMs: number, waiting: number): Decision {
+  const { link, local, hand } = state;
+  state.waiting = waiting;
+  if (link.times() === undefined) {
+    state.hand = undefined;
+    const againMs = link.tend();
+    const own = local.decide(nowMs, waiting);
+    return own.leave > 0 || waiting === 0 ? own : rest(Math.min(own.waitMs, againMs));
+  }
+  if (hand && waiting > 0 && nowMs - hand.atMs < FRESH_MS)
+    return { leave: Math.min(hand.n, waiting), waitMs: 0 };
+  if (hand) giveBack(state);
+  if (waiting === 0 || state.asking !== 'no') return rest();
+  if (nowMs < state.askAtMs) return rest(state.askAtMs - nowMs);
+  const own = ownWord(state, nowMs);
+  const want = wanted(state, own);
+  if (want > 0) void step(state, want);
+  return rest(want > 0 ? NEVER : own?.waitMs);
+}
+
+/** Back from where Redis was away, what this process knows by itself says when to probe. */
+function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
+  return link.times() === times ? undefined : local.decide(nowMs, waiting);
+}
+
+function wanted({ waiting, flying }: State, own: Decision | undefined): number {
+  return Math.max(0, Math.min(waiting, MOST_AT_ONCE, CEILING - flying, own?.leave ?? NEVER));
+}
+
+function giveBack(state: State): void {
+  const { hand } = state;
+  state.hand = undefined;
+  if (hand) report(state, { is: 'back', lease: hand.lease, n: hand.n });
+}
+
+function answered(lease: string, seen: Observation) {
+  const { refused, limit, remaining, windowMs, resetInMs, dateMs, retryAfterMs } = seen;
+  return {
+    is: 'answer' as const,
+    lease,
+    n: 1 as const,
+    refused,
+    limit,
+    remaining,
+    window: windowMs,
+    resetIn: resetInMs,
+    date: dateMs,
+    retryAfter: retryAfterMs,
+  };
+}
+
+/** Said with what else is to be said in the next moment. */
+function report(state: State, one: Report): void {
+  if (state.link.times() === undefined) return;
+  state.reports.push(one);
+  if (state.asking === 'no') soon(state);
+}
+
+function soon(state: State): void {
+  state.asking = 'soon';
+  const go = (): void => {
+    void step(state, wanted(state, ownWord(state, state.clock.monotonic())));
+  };
+  state.clock.sleep(GATHER_MS).then(go, go);
+}
+
+/** Says what is to be said, and asks for permits; then the gate decides anew. Never throws. */
+async function step(state: State, want: number): Promise<void> {
+  const { link, clock, key } = state;
+  const times = link.times();
+  state.asking = 'now';
+  const atMs = clock.monotonic();
+  const message = JSON.stringify(messageOf(state, { want, atMs, away: times !== state.times }));
+  state.reports = [];
+  const text = await link.run({ name: 'crmMirrorBudget', lua: budgetScript }, key, message);
+  state.asking = 'no';
+  if (text !== undefined) {
+    if (want > 0) state.times = times ?? state.times;
+    take(state, readReply(text), atMs);
+  }
+  if (state.reports.length > 0) soon(state);
+  state.ask();
+}
+
+function messageOf(
+  state: State,
+  { want, atMs, away }: { want: number; atMs: number; away: boolean },
+): Message {
+  const { reports, worker, random, reserve = 0, leaving } = state;
+  const aged = reports.map((one) =>
+    one.is === 'answer' ? { ...one, age: Math.max(0, atMs - one.age) } : one,
+  );
+  return { worker, reports: aged, want, ttl: LEASE_MS, reserve, jitter: random(), away, leaving };
+}
+
+function take(state: State, reply: Reply, atMs: number): void {
+  state.told = reply;
+  state.askAtMs = state.clock.monotonic() + reply.wait;
+  if (reply.lease === undefined) return;
+  giveBack(state);
+  state.hand = { lease: reply.lease, n: reply.n, atMs };
+}
+
+function known({ told, local, link }: State): RouteLimit {
+  if (!told || link.times() === undefined) return local.limit();
+  const { limit, window, left, others } = told;
+  return { limit, windowMs: window, left, others };
+}

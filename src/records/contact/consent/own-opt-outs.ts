@@ -1,0 +1,105 @@
+/**
+ * Opt-outs of ours: what each was for, who stated it, and when the CRM may take it back (row 16).
+ *
+ *   cause of the opt-out                           is taken back by
+ *   absence, a deletion flag, a changed address    any record that says in
+ *   the CRM stated it                              a record that stated it and says in now,
+ *                                                  or a `consentAt` that is later than our
+ *                                                  acknowledged opt-out and not in the future
+ *   any                                            `allow`
+ *
+ * An opt-out that an earlier version recorded has no cause. It counts as stated by the records that
+ * say out when it is first decided upon since, or else by all that were known of the address then.
+ */
+import { canonicalJson, type DesiredRow, type RecordedRow } from '../../../domain/record.ts';
+import { desiredBody, recordedBody, type Membership } from '../observe/contact-state.ts';
+import { statedAt } from '../observe/strictest-consent.ts';
+
+/** What the CRM says of the person now. */
+interface Said {
+  desired: readonly DesiredRow[];
+  /** Ids of every CRM record that was known under this address before. */
+  origins: readonly string[];
+  /** By when this was so; milliseconds since the epoch. */
+  by: number;
+  /** The same by whichever clock shows more, ours or the platform's. */
+  latest: number;
+}
+
+/** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
+export function statingOut(desired: readonly DesiredRow[], channel: string) {
+  const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
+  return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
+}
+
+/**
+ * Adds to an opt-out of ours who states it now: from then on only those records take it back. All
+ * else is returned as it is.
+ */
+export function attributed(membership: Membership, channel: string, said: Said): Membership {
+  const { desired, origins, latest } = said;
+  if (!isOurs(membership) || desired.length === 0) return membership;
+  const { acked = latest, released, ...known } = membership;
+  const { isStated, stated, bound } = statingOut(desired, channel);
+  if (isStated) {
+    const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
+    return { ...known, acked, bound: all, cause: 'stated', stated };
+  }
+  if (known.cause !== undefined || released) return membership;
+  const before = origins.length > 0 ? [...origins].toSorted() : bound;
+  return { ...known, acked, bound: before, cause: 'stated', stated: before };
+}
+
+/** Whether an opt-out of ours under a former address holds for these records, too. */
+export function isCarried(
+  membership: Membership | undefined,
+  channel: string,
+  said: Pick<Said, 'desired' | 'by'>,
+): boolean {
+  const { bound = [] } = membership ?? {};
+  const isBound = said.desired.some(({ id }) => bound.includes(id));
+  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
+}
+
+/** Whether the CRM may take this opt-out of ours back by what it says now. */
+export function isTakenBack(
+  membership: Membership | undefined,
+  channel: string,
+  { desired, by }: Pick<Said, 'desired' | 'by'>,
+): boolean {
+  if (!isOurs(membership)) return false;
+  const { acked, cause, released, stated = [] } = membership;
+  if (released || cause !== 'stated') return true;
+  const saysIn = desired.some(
+    (row) =>
+      stated.includes(row.id) && row.presence === 'present' && wishOf(row, channel) === 'opt_in',
+  );
+  const at = statedAt(desired, channel);
+  return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
+}
+
+/** Lets any record take back what the CRM has stated; an opt-out of the platform's stays. */
+export function release(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined {
+  const recorded = recordedBody.parse(JSON.parse(row.body));
+  const stays = ({ cause }: Membership): boolean => cause !== undefined && cause !== 'stated';
+  const own = Object.entries(recorded.channels).filter(
+    ([, is]) => isOurs(is) && !is.released && !stays(is),
+  );
+  if (own.length === 0) return undefined;
+  const channels = { ...recorded.channels };
+  for (const [channel, is] of own) channels[channel] = { ...is, released: true };
+  const body = canonicalJson({ ...recorded, channels });
+  return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
+}
+
+export function isOurs(membership: Membership | undefined): membership is Membership {
+  return membership?.is === 'opt_out' && membership.by === 'us';
+}
+
+function wishOf({ body }: DesiredRow, channel: string) {
+  return desiredBody.parse(JSON.parse(body)).channels[channel];
+}
+
+function idsOf(desired: readonly DesiredRow[]): string[] {
+  return [...new Set(desired.map(({ id }) => id))].filter((id) => id !== '').toSorted();
+}

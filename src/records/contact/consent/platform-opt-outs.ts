@@ -1,0 +1,99 @@
+/** Who left on the platform, and when that was, as far as is known. */
+import { all, type Entry } from '../../../domain/do-not-contact.ts';
+import type { RecordedRow } from '../../../domain/record.ts';
+import type { States } from '../../record-type.ts';
+import type { Out, Outs } from '../../opt-outs.ts';
+import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
+import type { ConsentPolicy } from './consent-rules.ts';
+import {
+  desiredBody,
+  recordedBody,
+  type Bracket,
+  type Membership,
+  type ObservedContact,
+  type RecordedContact,
+} from '../observe/contact-state.ts';
+
+/** What the CRM is told of: of channels that are kept equal, and of all mail. */
+export function outsOf(
+  channels: readonly string[],
+  { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
+): Outs {
+  const isKept = ({ channel }: Out): boolean => channel === all || channels.includes(channel);
+  return {
+    recorded: (row, facts) => optOutsOf(row, facts).filter(isKept),
+    remembered(entry, facts) {
+      const out = optOutOf(entry, facts);
+      return out && isKept(out) ? out : undefined;
+    },
+    saysSo({ body }, { channel }) {
+      const wishes = desiredBody.parse(JSON.parse(body)).channels;
+      const about = channel === all ? channels : [channel];
+      return about.every((id) => wishes[id] === 'opt_out');
+    },
+    isNewer({ body }, { by }) {
+      const { consentAt } = desiredBody.parse(JSON.parse(body));
+      return resubscribe === 'newer' && consentAt !== null && consentAt > by;
+    },
+  };
+}
+
+/**
+ * When somebody who is out of all mail went: after they were last seen in it (null: they never
+ * were), and not later than this. What was not read just now is known no better than before.
+ */
+export function leftSince(
+  { observed, recorded: row, latest: by }: States,
+  recorded: RecordedContact | undefined,
+  shown: readonly ObservedContact[],
+): Bracket | undefined {
+  if (observed.length === 0) return recorded?.left;
+  if (!shown.some(({ left }) => left)) return undefined;
+  if (recorded?.left) return recorded.left;
+  const wasIn = recorded !== undefined && !recorded.contacts.some(({ left }) => left);
+  return { after: wasIn ? (row?.seenAt ?? null) : null, by };
+}
+
+/** What the ledger tells of a contact that is gone; undefined: not how somebody left. */
+export function optOutOf(
+  { part, cause, through, after, by }: Entry,
+  facts: PlatformFacts,
+): Out | undefined {
+  // Of another address of the same CRM record it is told under that one, or nobody's any more.
+  if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
+  const isDefault = cause === 'opt_out' && after === null && mayBeDefault(facts, part);
+  return { channel: part, cause: isDefault ? 'doubtful' : cause, after, by };
+}
+
+/**
+ * Whether nobody is known to have left the channel by this opt-out: a request of ours that had no
+ * answer may have made it, or nobody ever saw the person in and the platform shows defaults.
+ */
+export function isDoubtful(
+  membership: Membership | undefined,
+  channel: string,
+  facts: PlatformFacts,
+): boolean {
+  if (membership?.is !== 'opt_out' || membership.by !== 'platform') return false;
+  const wasIn = membership.made !== undefined && membership.made.after !== null;
+  return membership.doubtful === true || (!wasIn && mayBeDefault(facts, channel));
+}
+
+/** The channels by name, then all mail. What was not dated was so when it was last seen. */
+export function optOutsOf(
+  { body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>,
+  facts: PlatformFacts,
+): Out[] {
+  const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
+  const undated = { after: null, by: seenAt };
+  const outs = Object.entries(channels).flatMap(([channel, membership]): Out[] => {
+    const { is, by, made } = membership;
+    if (is !== 'opt_out' || by !== 'platform') return [];
+    const cause = isDoubtful(membership, channel, facts) ? 'doubtful' : 'opt_out';
+    return [{ channel, cause, ...(made ?? undated) }];
+  });
+  const gone = contacts.find((contact) => contact.left);
+  if (!gone) return outs;
+  const [cause = 'all_mail'] = gone.causes ?? [];
+  return [...outs, { channel: '*', cause, ...(left ?? undated) }];
+}

@@ -1,0 +1,57 @@
+/** What is recorded of one person by what was decided, before anything is sent. */
+import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
+import { hasLeft } from './crm-absence.ts';
+import type { Facts } from './person-facts.ts';
+import { leftSince } from './platform-opt-outs.ts';
+import { isProtectedByRecord } from './protection.ts';
+import type { RecordedContact } from '../observe/contact-state.ts';
+import { defaultsIn } from '../observe/last-observed.ts';
+
+export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
+  const { states, recorded, shown, renamed, now } = facts;
+  const body: RecordedContact = {
+    channels: now.channels,
+    contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
+    defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    left: leftSince(states, recorded, shown),
+    outgrown: now.outgrown,
+    protected: isProtectedByRecord(states.desired, recorded),
+    renamed: renamed.length > 0 ? renamed.map(({ contact }) => contact) : undefined,
+  };
+  const [row, twin] = states.desired;
+  return {
+    kind: 'contact',
+    key: states.key,
+    id: idOf(facts),
+    ownership: ownershipOf(facts),
+    body: canonicalJson(body),
+    desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
+    ...shownOf(facts),
+  };
+}
+
+/** The contact that is recorded, while it is there; another one only of somebody the CRM names. */
+function idOf({ states, shown }: Facts): string | undefined {
+  const before = shown.find((contact) => contact.id === states.recorded?.id);
+  const isOther = states.recorded && hasLeft(states);
+  return before?.id ?? (isOther ? undefined : shown[0]?.id);
+}
+
+/** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
+function ownershipOf(facts: Facts): RecordedRow['ownership'] {
+  const { recorded: before, desired } = facts.states;
+  const isNamed = desired.length > 0 && !hasLeft(facts.states);
+  if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
+  return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
+}
+
+/** Whom the CRM does not name is looked at again only where it is not known what hers showed. */
+function shownOf(facts: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const { observed, sight, recorded, desired, lost, at } = facts.states;
+  if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
+  if (observed.length === 0 && sight === 'assumed') {
+    return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
+  }
+  const isHers = idOf(facts) !== undefined && facts.shown.length === 1;
+  return { shown: isHers ? observed[0]?.fingerprint : undefined, seenAt: at };
+}

@@ -1,0 +1,97 @@
+/**
+ * Contacts that have another address on the platform by now. An opt-out that the CRM states for the
+ * address they had is the person's, and goes to the contact by its id. Per channel in which it is
+ * subscribed, by what the CRM wants of the address that it has now:
+ *
+ *   in                          nothing: a conflict between two records of the CRM
+ *   out, or by who moved on     nothing here: that address has an opt-out of its own
+ *   no opinion, gone, unknown   opt_out
+ *
+ * Nobody is opted in under such an address on the word of the record of the former one.
+ */
+import type { RecordedRow } from '../../../domain/record.ts';
+import type { Renamed, States } from '../../record-type.ts';
+import { isForbidden } from './changed-address.ts';
+import {
+  observedBody,
+  recordedBody,
+  type Membership,
+  type ObservedContact,
+  type RecordedContact,
+} from '../observe/contact-state.ts';
+import { strictest, type Wish } from '../observe/strictest-consent.ts';
+
+export interface RenamedContact {
+  contact: ObservedContact;
+  /** What the CRM wants of the address that the contact has now. */
+  wants(channel: string): Wish;
+}
+
+export function idsOf({ id, body }: RecordedRow): string[] {
+  const { renamed = [] } = recordedBody.parse(JSON.parse(body));
+  return [...new Set([...(id === undefined ? [] : [id]), ...renamed.map((one) => one.id)])];
+}
+
+export function renamedOf(
+  { renamed }: Pick<States, 'renamed'>,
+  recorded: RecordedContact | undefined,
+): RenamedContact[] {
+  return renamed.flatMap((one) => {
+    const known = recorded?.renamed?.find(({ id }) => id === one.id);
+    const contact = one.row ? observedBody.parse(JSON.parse(one.row.body)) : known;
+    return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
+  });
+}
+
+/** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
+function wishOf(next: Renamed, channel: string): Wish {
+  const { desired, recorded } = next;
+  if (isForbidden(next, channel)) return 'opt_out';
+  if (desired.length > 0) return strictest(desired, [channel]).get(channel) ?? null;
+  const is = recorded && recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
+  return is?.is === 'opt_in' ? 'opt_in' : null;
+}
+
+/** Those to which a stated opt-out goes, and whether another record of the CRM forbids that. */
+export function toldOf(
+  renamed: readonly RenamedContact[],
+  channel: string,
+): { contacts: ObservedContact[]; isClaimed: boolean } {
+  const subscribed = renamed.filter(({ contact }) => contact.channels[channel] === 'opt_in');
+  const wishes = new Set(subscribed.map(({ wants }) => wants(channel)));
+  const free = subscribed.filter(
+    ({ wants }) => !['opt_in', 'opt_out'].includes(`${wants(channel)}`),
+  );
+  return { contacts: free.map(({ contact }) => contact), isClaimed: wishes.has('opt_in') };
+}
+
+/**
+ * An opt-out that we made, or may have made, on the same contact under a former address is no
+ * departure under its new one; but nobody takes it back for that.
+ */
+export function withoutOurs(
+  channels: RecordedContact['channels'],
+  shown: readonly ObservedContact[],
+  former: readonly RecordedContact[],
+): RecordedContact['channels'] {
+  const isShown = ({ id }: ObservedContact): boolean => shown.some((one) => one.id === id);
+  const same = former.filter(({ contacts, renamed = [] }) =>
+    [...contacts, ...renamed].some(isShown),
+  );
+  if (same.length === 0) return channels;
+  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
+    const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]));
+    const wasIn = is.made !== undefined && is.made.after !== null;
+    return [
+      channel,
+      isOurs && !wasIn && is.is === 'opt_out' && is.by === 'platform'
+        ? { ...is, doubtful: true }
+        : is,
+    ];
+  });
+  return Object.fromEntries(known);
+}
+
+function mayBeOutByUs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && (membership.by === 'us' || membership.doubtful === true);
+}

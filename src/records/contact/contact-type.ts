@@ -1,0 +1,284 @@
+/** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
+import type { Change } from '../../domain/change.ts';
+import { Rejected } from '../../domain/errors.ts';
+import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Enrolled } from '../../platform/contacts.ts';
+import type { Platform } from '../../platform/api-client.ts';
+import type { Subscription } from '../../platform/request-schemas.ts';
+import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../record-type.ts';
+import type { Evidence } from '../platform-facts.ts';
+import { afterwards, settled, stale } from '../send-outcome.ts';
+import type { AbsenceRules } from './consent/crm-absence.ts';
+import { acknowledge } from './send/acknowledged-change.ts';
+import { erase } from './send/contact-erasure.ts';
+import { phase } from './consent/planned-changes.ts';
+import { made } from './send/creation-answer.ts';
+import { contactDesire, fieldNames, type ContactFields } from './observe/desired-contact.ts';
+import type { PersonRules } from './consent/person-facts.ts';
+import { decidePerson } from './consent/person-decision.ts';
+import { leavingOf } from './observe/unsubscribe-listing.ts';
+import { outsOf } from './consent/platform-opt-outs.ts';
+import { look } from './send/send-precheck.ts';
+import { forbids, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
+import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
+import { release } from './consent/own-opt-outs.ts';
+import { partsOf } from './observe/channel-parts.ts';
+import { anew, find, read, readAll, retrieve, type Access } from './observe/contact-read.ts';
+import {
+  enrolmentBody,
+  enrolment,
+  observedBody,
+  recordedBody,
+  silentBody,
+} from './observe/contact-state.ts';
+import { idsOf } from './consent/renamed-contact.ts';
+
+export interface ContactOptions {
+  fields: ContactFields;
+  policy: PersonRules['policy'];
+  absence: AbsenceRules;
+  platform: Platform['contacts'];
+  /** Milliseconds since the epoch. */
+  now: () => number;
+}
+
+export function contactKind(options: ContactOptions): Kind {
+  const { fields, policy, absence, platform } = options;
+  const rules = rulesOf(fields, policy, absence);
+  const { channels, replaces } = rules;
+  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
+  const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
+  return {
+    name: 'contact',
+    fields: fieldNames(fields),
+    phases: [phase.optOut, phase.optIn, phase.delete],
+    needsCertificate: true,
+    decidesAbsent: { full: actsOnAbsence, fast: false },
+    absence,
+    keyedById: false,
+    parts: partsOf(channels),
+    leaving: leavingOf(access),
+    outs: outsOf(channels, policy),
+    unreadBody: silentBody,
+    desire: contactDesire(fields, options.now),
+    list: async (query, signal) => {
+      const page = await platform.list({ ...query, brief: true }, { signal });
+      const rows = page.contacts.map((contact) => observe(contact, access.channels));
+      const parts = namedIn(page.contacts);
+      return { rows, total: page.total, date: page.date, organization: undefined, parts };
+    },
+    find: (row, signal) => find(access, row, signal),
+    read: (known, signal) => readAll(access, known, signal),
+    idsOf,
+    decide: (states) => decidePerson(states, rules),
+    route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
+    lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
+    look: (change, known) => settled(() => look(access, change, known)),
+    send: (change, passage) => settled(() => send(access, change, passage)),
+    recover: (change, asked) => recover(access, change, asked),
+    acknowledge,
+    release,
+    erase: async (what, leave) => erase(platform, what, leave),
+    ledger: {
+      memories: memoriesOf,
+      learn: newsOfChange,
+      forbids({ op, part, body }, entries) {
+        if (entries.length === 0) return false;
+        const { newer } = enrolmentBody.parse(JSON.parse(body));
+        return forbids(entries, { op, part, newer }, policy) !== undefined;
+      },
+    },
+  };
+}
+
+/** By what people are decided upon, as the configuration has it. */
+export function rulesOf(
+  { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
+  policy: PersonRules['policy'],
+  absence: AbsenceRules,
+): PersonRules {
+  const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
+    replaces === undefined ? [] : [[id, replaces]],
+  );
+  const protects = protect.flatMap((one) => (typeof one === 'string' ? [contactKey(one)] : []));
+  return {
+    channels: channels.map(({ id }) => id),
+    replaces: new Map(replaced),
+    protects: new Set(protects),
+    policy,
+    absence,
+  };
+}
+
+async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {
+  if (change.op === 'delete') return remove(access, change, passage);
+  const { channel, subscription } = enrolment(change);
+  const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
+  const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
+  try {
+    const body = { ...to, subscription };
+    const answer = await access.platform.enrol(channel, body, { ...passage, priority });
+    if (change.target !== undefined) return answeredById(change, answer, passage);
+    const facts = passage.facts();
+    return await afterwards(() => made(access, { change, answer, facts }, passage.abort));
+  } catch (error) {
+    if (!(error instanceof Rejected)) throw error;
+    const mayBeOurs = error.acted === 'maybe';
+    if (error.status === 409) {
+      const found = !mayBeOurs || isAnybodys(change, { late: !passage.seen });
+      const doubtful = mayBeOurs && found && change.op === 'opt_out';
+      const reading = () => readBack(access, { change, found, doubtful }, passage.abort);
+      // What may be ours is not sent again: a second 409 would no longer know.
+      return mayBeOurs ? afterwards(reading) : reading();
+    }
+    if (error.status !== 404 || change.target === undefined) throw error;
+    return missing(access, change, passage.abort);
+  }
+}
+
+/** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
+function answeredById(change: Change, answer: Enrolled, passage: Passage): Outcome {
+  const { op, key, target } = change;
+  const email = answer.contact?.email ?? key;
+  const isRenamed = op === 'opt_out' && contactKey(email) !== key;
+  const evidence = movedBy(change, answer, passage.recorded());
+  return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
+}
+
+/**
+ * What nobody has answered is not taken for our doing where that could harm: a contact that anybody
+ * may have made is not deleted as one that we created, and an opt-out of whom this run did not see
+ * in may be hers.
+ */
+function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
+  return op === 'create' || (op === 'opt_out' && late);
+}
+
+/** 409: equal to what we want is done. Anything else the platform does not change. */
+async function readBack(
+  access: Access,
+  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const rows = await read(access, change, signal);
+  const [row] = rows;
+  if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
+  if (rows.length > 1) return stale(rows, 'several contacts of this address');
+  // Read this late, what else it shows need not be the creation's doing.
+  const renamed = row.alias === change.key ? {} : { renamed: true };
+  if (holds(row, change)) {
+    return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
+  }
+  return {
+    is: 'rejected',
+    status: 409,
+    reason: `${change.part}: the platform does not change an existing subscription`,
+    fix: 'change it on the platform, or bring the CRM in line with it',
+  };
+}
+
+/** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
+async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
+  const rows = await read(access, change, signal);
+  if (rows.length === 0)
+    return anew(access, change, { why: 'gone from the platform', signal, known: rows });
+  return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
+}
+
+async function remove(access: Access, change: Change, passage: Passage): Promise<Outcome> {
+  const id = change.target ?? '';
+  if ((await access.platform.remove(id, passage)) === 'removed') return acked({ id });
+  return afterwards(async () => {
+    const left = await retrieve(access, { ...change, target: id }, passage.abort);
+    if (left === undefined) return acked({ id });
+    return {
+      is: 'rejected',
+      status: 200,
+      reason: 'the platform did not delete the contact, and did not say why',
+      fix: 'delete it on the platform',
+    };
+  });
+}
+
+/**
+ * Sent, and no answer: what the platform shows decides. An opt_in that it does not show may have
+ * been carried out and taken back by the person since, who is not brought back: it is sent again
+ * only where it certainly was not carried out. An opt-out that was there before is no departure,
+ * nor is one that may be the channel's default.
+ */
+async function recover(access: Access, change: Change, asked: Recovery): Promise<Outcome> {
+  const { late, signal } = asked;
+  const rows = await read(access, change, signal);
+  const [row] = rows;
+  if (change.op === 'delete')
+    return row ? stale(rows, 'still there') : acked({ id: change.target });
+  const alone = rows.length === 1 ? row : undefined;
+  const is = alone && subscriptionIn(alone, change);
+  if (alone && change.op === 'opt_in' && is === 'opt_out') {
+    if (isUntouched(alone, change, asked)) return stale(rows, 'did not happen');
+    const doubtful = asked.facts.namesAll !== false || showedOut(change, asked.recorded);
+    return acked({ id: alone.id, observed: alone, undone: true, doubtful });
+  }
+  const found = isAnybodys(change, { late });
+  const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
+  if (alone && holds(alone, change)) {
+    const doubtful = found && change.op === 'opt_out';
+    // What came along with a creation may be the person's word by now.
+    const isLate = late || change.op === 'create';
+    return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
+  }
+  return anew(access, change, { why: 'did not happen', signal, known: rows });
+}
+
+/** The contact as it was recorded last. */
+function before({ target }: Change, recorded: RecordedRow | undefined) {
+  const { contacts = [] } = recorded ? recordedBody.parse(JSON.parse(recorded.body)) : {};
+  return contacts.find(({ id }) => id === target);
+}
+
+function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
+  return before(change, recorded)?.channels[change.part] === 'opt_out';
+}
+
+/**
+ * Whether an opt_in without an answer was certainly not carried out: the channel still shows its
+ * default, and the contact has not changed, as it would have.
+ */
+function isUntouched(
+  row: ObservedRow,
+  change: Change,
+  { recorded, facts }: Pick<Recovery, 'recorded' | 'facts'>,
+): boolean {
+  if (!recorded || facts.enrolmentMoves !== true || facts.namesAll !== true) return false;
+  const isDefault = recordedBody.parse(JSON.parse(recorded.body)).defaults.includes(change.part);
+  const { changed } = observedBody.parse(JSON.parse(row.body));
+  return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
+}
+
+/** The platform's clocks may show another second. */
+const sameMomentMs = 2_000;
+
+/** Whether an acknowledged enrolment moved the contact's `updatedAt`, where that can be told. */
+function movedBy(
+  change: Change,
+  { contact, date }: Enrolled,
+  recorded: RecordedRow | undefined,
+): Evidence | undefined {
+  const changed = before(change, recorded)?.changed;
+  const now = contact?.updatedAt;
+  if (changed === undefined || !now) return undefined;
+  if (now === changed) return { of: 'enrolment', moved: false };
+  const at = timeOf(now);
+  if (at === undefined || date === undefined || Math.abs(date - at) > sameMomentMs)
+    return undefined;
+  return { of: 'enrolment', moved: true };
+}
+
+function holds(row: ObservedRow, change: Change): boolean {
+  return subscriptionIn(row, change) === enrolment(change).subscription;
+}
+
+/** What the contact shows of the channel that the change is about. */
+function subscriptionIn(row: ObservedRow, { part }: Change): Subscription | undefined {
+  return observedBody.parse(JSON.parse(row.body)).channels[part];
+}

@@ -1,0 +1,273 @@
+/** From a CRM record to what it wants (README, configuration: contacts). */
+import type { Condition } from '../../../domain/condition.ts';
+import { fieldAt } from '../../../domain/values/record-field.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type DesiredRow,
+  type Fault,
+  type UnknownWord,
+} from '../../../domain/record.ts';
+import { textOf } from '../../../domain/values/scalar.ts';
+import type { Subscription } from '../../../platform/request-schemas.ts';
+import type { Kind } from '../../record-type.ts';
+import { isAddress } from './email-address.ts';
+import { isZoneless, readConsentAt } from './consent-time.ts';
+import { contactKey } from './observed-contact.ts';
+import type { DesiredContact } from './contact-state.ts';
+import {
+  asking,
+  namesIn,
+  notAnAnswer,
+  notEvaluated,
+  type Ask,
+  type Flag,
+  type Wanted,
+} from './field-statement.ts';
+
+/** Which field of a CRM record says what: column names or dotted paths, or a condition. */
+export interface ContactFields {
+  id: string;
+  email: string;
+  /** Yes: the CRM says this person is gone. */
+  deleted?: Flag | undefined;
+  /** Yes: this person wants no mail at all. */
+  unsubscribed?: Flag | undefined;
+  /** When the person last stated their will (ISO 8601). */
+  consentAt?: string | undefined;
+  /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
+  include?: Condition | undefined;
+  /** Addresses, and conditions that are true of a person who is protected. */
+  protect?: readonly (string | { readonly when: Condition })[] | undefined;
+  channels: readonly {
+    id: string;
+    subscription: Wanted;
+    /** The channel it took over from. */
+    replaces?: string | undefined;
+  }[];
+}
+
+/** The names a source must know, each once. */
+export function fieldNames(fields: ContactFields): string[] {
+  const { deleted, unsubscribed, consentAt } = fields;
+  const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
+  const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
+  const scope = [fields.include, ...protectingConditions(fields)].flatMap(
+    (condition) => condition?.fields ?? [],
+  );
+  return [...new Set([fields.id, fields.email, ...optional, ...scope, ...channels])];
+}
+
+/**
+ * Puts CRM records in canonical form. An invalid one keeps the opt-outs it states, and nothing
+ * else. So does one that is out of scope: it needs no id and no address, but consents that can be
+ * read, for they may be opt-outs. `now`: milliseconds since the epoch.
+ */
+export function contactDesire(fields: ContactFields, now: () => number): Kind['desire'] {
+  const formOf = forms();
+  const asks = asksOf(fields, now);
+  return (value, place) => {
+    const found: Found = { faults: [], unknown: [] };
+    const { faults } = found;
+    const isOut = isOutOfScope(fields.include, value, faults);
+    const id = text(fieldAt(value, fields.id));
+    const address = contactKey(text(fieldAt(value, fields.email)));
+    const key = isAddress(address) ? address : undefined;
+    if (!isOut) {
+      if (id === unreadable) faults.push(noSingleValue(fields.id));
+      if (id === '') faults.push(blank(fields.id));
+      if (!key && address !== '') faults.push(notAnAddress(fields.email, address));
+      if (address === '') faults.push(blank(fields.email));
+    }
+    const presence = isOut ? 'outside' : presenceIn(asks, value, found);
+    const channels = wishes(asks, value, found);
+    const consentAt = isOut ? null : statedAt(fields, value, faults);
+    const isKept = isProtected(asks, value, found);
+    if (isOut || faults.length > 0) dropOptIns(channels);
+    return {
+      kind: 'contact',
+      id: id === unreadable ? '' : id,
+      key,
+      alias: address,
+      place,
+      ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
+      presence,
+      ...brokenBy(found, address === '' ? fields.email : undefined),
+    };
+  };
+}
+
+/** What is wrong with a record. */
+interface Found {
+  faults: Fault[];
+  unknown: UnknownWord[];
+}
+
+/** `lacks`: the field of its address, where that is empty; then nothing else is said of it. */
+function brokenBy(
+  { faults: [first], unknown }: Found,
+  lacks: string | undefined,
+): Pick<DesiredRow, 'invalid' | 'unknown'> {
+  if (first === undefined) return { invalid: undefined };
+  if (lacks !== undefined) return { invalid: { ...blank(lacks), noAddress: true } };
+  return { invalid: first, unknown };
+}
+
+interface Asks {
+  deleted: Ask;
+  unsubscribed: Ask;
+  protect: readonly Ask[];
+  channels: readonly { id: string; ask: Ask }[];
+}
+
+function asksOf(fields: ContactFields, now: () => number): Asks {
+  const { deleted, unsubscribed, channels } = fields;
+  const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
+    const option = `contacts.${use}`;
+    if (stated === undefined) return () => 'no';
+    return asking(stated, { use, option, called: `${option}.when`, now });
+  };
+  return {
+    deleted: flag('deleted', deleted),
+    unsubscribed: flag('unsubscribed', unsubscribed),
+    protect: protectingConditions(fields).map((when) =>
+      asking(
+        { when },
+        { use: 'deleted', option: 'contacts.protect', called: 'contacts.protect.when', now },
+      ),
+    ),
+    channels: channels.map(({ id, subscription }, at) => {
+      const option = `contacts.channels[${at}].subscription`;
+      const asked = { option, called: `subscription.when of "${id}"`, now };
+      return { id, ask: asking(subscription, { use: 'subscription', ...asked }) };
+    }),
+  };
+}
+
+type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
+
+/** Most records say one of a few things; times of consent may give everybody one of their own. */
+const mostForms = 10_000;
+
+/** The canonical form of what is wanted, made once while it is known. */
+function forms(): (wanted: DesiredContact) => Form {
+  const known = new Map<string, Form>();
+  return (wanted) => {
+    const { presence, channels, consentAt } = wanted;
+    // The channels are always the same ones.
+    const name = [presence, wanted.protected, consentAt, ...Object.values(channels)].join(' ');
+    const found = known.get(name);
+    if (found) return found;
+    const body = canonicalJson(wanted);
+    const wants = presence === 'present' && Object.values(channels).includes('opt_in');
+    const form = { body, fingerprint: fingerprint(body), wants };
+    if (known.size >= mostForms) known.clear();
+    known.set(name, form);
+    return form;
+  };
+}
+
+function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>): Condition[] {
+  return protect.flatMap((one) => (typeof one === 'string' ? [] : [one.when]));
+}
+
+/**
+ * Whether a condition of contacts.protect holds for this record; addresses are compared where the
+ * person is decided. A condition that gives no answer makes the record invalid, and then what was
+ * recorded last counts.
+ */
+function isProtected({ protect }: Asks, value: Record<string, unknown>, found: Found): boolean {
+  return protect.map((ask) => answered(ask, value, found)).includes('yes');
+}
+
+function presenceIn(
+  { deleted }: Asks,
+  value: Record<string, unknown>,
+  found: Found,
+): 'flagged' | 'present' {
+  return answered(deleted, value, found) === 'yes' ? 'flagged' : 'present';
+}
+
+type Wishes = Record<string, Subscription | null>;
+
+function wishes(
+  { unsubscribed, channels }: Asks,
+  value: Record<string, unknown>,
+  found: Found,
+): Wishes {
+  const leaves = answered(unsubscribed, value, found) === 'yes';
+  const entries = channels.map(({ id, ask }): [string, Subscription | null] => {
+    const stated = answered(ask, value, found);
+    if (leaves || stated === 'no') return [id, 'opt_out'];
+    return [id, stated === 'yes' ? 'opt_in' : null];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Without an answer the record says neither yes nor no, and is invalid. */
+function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }: Found) {
+  const answer = ask(value);
+  if (typeof answer === 'string') return answer;
+  faults.push(answer.fault);
+  if (answer.unknown) unknown.push(answer.unknown);
+  return 'none';
+}
+
+function statedAt(
+  { consentAt: field }: ContactFields,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): number | null {
+  const said = field === undefined ? '' : text(fieldAt(value, field));
+  const time = readConsentAt(said);
+  if (time !== undefined) return time;
+  faults.push({
+    reason: `"${field}" ${isZoneless(said) ? 'is a time without a zone' : 'is no time that can be told'}`,
+    fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
+  });
+  return null;
+}
+
+/** Only a plain false takes a record out of scope: what is odd leaves it there, invalid. */
+function isOutOfScope(
+  include: Condition | undefined,
+  value: Record<string, unknown>,
+  faults: Fault[],
+): boolean {
+  const verdict = include?.judge(value) ?? { gives: true };
+  const option = 'contacts.include';
+  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict));
+  else if (verdict.gives === false) return true;
+  else if (verdict.gives !== true) faults.push(notAnAnswer(option, 'true nor false'));
+  return false;
+}
+
+function dropOptIns(channels: Wishes): void {
+  for (const [id, wish] of Object.entries(channels)) if (wish === 'opt_in') channels[id] = null;
+}
+
+function text(value: unknown): string {
+  return textOf(value) ?? unreadable;
+}
+
+/** An object or a list where a single value belongs: no word that means anything. */
+const unreadable = '\u0000';
+
+function blank(field: string): Fault {
+  return { reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+}
+
+function noSingleValue(field: string): Fault {
+  return {
+    reason: `"${field}" is no single value`,
+    fix: 'name a field that holds a text or number',
+  };
+}
+
+function notAnAddress(field: string, address: string): Fault {
+  const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
+  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
+  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
+  const reason = `"${field}" is not an email address${odd}`;
+  return { reason, fix: 'correct the address in the CRM' };
+}

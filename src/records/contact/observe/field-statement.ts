@@ -1,0 +1,111 @@
+/** What a field of a CRM record, or a condition on it, answers, as the configuration has it. */
+import type { Condition, Verdict } from '../../../domain/condition.ts';
+import { fieldAt } from '../../../domain/values/record-field.ts';
+import type { Fault, UnknownWord } from '../../../domain/record.ts';
+import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
+
+/** A field whose words are known, a condition, or a field with words of its own. */
+export type Flag = string | When | Named<'yes' | 'no'>;
+export type Wanted = string | When | Named<'in' | 'out' | 'none'>;
+
+interface When {
+  readonly when: Condition;
+}
+
+/** `yes: any`: every value that is neither empty nor a word for no. */
+type Named<Words extends string> = { readonly field: string } & {
+  readonly [Word in Words]?: readonly string[] | (Word extends 'yes' ? 'any' : never) | undefined;
+};
+
+type Answer = 'yes' | 'no' | 'none';
+
+/** Why there is no answer; `unknown` where it is for the value of a field. */
+export interface Unanswered {
+  fault: Fault;
+  unknown?: UnknownWord;
+}
+
+export type Ask = (record: Record<string, unknown>) => Answer | Unanswered;
+
+interface Asked {
+  use: Use;
+  /** Where the configuration states it. */
+  option: string;
+  /** How a condition there is called in messages. */
+  called: string;
+  /** Milliseconds since the epoch. */
+  now: () => number;
+}
+
+/** The fields of a record that it needs. */
+export function namesIn(stated: Flag | Wanted | undefined): readonly string[] {
+  if (stated === undefined) return [];
+  if (typeof stated === 'string') return [stated];
+  return 'when' in stated ? stated.when.fields : [stated.field];
+}
+
+export function asking(stated: Flag | Wanted, asked: Asked): Ask {
+  if (typeof stated === 'string') return askingField(stated, {}, asked);
+  if ('when' in stated) return (record) => judged(stated.when, record, asked);
+  return askingField(stated.field, ownWords(stated), asked);
+}
+
+function ownWords(stated: Exclude<Flag | Wanted, string | When>): OwnWords {
+  if (!('in' in stated || 'out' in stated || 'none' in stated)) return stated;
+  return { yes: stated.in, no: stated.out, none: stated.none };
+}
+
+function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
+  const read = vocabulary(use, own, now);
+  // In quotes, any word is one of YAML: - and none and n/a are not, or not always, without them.
+  const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
+  const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
+  return (record) => {
+    const found = read(fieldAt(record, field));
+    if (typeof found === 'string') return found;
+    const fault = { reason: `"${field}" ${wrong[found.unknown]}`, fix, option };
+    return { fault, unknown: { option, fix, ...found } };
+  };
+}
+
+const wrong: Record<Unknown['unknown'], string> = {
+  word: 'holds no known word',
+  future: 'is a date in the future',
+  'no single value': 'is no single value',
+};
+
+/** A condition that gives none of the answers is a fault, and says nothing. */
+function judged(
+  when: Condition,
+  record: Record<string, unknown>,
+  { use, called }: Asked,
+): Answer | Unanswered {
+  const verdict = when.judge(record);
+  if ('failsOn' in verdict) return { fault: notEvaluated(called, verdict) };
+  if (typeof verdict.gives === 'boolean') return verdict.gives ? 'yes' : 'no';
+  const isOpen = use === 'subscription';
+  if (isOpen && verdict.gives === null) return 'none';
+  return { fault: notAnAnswer(called, isOpen ? 'true, false nor null' : 'true nor false') };
+}
+
+export function notEvaluated(
+  option: string,
+  { failsOn, longest }: Extract<Verdict, { failsOn: unknown }>,
+): Fault {
+  const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
+  if (longest !== undefined) {
+    const most = longest.toLocaleString('en');
+    return {
+      reason: `${option} cannot be evaluated: ${names} has more than ${most} characters`,
+      fix: 'shorten it in the CRM, or leave the field out of the condition',
+    };
+  }
+  return {
+    reason: `${option} cannot be evaluated${names && ` with this value of ${names}`}`,
+    fix: 'correct it in the CRM, or have the condition allow for it',
+  };
+}
+
+export function notAnAnswer(option: string, wanted: string): Fault {
+  return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
+}

@@ -1,0 +1,78 @@
+/**
+ * The words of the CRM: what the value of a field means (README, values). Values are compared
+ * trimmed and without case.
+ *
+ *   value                              subscription   unsubscribed   deleted
+ *   true, yes, y, t, 1, on             in             yes            yes
+ *   false, no, n, f, 0, off            out            no             no
+ *   opt_in, subscribed                 in             no             unknown
+ *   opt_out, unsubscribed              out            yes            unknown
+ *   empty, null                        no opinion     no             no
+ *   0000-00-00                         unknown        no             no
+ *   a date that is not in the future   unknown        yes            yes
+ *   anything else                      unknown        unknown        unknown
+ *
+ * Own words of a field are added to these and win over them; `yes: any` is every value that is
+ * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
+ */
+import type { UnknownWord } from '../../../domain/record.ts';
+import { textOf, wordOf } from '../../../domain/values/scalar.ts';
+import { dateIn } from './date-text.ts';
+
+/** What a field is about. */
+export type Use = 'subscription' | 'unsubscribed' | 'deleted';
+
+/** yes: wants mail, wants none, is gone. none: no opinion on a subscription, else a no. */
+type Meaning = 'yes' | 'no' | 'none';
+
+/** Words of one field, by what they mean. */
+export interface OwnWords {
+  yes?: readonly string[] | 'any' | undefined;
+  no?: readonly string[] | undefined;
+  none?: readonly string[] | undefined;
+}
+
+export type Unknown = Pick<UnknownWord, 'unknown' | 'text'>;
+
+const affirmative = ['true', 'yes', 'y', 't', '1', 'on'];
+const negative = ['false', 'no', 'n', 'f', '0', 'off'];
+const inWords = ['opt_in', 'subscribed'];
+const outWords = ['opt_out', 'unsubscribed'];
+
+const builtIn: Readonly<Record<Use, { yes: readonly string[]; no: readonly string[] }>> = {
+  subscription: { yes: [...affirmative, ...inWords], no: [...negative, ...outWords] },
+  unsubscribed: { yes: [...affirmative, ...outWords], no: [...negative, ...inWords] },
+  deleted: { yes: affirmative, no: negative },
+};
+
+/** Reads the values of one field; `now`: milliseconds since the epoch. */
+export function vocabulary(
+  use: Use,
+  own: OwnWords,
+  now: () => number,
+): (value: unknown) => Meaning | Unknown {
+  const words = meanings(use, own);
+  return (value) => {
+    const text = textOf(value);
+    if (text === undefined) return { unknown: 'no single value', text };
+    if (text === '') return 'none';
+    const known = words.get(wordOf(text));
+    if (known) return known;
+    const date = use === 'subscription' ? undefined : dateIn(text, now());
+    if (date === 'zero') return 'none';
+    if (date === 'past' || own.yes === 'any') return 'yes';
+    return { unknown: date === 'future' ? 'future' : 'word', text };
+  };
+}
+
+function meanings(use: Use, own: OwnWords): ReadonlyMap<string, Meaning> {
+  const { yes, no } = builtIn[use];
+  const lists: [Meaning, readonly string[]][] = [
+    ['yes', yes],
+    ['no', no],
+    ['yes', own.yes === 'any' ? [] : (own.yes ?? [])],
+    ['no', own.no ?? []],
+    ['none', own.none ?? []],
+  ];
+  return new Map(lists.flatMap(([meaning, list]) => list.map((word) => [wordOf(word), meaning])));
+}

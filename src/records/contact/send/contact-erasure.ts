@@ -1,0 +1,80 @@
+/** Takes a person off the platform for good, whoever made the contact, and proves it. */
+import { Rejected, Unavailable } from '../../../domain/errors.ts';
+import type { Contact } from '../../../platform/answer-schemas.ts';
+import type { Platform } from '../../../platform/api-client.ts';
+import type { Erasing, Leave } from '../../erasure-request.ts';
+import { contactKey } from '../observe/observed-contact.ts';
+import { recordedBody } from '../observe/contact-state.ts';
+
+type Contacts = Platform['contacts'];
+
+/**
+ * Opts every contact of exactly this address out of all it is subscribed to, configured or not,
+ * deletes it, and looks again; tells each step as it is done. Throws what the requests throw, and
+ * Unavailable while one is still there.
+ */
+export async function erase(
+  platform: Contacts,
+  { key, recorded, known, tell }: Erasing,
+  leave: Leave,
+): Promise<void> {
+  const ids = [...idsOf(recorded), ...known];
+  const contacts = await find(platform, { key, ids }, leave);
+  for (const { id } of contacts) tell({ is: 'found', id });
+  for (const contact of contacts) await optOut(platform, { contact, tell }, leave);
+  for (const { id } of contacts) {
+    const answer = await platform.remove(id, leave);
+    if (answer === 'removed') tell({ is: 'deleted', id });
+  }
+  const all = [...ids, ...contacts.map(({ id }) => id)];
+  const left = await find(platform, { key, ids: all }, leave);
+  if (left.length > 0) {
+    const count = `${left.length} of ${contacts.length} contacts`;
+    throw new Unavailable(`the platform still shows ${count} that were deleted → run it again`, {
+      acted: 'maybe',
+    });
+  }
+  for (const { id } of contacts) tell({ is: 'deleted', id });
+}
+
+function idsOf(recorded: Erasing['recorded']): string[] {
+  if (!recorded) return [];
+  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  return contacts.map(({ id }) => id);
+}
+
+/** By search, and by the ids that are known: a page may hide one. */
+async function find(
+  platform: Contacts,
+  { key, ids }: { key: string; ids: readonly string[] },
+  { signal }: Leave,
+): Promise<Contact[]> {
+  const found = new Map<string, Contact>();
+  for await (const contact of platform.all({ search: key }, { signal })) {
+    if (contactKey(contact.email) === key) found.set(contact.id, contact);
+  }
+  for (const id of new Set(ids)) {
+    const contact = found.has(id) ? undefined : await platform.retrieve(id, { signal });
+    if (contact && contactKey(contact.email) === key) found.set(id, contact);
+  }
+  return [...found.values()];
+}
+
+/** Tells what was acknowledged. An opt-out that is refused is no reason to keep the contact. */
+async function optOut(
+  platform: Contacts,
+  { contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'tell'>,
+  leave: Leave,
+): Promise<void> {
+  for (const { id: channel, subscription } of channels) {
+    if (subscription !== 'opt_in') continue;
+    try {
+      const who = { contactId: id, subscription: 'opt_out' as const };
+      await platform.enrol(channel, who, { ...leave, priority: 'opt_out' });
+      tell({ is: 'opted out', id, channel });
+    } catch (error) {
+      const isRefused = error instanceof Rejected && ![401, 403].includes(error.status);
+      if (!isRefused) throw error;
+    }
+  }
+}

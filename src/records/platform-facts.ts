@@ -1,0 +1,77 @@
+/**
+ * What a platform was seen to do where its specification says nothing. The snapshot keeps it; what
+ * is undefined is not known yet.
+ *
+ *   evidence                                          what is known then
+ *   a creation shows no channel but its own           contacts name their own channels only
+ *   a creation shows other channels as well           they name all; these are the defaults, and an
+ *                                                     opt-out outweighs an opt_in seen before
+ *   contacts of one page name different channels      contacts name their own channels only
+ *   all contacts name the same channels, those of     not that they name their own channels only
+ *     the mirror among them
+ *   an enrolment moved `updatedAt`, or left it        that it does so
+ */
+import { z } from 'zod';
+import type { Subscription } from '../platform/request-schemas.ts';
+
+export const platformFacts = z.object({
+  /** Whether a contact names every channel, with a default where it has no subscription. */
+  namesAll: z.boolean().optional(),
+  /** What is shown of a channel in which somebody was never enrolled. */
+  defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
+  /** Whether an acknowledged enrolment moves the `updatedAt` of the contact. */
+  enrolmentMoves: z.boolean().optional(),
+});
+export type PlatformFacts = z.infer<typeof platformFacts>;
+
+/** Which channels the contacts of one page name: those of the first, and whether others differ. */
+export interface NamedParts {
+  names: readonly string[];
+  differ: boolean;
+}
+
+export type Evidence =
+  /** What the answer to a creation shows of channels that it did not ask for. */
+  | { of: 'creation'; others: Readonly<Record<string, Subscription>> }
+  | { of: 'listing'; names: 'differ' | 'agree' }
+  | { of: 'enrolment'; moved: boolean };
+
+export function withEvidence(facts: PlatformFacts, evidence: Evidence): PlatformFacts {
+  if (evidence.of === 'enrolment') return { ...facts, enrolmentMoves: evidence.moved };
+  if (evidence.of === 'listing') {
+    if (evidence.names === 'differ') return { ...facts, namesAll: false, defaults: {} };
+    return facts.namesAll === false ? { ...facts, namesAll: undefined } : facts;
+  }
+  const { others } = evidence;
+  const namesAll = Object.keys(others).length > 0;
+  if (!namesAll) return { ...facts, namesAll, defaults: {} };
+  const outs = Object.entries(facts.defaults).filter(([, is]) => is === 'opt_out');
+  return { ...facts, namesAll, defaults: { ...others, ...Object.fromEntries(outs) } };
+}
+
+/** The pages of a whole listing, how many records they hold, and the parts of the mirror. */
+interface Listed {
+  pages: readonly NamedParts[];
+  count: number;
+  parts: readonly string[];
+}
+
+/** What a whole listing proves by its pages; undefined: nothing. */
+export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefined {
+  if (pages.some(({ differ }) => differ)) return { of: 'listing', names: 'differ' };
+  const [first, ...others] = pages;
+  if (!first || count < 2 || first.names.length < 2) return undefined;
+  const isAlike = others.every(({ names }) => isSame(names, first.names));
+  const isAll = parts.every((name) => first.names.includes(name));
+  return isAlike && isAll ? { of: 'listing', names: 'agree' } : undefined;
+}
+
+export function isSame(one: readonly string[], other: readonly string[]): boolean {
+  const known = new Set(one);
+  return new Set(other).size === known.size && other.every((name) => known.has(name));
+}
+
+/** Whether an opt-out on this channel may be the channel's default, for all that is known. */
+export function mayBeDefault({ namesAll, defaults }: PlatformFacts, channel: string): boolean {
+  return namesAll !== false && defaults[channel] !== 'opt_in';
+}

@@ -1,0 +1,296 @@
+/**
+ * A kind of record: contact, template. One folder here per kind.
+ *
+ * The contract:
+ * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
+ * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
+ * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
+ *   by one has none. It throws what reading throws.
+ * - `decide` is pure: what to do with one record, from the three things known about it. Called
+ *   twice on an unchanged world the second decision holds no changes.
+ * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
+ * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
+ *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
+ *   reading, never by sending again; it throws what that reading throws.
+ * - `acknowledge` gives the recorded row that follows from a change; undefined = gone.
+ * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
+ */
+import type { Change, Op } from '../domain/change.ts';
+import type { Entry, Memory, News } from '../domain/do-not-contact.ts';
+import type { Problem } from '../domain/problem.ts';
+import type { Erasing, Leave } from './erasure-request.ts';
+import type { Leaving } from './unsubscribe-listing.ts';
+import type { Outs } from './opt-outs.ts';
+import type { Evidence, PlatformFacts } from './platform-facts.ts';
+import type { Found, Page, PageQuery } from './listing-page.ts';
+import type {
+  Absence,
+  AbsenceDue,
+  DesiredRow,
+  Key,
+  KindName,
+  ObservedRow,
+  RecordedRow,
+} from '../domain/record.ts';
+
+export interface Kind {
+  readonly name: KindName;
+  /** The source fields it needs to find. */
+  readonly fields: readonly string[];
+  /** Phases of its changes, in the order they are sent. */
+  readonly phases: readonly number[];
+  /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
+  readonly needsCertificate: boolean;
+  /** Whether a platform record that is renamed there stays the same: it has no key of its own. */
+  readonly keyedById: boolean;
+  /**
+   * In which runs recorded records that the source no longer names are decided upon one by one.
+   */
+  readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
+  /** When a record that has not been named is due; undefined where that does not matter. */
+  readonly absence?: AbsenceDue;
+  /** Undefined where records are in no parts. */
+  readonly parts?: Parts;
+  /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
+  readonly leaving?: Leaving;
+  /** Undefined where nobody leaves by themselves: the source is told nothing. */
+  readonly outs?: Outs;
+  /** The body of a source record that cannot be read: it says nothing. */
+  readonly unreadBody: string;
+  desire(value: Record<string, unknown>, place: string): DesiredRow;
+  list(page: PageQuery, signal: AbortSignal): Promise<Page>;
+  find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
+  /**
+   * All that the platform shows of one record: by its name, and by the id it is known by. Only
+   * where records can be read by themselves; throws what reading throws.
+   */
+  read?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
+  /** Ids that the platform has for a record, also those under another name there by now. */
+  idsOf?(row: RecordedRow): readonly string[];
+  decide(states: States): Decision;
+  /** Which of the platform's routes an operation uses; a refused route stops alone. */
+  route(op: Op): string;
+  /** The route that `look` reads by. */
+  lookRoute(op: Op): string;
+  look(change: Change, known: Known): Promise<Outcome | undefined>;
+  send(change: Change, passage: Passage): Promise<Outcome>;
+  recover(change: Change, asked: Recovery): Promise<Outcome>;
+  acknowledge(
+    before: RecordedRow | undefined,
+    change: Change,
+    ack: Acknowledged,
+  ): RecordedRow | undefined;
+  /** Lets the source take back what we took from a record on its word; undefined: nothing was. */
+  release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
+  readonly ledger?: Remembering;
+  /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
+  erase?(what: Erasing, leave: Leave): Promise<void>;
+}
+
+/** What a kind tells the ledger, and is told by it. */
+export interface Remembering {
+  /** What must be remembered, by what is recorded. */
+  memories(row: RecordedRow): Memory[];
+  /** What an acknowledged change, and the row that follows from it, change in the ledger. */
+  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): News;
+  /** Whether the ledger forbids this change. */
+  forbids(change: Change, entries: readonly Entry[]): boolean;
+}
+
+/** The parts of the platform that a kind's records can be in, as contacts are in channels. */
+export interface Parts {
+  /** Those that are kept equal. */
+  names: readonly string[];
+  /** Which a record is recorded in. */
+  recorded(row: RecordedRow): string[];
+  /** Which are shown of it, however it stands there. */
+  shown(row: ObservedRow): string[];
+}
+
+/** What is known about one record when it is decided upon. */
+export interface States {
+  key: Key;
+  /** Every source record of this key, broken ones too. */
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  /**
+   * Recorded rows of other keys that are this record under a former name: the platform shows the
+   * same id, or the source once gave that key the same id. `seen`: what the platform shows of it
+   * now, if it was listed.
+   */
+  former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
+  /**
+   * The other keys that the source has by now for what once had this one, and what is wanted and
+   * recorded of them: only when nothing in the reading has this key any more.
+   */
+  successors: readonly Successor[];
+  /** What the platform has under another name by now, of what is recorded under this one. */
+  renamed: readonly Renamed[];
+  /**
+   * Whether something that once had this key is nowhere in the source by now: told where there are
+   * successors, and where a whole reading says that all records of this key are gone.
+   */
+  strays: boolean;
+  /** Every id of the source that was known under this key before. */
+  origins: readonly string[];
+  /** Parts of the record, '' for the whole, of which the platform refused a change. */
+  parked: readonly string[];
+  /** What the ledger remembers of the record, under this name or the ids of its source. */
+  entries: readonly Entry[];
+  /** Every platform record of this key. */
+  observed: readonly ObservedRow[];
+  /**
+   * listed: `observed` was read, empty means absent. assumed: nothing was read, take what is
+   * recorded.
+   */
+  sight: 'listed' | 'assumed';
+  /** Whether the reading of the source was certified complete. */
+  certified: boolean;
+  /** Whether what is recorded was put back from a backup, and nothing was listed since. */
+  restored: boolean;
+  /** For how long the source has not named it; undefined where that counts for nothing. */
+  absence: Absence | undefined;
+  /** Whether nothing is concluded from absence yet: a new default is only announced. */
+  announces: boolean;
+  /** Whether this run may delete: it is no first load, and a full one listed the whole platform. */
+  mayDelete: boolean;
+  /** When the platform began to show this, by our clock; what is true now may be younger. */
+  at: number;
+  /** When it had ended; what it shows was so by then. */
+  by: number;
+  /** The same by whichever clock shows more, ours or the platform's. */
+  latest: number;
+  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  lost: ReadonlySet<string>;
+  /** What is known of the platform itself. */
+  facts: PlatformFacts;
+}
+
+export interface Successor {
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  /** Whether this run's whole listing lacks what is recorded. */
+  vanished: boolean;
+}
+
+type Next = 'desired' | 'recorded' | 'successors' | 'origins';
+
+/**
+ * row: as it was read; undefined: as it is recorded. The rest is of the name that it has now, and
+ * `recorded` only where the source was not read wholly.
+ */
+export interface Renamed extends Pick<States, Next> {
+  id: string;
+  row: ObservedRow | undefined;
+}
+
+export interface Decision {
+  changes: Change[];
+  /** What is known already, before anything is sent. */
+  note: RecordedRow | undefined;
+  /** What the ledger learns of it. */
+  news?: News;
+  adopts: boolean;
+  /** The settings that keep the record from a change that is called for, each once. */
+  stoppedBy?: readonly Stop[];
+  /** Recorded rows to drop. */
+  forgets: Key[];
+  problems: Problem[];
+}
+
+/** A setting that keeps a record from being changed: contacts.protect, or policy.optIns: off. */
+export type Stop = 'protect' | 'optIns';
+
+/** How a change may leave. */
+export interface Passage {
+  /** Ends the waiting before it leaves. */
+  signal: AbortSignal;
+  /** Gives it up under way. */
+  abort: AbortSignal;
+  /** Whether this run was shown the record, and not too long ago. */
+  seen: boolean;
+  /** What is known of the platform itself at that moment. */
+  facts(): PlatformFacts;
+  /** What is recorded at that moment. */
+  recorded(): RecordedRow | undefined;
+  /** Waited for right before it leaves; rejects with Held to keep it. */
+  leaves(): Promise<void>;
+}
+
+/** How fresh our knowledge is when a change is about to be sent. */
+export interface Known {
+  recorded: RecordedRow | undefined;
+  /**
+   * Whether the platform was read recently enough to prove what the plan assumed of this record.
+   */
+  fresh: boolean;
+  /** Whether that is so of every record, former names included: a listing proves it. */
+  listed: boolean;
+  /** Whether the platform was listed, and not wholly: others of this key may have been missed. */
+  partial: boolean;
+  signal: AbortSignal;
+}
+
+/** How a lost outcome is asked for. */
+export interface Recovery {
+  /**
+   * Whether the change left so long ago, in another process, or on what an earlier run had seen,
+   * that what is shown now may be what the person did.
+   */
+  late: boolean;
+  facts: PlatformFacts;
+  /** What was recorded when the change was sent, and is until its outcome is known. */
+  recorded: RecordedRow | undefined;
+  signal: AbortSignal;
+}
+
+export interface Acked {
+  is: 'acked';
+  /** The platform's id of the record. */
+  id: string | undefined;
+  /** What the answer showed, when it showed the whole record. */
+  observed: ObservedRow | undefined;
+  /** Found there: nobody can tell that this request made it. */
+  found: boolean;
+  /** Read so late that not all of it need be the request's doing. */
+  late?: boolean;
+  /** It may have been done, and was taken back by the person since. */
+  undone?: boolean;
+  /** An opt-out that is shown may be this request's doing, or nobody's: it is no departure. */
+  doubtful?: boolean;
+  /** What the answer proves of the platform itself. */
+  evidence?: Evidence | undefined;
+  renamed?: boolean;
+}
+
+/**
+ * `wanted`: what the source says of the record by now, where it says one thing (a fingerprint).
+ * `elsewhere`: it was done under another name. `latest`: `at` by whichever clock shows more.
+ */
+export type Acknowledged = Acked & {
+  at: number;
+  latest?: number;
+  wanted?: string | undefined;
+  elsewhere?: true;
+};
+
+/**
+ * What came of a change. stale: it was planned on something that no longer holds, `observed` is
+ * all that holds now of its key, or of the key it is `about`; undefined: the platform was not
+ * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
+ * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
+ */
+export type Outcome =
+  | Acked
+  | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
+  | { is: 'rejected'; status: number; reason: string; fix: string }
+  | { is: 'unsent'; why: string }
+  | { is: 'held'; why: string }
+  | { is: 'unknown'; why: string }
+  | { is: 'stopped'; scope: 'run' | 'part'; why: string }
+  | { is: 'stopped'; scope: 'route'; route: string; why: string };
+
+/** The acknowledgement of a request whose answer says no more than that it was done. */
+export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
+  return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
+}

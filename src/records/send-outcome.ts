@@ -1,0 +1,67 @@
+import {
+  Held,
+  Interrupted,
+  isExpected,
+  RateLimited,
+  Rejected,
+  Unavailable,
+} from '../domain/errors.ts';
+import type { ObservedRow } from '../domain/record.ts';
+import type { Outcome } from './record-type.ts';
+
+/** Asks the platform, and turns what it threw into the outcome it means. */
+export async function settled<T>(ask: () => Promise<T | Outcome>): Promise<T | Outcome> {
+  try {
+    return await ask();
+  } catch (error) {
+    return outcomeOf(error);
+  }
+}
+
+/** What a change was planned on no longer holds; `observed` does. */
+export function stale(observed: ObservedRow[], why: string): Outcome {
+  return { is: 'stale', observed, why };
+}
+
+/**
+ * What a change became after a write that may have acted: `read` finds out. A reading that fails
+ * says nothing about the change.
+ */
+export async function afterwards(read: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isExpected(error)) return { is: 'unknown', why: error.message };
+    throw error;
+  }
+}
+
+/**
+ * What a request that threw means for its change, where the kind has no rule of its own (README,
+ * outcomes).
+ */
+export function outcomeOf(error: unknown): Outcome {
+  if (error instanceof Rejected) return ofRefusal(error);
+  if (error instanceof Unavailable) {
+    return error.acted === 'no'
+      ? { is: 'unsent', why: error.message }
+      : { is: 'unknown', why: error.message };
+  }
+  if (error instanceof RateLimited) {
+    return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
+  }
+  if (error instanceof Held || error instanceof Interrupted) {
+    return { is: 'held', why: error.message };
+  }
+  throw error;
+}
+
+function ofRefusal(error: Rejected): Outcome {
+  if (error.status === 401) return { is: 'stopped', scope: 'run', why: error.message };
+  if (error.status === 403) {
+    return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
+  }
+  const more = error.why !== '' && error.why !== error.message;
+  const reason = more ? `${error.message}: ${error.why}` : error.message;
+  return { is: 'rejected', status: error.status, reason, fix: error.fix };
+}

@@ -1,0 +1,73 @@
+/**
+ * From a template file to what it wants, with a lint before anything is sent (README, templates).
+ */
+import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
+import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../domain/record.ts';
+import { templateUpdateBody } from '../../platform/request-schemas.ts';
+import type { TemplateFields } from './template-state.ts';
+
+const known = templateUpdateBody.strict().required({ name: true });
+
+/** One template file in canonical form. */
+export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
+  const { key: stated, ...rest } = value;
+  const key = typeof stated === 'string' ? stated : '';
+  const isDeep = isTooDeep(rest);
+  const parsed = known.safeParse({ name: key, ...(isDeep ? {} : rest) });
+  const found = parsed.success ? undeclared(parsed.data) : schemaFault(parsed.error.issues[0]);
+  const fault = isDeep ? tooDeep : found;
+  const body = canonicalJson(parsed.success ? parsed.data : { name: key });
+  return {
+    kind: 'template',
+    id: key,
+    key: key === '' ? undefined : key,
+    alias: parsed.success ? parsed.data.name : key,
+    place,
+    body,
+    fingerprint: fingerprint(body),
+    wants: true,
+    presence: 'present',
+    invalid: key === '' ? noKey : fault,
+  };
+}
+
+const noKey: Fault = { reason: 'has no key', fix: 'give the file a name, or the record a key' };
+
+const tooDeep: Fault = {
+  reason: `is nested more than ${mostLevels} levels deep`,
+  fix: 'nest the content less deeply in the file',
+};
+
+interface Issue {
+  path: PropertyKey[];
+  message: string;
+  code: string;
+}
+
+function schemaFault(issue: Issue | undefined): Fault {
+  const field = issue?.path.map(String).join('.') ?? '';
+  const names = Object.keys(templateUpdateBody.shape).join(', ');
+  if (issue?.code === 'unrecognized_keys') {
+    return { reason: issue.message, fix: `a template has the fields ${names}` };
+  }
+  return { reason: `${field}: ${issue?.message ?? 'is not valid'}`, fix: 'correct it in the file' };
+}
+
+const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
+
+/**
+ * A variable that is used and not declared would leave a gap in somebody's mail. Where a file
+ * declares none at all, the platform derives them from the content.
+ */
+function undeclared(fields: TemplateFields): Fault | undefined {
+  if (!fields.variables) return undefined;
+  const declared = new Set(fields.variables.map((variable) => variable.name));
+  const texts = JSON.stringify([fields.subject, fields.previewText, fields.content]);
+  const used = [...texts.matchAll(placeholder)].map((match) => match[1] ?? '');
+  const missing = [...new Set(used.filter((name) => !declared.has(name)))];
+  if (missing.length === 0) return undefined;
+  return {
+    reason: `uses ${missing.map((name) => `{{${name}}}`).join(', ')} without declaring it`,
+    fix: 'add it to variables with name, type and defaultValue',
+  };
+}

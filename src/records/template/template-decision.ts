@@ -1,0 +1,266 @@
+/**
+ * What to do about one template.
+ *
+ *   D = what the source states   R = recorded: sent by us, and shown by the platform after that
+ *   O = the platform's templates of that id, or of exactly that name
+ *   changed = D is not what we sent   edited = what O shows of D's fields is not what it showed us
+ *
+ *   #   D    R    O                        →
+ *   1   —    —    any                      nothing: foreign
+ *   2   —    R    —                        forget
+ *   3   —    R    O, listed                absentTemplates: archive → archive; keep → nothing
+ *   4   D    —    —                        create (then complete: what only an update can set)
+ *   5   D    —    one                      adopt; differing: overwrite → update; keep → conflict
+ *   6   D    —    several                  rejected, ids listed
+ *   7   D    R    — (vanished)             overwrite → create; keep → conflict
+ *                 others of that name      as 5 and 6: ours vanished, these are others'
+ *   8   D    R    shows D                  nothing; record
+ *   9   D    R    not edited, not changed  nothing
+ *  10   D    R    not edited, changed      update; but found so at adoption: as in 5
+ *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
+ *
+ * An invalid D counts as present and does nothing. Without a certified reading of the source no
+ * template is absent.
+ */
+import type { z } from 'zod';
+import type { Change } from '../../domain/change.ts';
+import { mostLevels } from '../../domain/values/lossless-json.ts';
+import type { Problem } from '../../domain/problem.ts';
+import {
+  canonicalJson,
+  type DesiredRow,
+  type Fault,
+  type Ownership,
+  type RecordedRow,
+} from '../../domain/record.ts';
+import { templateCreateBody } from '../../platform/request-schemas.ts';
+import type { Decision, States } from '../record-type.ts';
+import {
+  type changeBody,
+  difference,
+  observedBody,
+  recordedBody,
+  templateFields,
+  type ObservedTemplate,
+  type RecordedTemplate,
+  type TemplateFields,
+} from './template-state.ts';
+
+export interface TemplatePolicy {
+  templates: 'keep' | 'overwrite';
+  absentTemplates: 'keep' | 'archive';
+}
+
+/** Phases of a template's changes. */
+export const phases = [0];
+
+export function decideTemplate(states: States, policy: TemplatePolicy): Decision {
+  const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
+  const known = states.recorded ?? states.former[0]?.row;
+  const recorded = known && recordedBody.parse(JSON.parse(known.body));
+  const shown = shownOf(states, recorded);
+  const [row] = states.desired;
+  if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
+  if (states.desired.length > 1 || row.invalid) return none;
+  const deep = shown.find((template) => template.tooDeep);
+  if (deep) return { ...none, problems: [incomparable(states.key, deep)] };
+  const desired = templateFields.parse(JSON.parse(row.body));
+  const facts = { states, row, desired, policy };
+  const ours = shown.find((template) => template.id === known?.id);
+  const replaced = !ours && shown.length > 0;
+  if (!recorded || !known || replaced) return unrecorded({ ...facts, shown }, none);
+  return {
+    ...owned({ ...facts, recorded, ownership: known.ownership, shown: ours }, none),
+    forgets: states.recorded ? [] : [known.key],
+  };
+}
+
+function shownOf(states: States, recorded: RecordedTemplate | undefined): ObservedTemplate[] {
+  if (states.observed.length > 0 || states.sight === 'listed') {
+    return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+  }
+  return recorded && states.recorded?.id !== undefined ? [recorded.shown] : [];
+}
+
+interface Absent extends Pick<Facts, 'states' | 'policy'> {
+  recorded: RecordedTemplate | undefined;
+  shown: ObservedTemplate[];
+}
+
+/** Rows 2 and 3. */
+function absent({ states, recorded, shown, policy }: Absent, none: Decision): Decision {
+  if (!states.certified || !states.recorded || !recorded || states.sight === 'assumed') return none;
+  const now = shown.find((template) => template.id === states.recorded?.id);
+  if (!now) return { ...none, forgets: [states.key] };
+  if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
+  const fields = { status: 'archived' as const };
+  const wanted = { ...recorded.sent, ...fields };
+  return { ...none, changes: [change(states.key, 'archive', { target: now.id, fields, wanted })] };
+}
+
+interface Facts {
+  states: States;
+  row: DesiredRow;
+  desired: TemplateFields;
+  policy: TemplatePolicy;
+}
+
+interface Owned extends Facts {
+  recorded: RecordedTemplate;
+  ownership: Ownership;
+}
+
+/** Rows 4 to 6. */
+function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
+  const { states, row, desired, policy, shown } = facts;
+  const [first] = shown;
+  if (!first) return { ...none, changes: creation(states.key, desired) };
+  if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
+  const replaced = policy.templates === 'overwrite' ? first : null;
+  const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
+  return {
+    ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }, none),
+    adopts: true,
+  };
+}
+
+/** Rows 7 to 11. */
+function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Decision): Decision {
+  const { states, row, desired, recorded, shown } = facts;
+  if (!shown) return vanished(facts, none);
+  const overwrite = facts.policy.templates === 'overwrite';
+  const note = (body: RecordedTemplate, settled: boolean): RecordedRow =>
+    noteOf(facts, body, settled ? row.fingerprint : undefined);
+  const fields = difference(desired, shown.fields);
+  const names = Object.keys(fields);
+  const done: RecordedTemplate = { ...recorded, sent: desired, leftAlone: null, shown };
+  if (names.length === 0) return { ...none, note: note(done, true) };
+  const update = change(states.key, 'update', { target: shown.id, fields, wanted: desired });
+  if (isEdited(recorded, shown, desired)) {
+    return overwrite
+      ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
+      : { ...none, note: leftAlone(note(recorded, false)), problems: [edited(states.key, names)] };
+  }
+  if (canonicalJson(desired) === canonicalJson(recorded.sent))
+    return { ...none, note: note(done, true) };
+  const found = note({ ...recorded, shown }, false);
+  const leave = recorded.leftAlone === row.fingerprint && !overwrite;
+  return leave
+    ? { ...none, note: found, problems: [differing(states.key, names)] }
+    : { ...none, note: found, changes: [update] };
+}
+
+/** What is recorded is not what is shown: whoever has not listed has to look. */
+function leftAlone(row: RecordedRow): RecordedRow {
+  return { ...row, shown: undefined };
+}
+
+function vanished(facts: Owned, none: Decision): Decision {
+  const { states, desired, recorded } = facts;
+  if (facts.policy.templates === 'overwrite')
+    return { ...none, changes: creation(states.key, desired) };
+  const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
+  return { ...none, note, problems: [gone(states.key)] };
+}
+
+/** The platform's own spelling, made without an edit, leaves its time of change alone. */
+function isEdited(
+  recorded: RecordedTemplate,
+  shown: ObservedTemplate,
+  desired: TemplateFields,
+): boolean {
+  const stated = new Set(Object.keys(desired));
+  const part = ({ fields }: ObservedTemplate): string =>
+    canonicalJson(Object.fromEntries(Object.entries(fields).filter(([name]) => stated.has(name))));
+  if (part(recorded.shown) === part(shown)) return false;
+  return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
+}
+
+/** Two steps, each journaled: what a creation can set, then the rest. */
+function creation(key: string, desired: TemplateFields): Change[] {
+  const first = templateCreateBody.parse(desired);
+  const rest = difference(desired, first);
+  if (Object.keys(rest).length === 0)
+    return [change(key, 'create', { fields: first, wanted: desired })];
+  return [
+    change(key, 'create', { fields: first, wanted: first }),
+    change(key, 'complete', { fields: rest, wanted: desired }),
+  ];
+}
+
+function change(
+  key: string,
+  op: Change['op'],
+  { target, ...body }: z.infer<typeof changeBody> & { target?: string },
+): Change {
+  // What is made anew takes nothing from anybody; its second step belongs to that.
+  const guard = op === 'update' || op === 'archive' ? 'template' : undefined;
+  const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
+  return { kind: 'template', key, op, ...rest };
+}
+
+function noteOf(
+  { states, ownership }: Pick<Owned, 'states' | 'ownership'>,
+  recorded: RecordedTemplate,
+  desired: string | undefined,
+): RecordedRow {
+  return {
+    kind: 'template',
+    key: states.key,
+    id: recorded.shown.id,
+    ownership,
+    body: canonicalJson(recorded),
+    desired,
+    ...sightOf(states, recorded.shown.id),
+  };
+}
+
+function sightOf(
+  { observed, recorded, at }: States,
+  id: string,
+): Pick<RecordedRow, 'shown' | 'seenAt'> {
+  const row = observed.find((template) => template.id === id);
+  return row
+    ? { shown: row.fingerprint, seenAt: at }
+    : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
+}
+
+function problem(key: string, kind: Problem['class'], fault: Fault): Problem {
+  return { kind: 'template', key, class: kind, part: '', ...fault };
+}
+
+function doubled(key: string, shown: ObservedTemplate[]): Problem {
+  const ids = shown.map((template) => template.id).toSorted();
+  return problem(key, 'rejected', {
+    reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
+    fix: 'rename or remove all but one of them on the platform',
+  });
+}
+
+function incomparable(key: string, { id }: ObservedTemplate): Problem {
+  return problem(key, 'rejected', {
+    reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
+    fix: 'nest it less deeply on the platform, or remove it there',
+  });
+}
+
+function differing(key: string, fields: string[]): Problem {
+  return problem(key, 'conflict', {
+    reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
+    fix: 'it is written when the source next changes, or set policy.templates to overwrite',
+  });
+}
+
+function edited(key: string, fields: string[]): Problem {
+  return problem(key, 'conflict', {
+    reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
+    fix: 'take the edit into the source, or set policy.templates to overwrite',
+  });
+}
+
+function gone(key: string): Problem {
+  return problem(key, 'conflict', {
+    reason: 'vanished on the platform; not made again',
+    fix: 'remove it from the source, or set policy.templates to overwrite',
+  });
+}

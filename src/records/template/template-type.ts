@@ -1,0 +1,176 @@
+/** Templates: how they are listed, how a change of one is sent, and how its outcome is found. */
+import type { Change } from '../../domain/change.ts';
+import { Rejected } from '../../domain/errors.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../domain/record.ts';
+import type { Template } from '../../platform/answer-schemas.ts';
+import type { Platform } from '../../platform/api-client.ts';
+import { templateCreateBody } from '../../platform/request-schemas.ts';
+import {
+  acked,
+  type Acknowledged,
+  type Kind,
+  type Known,
+  type Outcome,
+  type Passage,
+  type Recovery,
+} from '../record-type.ts';
+import { settled, stale } from '../send-outcome.ts';
+import { decideTemplate, phases, type TemplatePolicy } from './template-decision.ts';
+import { desireTemplate } from './desired-template.ts';
+import {
+  changeBody,
+  difference,
+  observedBody,
+  observeTemplate,
+  recordedBody,
+} from './template-state.ts';
+
+export interface TemplateOptions {
+  policy: TemplatePolicy;
+  platform: Platform['templates'];
+}
+
+export function templateKind({ policy, platform }: TemplateOptions): Kind {
+  return {
+    name: 'template',
+    fields: [],
+    phases,
+    needsCertificate: false,
+    decidesAbsent: { full: true, fast: true },
+    keyedById: true,
+    unreadBody: '{}',
+    desire: desireTemplate,
+    list: async (query, signal) => {
+      const { templates, total } = await platform.list(query, { signal });
+      const organization = templates[0]?.organizationId ?? undefined;
+      return { rows: templates.map(observeTemplate), total, date: undefined, organization };
+    },
+    decide: (states) => decideTemplate(states, policy),
+    route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
+    lookRoute: () => 'templates.list',
+    look: (change, known) => settled(() => look(platform, change, known)),
+    send: (change, passage) => settled(() => send(platform, change, passage)),
+    recover: (change, asked) => recover(platform, change, asked),
+    acknowledge,
+  };
+}
+
+/**
+ * A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh
+ * look.
+ */
+async function look(
+  platform: Platform['templates'],
+  change: Change,
+  known: Known,
+): Promise<Outcome | undefined> {
+  if (known.fresh) return undefined;
+  const { recorded } = known;
+  const rows = await find(platform, change, known.signal);
+  if (change.op === 'create')
+    return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
+  const unchanged = rows[0] && rows[0].fingerprint === recorded?.shown;
+  return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
+}
+
+async function send(
+  platform: Platform['templates'],
+  change: Change,
+  passage: Passage,
+): Promise<Outcome> {
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  if (change.op === 'create') {
+    const template = await platform.create(templateCreateBody.parse(fields), passage);
+    return acked({ id: template.id, observed: observeTemplate(template) });
+  }
+  const id = change.target ?? '';
+  try {
+    const template = await platform.update(id, fields, passage);
+    return acked({ id, observed: observeTemplate(template) });
+  } catch (error) {
+    if (!(error instanceof Rejected) || error.status !== 404) throw error;
+    const rows = await find(platform, change, passage.abort);
+    if (rows.length > 0) throw error;
+    return stale([], 'gone from the platform');
+  }
+}
+
+/**
+ * A creation is found by its exact name, anything else by its id. What was changed since it was
+ * made may show a colleague's edit, which is not to pass for the platform's spelling.
+ */
+async function recover(
+  platform: Platform['templates'],
+  change: Change,
+  { late, signal }: Recovery,
+): Promise<Outcome> {
+  const found = await all(platform, change, signal);
+  const [template] = found;
+  if (!template) return stale([], 'did not happen');
+  if (found.length > 1) {
+    const ids = found.map(({ id }) => id).join(', ');
+    return {
+      is: 'rejected',
+      status: 200,
+      reason: `${found.length} templates on the platform have this name: ${ids}`,
+      fix: 'remove all but one of them on the platform',
+    };
+  }
+  const row = observeTemplate(template);
+  if (change.op === 'create') {
+    const isAsMade = template.updatedAt && template.updatedAt === template.createdAt;
+    return acked({ id: row.id, observed: row, late: late || !isAsMade });
+  }
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const { fields: shown } = observedBody.parse(JSON.parse(row.body));
+  const done = Object.keys(difference(fields, shown)).length === 0;
+  return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
+}
+
+async function find(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<ObservedRow[]> {
+  return (await all(platform, change, signal)).map(observeTemplate);
+}
+
+async function all(
+  platform: Platform['templates'],
+  change: Change,
+  signal: AbortSignal,
+): Promise<Template[]> {
+  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const found: Template[] = [];
+  for await (const template of platform.all({}, { signal })) {
+    const matches = change.target ? template.id === change.target : template.name === fields.name;
+    if (matches) found.push(template);
+  }
+  return found;
+}
+
+function acknowledge(
+  before: RecordedRow | undefined,
+  change: Change,
+  ack: Acknowledged,
+): RecordedRow | undefined {
+  const { fields, wanted } = changeBody.parse(JSON.parse(change.body));
+  const recorded = before && recordedBody.parse(JSON.parse(before.body));
+  const seen = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
+  if (!seen) return before;
+  // Read late, or changed, it may show what somebody made of it: only what was sent is ours, and
+  // before an update it is looked at.
+  const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
+  const shown = ack.late ? asSent : seen;
+  const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
+  return {
+    kind: 'template',
+    key: change.key,
+    id: ack.id ?? before?.id,
+    ownership: change.op === 'create' ? 'created' : (before?.ownership ?? 'created'),
+    body: canonicalJson(body),
+    shown: ack.late ? undefined : ack.observed?.fingerprint,
+    desired: undefined,
+    seenAt: ack.at,
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * The worker's own server.
+ *
+ *   GET   /healthz            alive
+ *   GET   /readyz             takes events: 503 with the reasons while it cannot
+ *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
+ *   GET   /                   how all mirrors stand
+ *   GET   /metrics            for Prometheus
+ *   GET   /queues             what waits and what is worked on
+ *
+ * All but the first three ask for the token (access-check.ts). Whatever goes wrong is answered with
+ * one line of JSON.
+ */
+import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import type { Clock } from '../domain/clock.ts';
+import { Invalid, Unavailable } from '../domain/errors.ts';
+import type { QueueView } from '../worker/queues/queue-view.ts';
+import { mayEnter } from './access-check.ts';
+import { serveBoard } from './queue-board.ts';
+import type { Metrics } from './metrics.ts';
+import { pagePolicy, renderPage, type MirrorStatus } from './status-page.ts';
+import { serveWebhooks, type Webhook } from './webhooks.ts';
+
+export interface ServerOptions {
+  host: string;
+  /** 0: any that is free. */
+  port: number;
+  /** Without one, `host` is a loopback address. */
+  token: string | undefined;
+  /** How the CRM calls this server; undefined: as its requests say. Without a trailing slash. */
+  publicUrl: string | undefined;
+  /** Of the mirrors that take events, by their names. */
+  webhooks: ReadonlyMap<string, Webhook>;
+  /** They are shown, not closed. */
+  queues: QueueView['queues'];
+  metrics: Metrics;
+  /** Why no event can be taken now, one line each; an outage of a CRM is no reason. */
+  ready(): readonly string[];
+  statuses(): Promise<readonly MirrorStatus[]>;
+  clock: Clock;
+  /** A bug was met while a request was answered. */
+  failed(error: unknown): void;
+}
+
+export interface Server {
+  /** Resolves to its address. Throws Invalid where it cannot listen there. */
+  listen(): Promise<string>;
+  /** Takes no more requests, and waits a moment for those under way. */
+  close(): Promise<void>;
+}
+
+const mostBytes = 1024 * 1024;
+const closeMs = 3_000;
+const retryAfterSeconds = 5;
+const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
+
+export function createServer(options: ServerOptions): Server {
+  const { host, port, clock } = options;
+  const app = Fastify({
+    bodyLimit: mostBytes,
+    forceCloseConnections: 'idle',
+    requestTimeout: 15_000,
+    keepAliveTimeout: 30_000,
+    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+  });
+  guard(app, options);
+  answerFaults(app, options);
+  servePages(app, options);
+  app.register(async (scope) => serveWebhooks(scope, options));
+  app.register(async (scope) => serveBoard(scope, options.queues));
+  return {
+    async listen() {
+      try {
+        return await app.listen({ host, port });
+      } catch (error) {
+        throw unusable(error, `${host}:${port}`);
+      }
+    },
+    async close() {
+      const over = new AbortController();
+      const cut = () => app.server.closeAllConnections();
+      void clock.sleep(closeMs, over.signal).then(cut, () => undefined);
+      await app.close();
+      over.abort();
+    },
+  };
+}
+
+function guard(app: FastifyInstance, { token }: ServerOptions): void {
+  app.addHook('onRequest', async ({ routeOptions, headers }, reply) => {
+    reply.headers({
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+    if (open.has(routeOptions.url ?? '') || mayEnter(headers, token)) return;
+    if (token === undefined) {
+      const error = 'without a token only localhost is answered: add server.token';
+      await reply.code(403).send({ error });
+      return;
+    }
+    reply.header('www-authenticate', 'Basic realm="crm-mirror", charset="UTF-8"');
+    await reply.code(401).send({ error: 'the token is missing or wrong' });
+  });
+}
+
+function servePages(app: FastifyInstance, options: ServerOptions): void {
+  const { metrics, ready, statuses } = options;
+  app.get('/healthz', async () => 'ok');
+  app.get('/readyz', async (_request, reply) => {
+    const reasons = ready();
+    return reply
+      .code(reasons.length === 0 ? 200 : 503)
+      .send({ ready: reasons.length === 0, reasons });
+  });
+  app.get('/metrics', async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.text()),
+  );
+  app.get('/', async (_request, reply) =>
+    reply
+      .header('content-security-policy', pagePolicy)
+      .type('text/html; charset=utf-8')
+      .send(renderPage(await statuses())),
+  );
+}
+
+function answerFaults(app: FastifyInstance, { failed }: ServerOptions): void {
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    if (error instanceof Unavailable) {
+      reply.code(503).header('retry-after', retryAfterSeconds);
+      return reply.send({ error: 'not now: Redis cannot be asked' });
+    }
+    const { statusCode = 500 } = error;
+    if (statusCode < 500)
+      return reply.code(statusCode).send({ error: words[statusCode] ?? 'bad request' });
+    failed(error);
+    return reply.code(500).send({ error: 'internal error' });
+  });
+}
+
+const words: Record<number, string> = {
+  413: `the body is larger than ${mostBytes} bytes`,
+  415: 'the body is not application/json',
+};
+
+const faults: Record<string, string> = {
+  EADDRINUSE: 'is in use → stop what listens there, or choose another server.port',
+  EACCES: 'may not be listened on → choose a server.port above 1023',
+  EADDRNOTAVAIL: 'is no address of this machine → mend server.host',
+  ENOTFOUND: 'is no address of this machine → mend server.host',
+};
+
+/** What the system says when an address cannot be had; anything else is a bug. */
+function unusable(error: unknown, address: string): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const fault = faults[code];
+  return fault === undefined ? error : new Invalid(`server: ${address} ${fault}`, { cause: error });
+}

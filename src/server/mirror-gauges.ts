@@ -1,0 +1,163 @@
+/** How each mirror stands at the moment it is asked about. */
+import { Gauge, type Registry } from 'prom-client';
+import { isExpected } from '../domain/errors.ts';
+import { guardNames, type GuardClass } from '../domain/guard-classes.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Depth } from '../worker/queues/queue-view.ts';
+
+type PerKind = { contacts: number; templates: number } | null;
+
+/** What is read of a mirror's standing, as `crm-mirror status --json` has it. */
+export interface Standing {
+  proven: { ageMs: number | null } | null;
+  recorded: PerKind;
+  conflicts: PerKind;
+  rejected: PerKind;
+  invalid: PerKind;
+  held: readonly Record<GuardClass, number>[];
+  optOutsRefused: { count: number };
+  /** null: this mirror does not tell the CRM who left. */
+  returns: { waiting: number; rejected: { count: number } } | null;
+  erasuresUnfinished: { count: number };
+  open: { unknown: number };
+  paused: object | null;
+  quarantine: object | null;
+}
+
+/** A mirror, to be asked; what throws an expected error (domain/errors.ts) is left out. */
+export interface Watched {
+  mirror: string;
+  standing(): Promise<Standing>;
+  limits(): Readonly<Record<string, RouteLimit>>;
+  depths(): Promise<readonly Depth[]>;
+  /** Of its oldest event; undefined: none waits. */
+  lagMs(): Promise<number | undefined>;
+}
+
+const help = {
+  last_proven_run_age_seconds: 'Since the last full run that ended well began; absent without one',
+  records: 'Records on the platform that are ours',
+  conflicts: 'Records on which the CRM and the platform disagree, and which are left alone',
+  rejected: 'Records the platform refused',
+  invalid: 'Records of the CRM that cannot be used',
+  held: 'People, or templates, whose changes a guard holds',
+  opt_outs_refused: 'Opt-outs the platform refused: these people are still written to',
+  returns_waiting: 'Opt-outs that the CRM has not been told of yet',
+  returns_rejected: 'Opt-outs that the CRM did not take',
+  erasures_unfinished: 'Erasures that are asked for and not done',
+  outcomes_unknown: 'Changes of which nobody knows what became',
+  paused: '1 while the mirror is paused',
+  quarantined: '1 while only opt-outs are sent',
+  budget_limit: "Requests a route allows in a window, as the platform's answers tell",
+  budget_left: 'Requests of them that are left',
+  event_lag_seconds: 'Age of the oldest event that is not done with; absent while Redis is away',
+  queue_jobs: 'Jobs by queue and state; absent while Redis is away',
+};
+
+const kinds = [
+  ['contact', 'contacts'],
+  ['template', 'templates'],
+] as const;
+
+type Name = keyof typeof help;
+type Told = [name: Name, value: number | undefined, labels?: Record<string, string>];
+
+/** Answers what asks everybody and sets the gauges to what they say. */
+export function gaugesOf(register: Registry, watched: readonly Watched[]): () => Promise<void> {
+  const gaugeOf = (name: string, about: string) =>
+    new Gauge({
+      name: `crm_mirror_${name}`,
+      help: about,
+      labelNames: ['mirror', ...(labels[name] ?? [])],
+      registers: [register],
+    });
+  const gauges = new Map(Object.entries(help).map(([name, about]) => [name, gaugeOf(name, about)]));
+  return async () => {
+    const told = await Promise.all(watched.map(askAll));
+    for (const gauge of gauges.values()) gauge.reset();
+    for (const { mirror, all } of told) {
+      for (const [name, value, more] of all) {
+        if (value !== undefined) gauges.get(name)?.set({ mirror, ...more }, value);
+      }
+    }
+  };
+}
+
+const labels: Record<string, string[]> = {
+  records: ['kind'],
+  conflicts: ['kind'],
+  rejected: ['kind'],
+  invalid: ['kind'],
+  held: ['class'],
+  budget_limit: ['route'],
+  budget_left: ['route'],
+  queue_jobs: ['queue', 'state'],
+};
+
+async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
+  const found = await Promise.all([
+    unlessFailed(async () => standing(await of.standing())),
+    unlessFailed(async () => Object.entries(of.limits()).flatMap(budget)),
+    unlessFailed(async () => (await of.depths()).flatMap(depth)),
+    unlessFailed(async () => [lag(await of.lagMs())]),
+  ]);
+  return { mirror: of.mirror, all: found.flat() };
+}
+
+/** One that cannot be asked hides nothing of the others. */
+async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (isExpected(error)) return [];
+    throw error;
+  }
+}
+
+function standing(of: Standing): Told[] {
+  const { proven, held, optOutsRefused, erasuresUnfinished, open, paused, quarantine } = of;
+  const perKind = (name: Name, counts: PerKind): Told[] =>
+    kinds.map(([kind, plural]) => [name, counts?.[plural], { kind }]);
+  const heldOf = (guard: GuardClass): Told => {
+    const people = held.reduce((sum, one) => sum + one[guard], 0);
+    return ['held', people, { class: guard }];
+  };
+  return [
+    ['last_proven_run_age_seconds', seconds(proven?.ageMs ?? undefined)],
+    ...perKind('records', of.recorded),
+    ...perKind('conflicts', of.conflicts),
+    ...perKind('rejected', of.rejected),
+    ...perKind('invalid', of.invalid),
+    ...guardNames.map(heldOf),
+    ['opt_outs_refused', optOutsRefused.count],
+    ['returns_waiting', of.returns?.waiting],
+    ['returns_rejected', of.returns?.rejected.count],
+    ['erasures_unfinished', erasuresUnfinished.count],
+    ['outcomes_unknown', open.unknown],
+    ['paused', paused ? 1 : 0],
+    ['quarantined', quarantine ? 1 : 0],
+  ];
+}
+
+function budget([route, { limit, left }]: [string, RouteLimit]): Told[] {
+  return [
+    ['budget_limit', limit, { route }],
+    ['budget_left', left, { route }],
+  ];
+}
+
+function depth({ queue, waiting, active, delayed }: Depth): Told[] {
+  return Object.entries({ waiting, active, delayed }).map(([state, n]) => [
+    'queue_jobs',
+    n,
+    { queue, state },
+  ]);
+}
+
+function lag(ms: number | undefined): Told {
+  return ['event_lag_seconds', seconds(ms ?? 0)];
+}
+
+function seconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}

@@ -1,0 +1,109 @@
+/**
+ * Whether a CRM has sent what comes to its webhook: a signature over the body and the time, which
+ * is good for five minutes.
+ *
+ *   standard   Standard Webhooks: webhook-id, webhook-timestamp, webhook-signature
+ *   hubspot    X-HubSpot-Signature-v3 over method, address, body and X-HubSpot-Request-Timestamp
+ */
+import { createHmac } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Webhook, WebhookVerificationError } from 'standardwebhooks';
+import { isSame } from './access-check.ts';
+
+export interface Signing {
+  format: 'standard' | 'hubspot';
+  secret: string;
+}
+
+export interface Delivery {
+  method: string;
+  /** The whole address, as the CRM called it. */
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** `delivery`: equal for what is sent once more, by the CRM or by whoever overheard it. */
+export type Verdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
+
+const toleranceMs = 5 * 60_000;
+
+export function verify(signing: Signing, delivery: Delivery, now: number): Verdict {
+  const signed = signing.format === 'standard' ? standard(delivery) : hubspot(delivery);
+  if (!signed) return { refused: 'unsigned' };
+  if (!(Math.abs(now - signed.at) <= toleranceMs)) return { refused: 'old' };
+  return signed.isBy(signing.secret) ? { delivery: signed.delivery } : { refused: 'forged' };
+}
+
+/** The headers that make a delivery of Standard Webhooks of a body. */
+export function sign(secret: string, id: string, { body, at }: { body: string; at: number }) {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, new Date(at), body),
+  };
+}
+
+interface Signed {
+  /** Milliseconds since the epoch; NaN: nobody knows. */
+  at: number;
+  isBy(secret: string): boolean;
+  delivery: string;
+}
+
+/** Sent once more it has the same id, and another time and signature. */
+function standard({ headers, body }: Delivery): Signed | undefined {
+  const named = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
+  const [id, timestamp, signature] = named.map((name) => only(headers[name]));
+  if (!id || !timestamp || !signature) return undefined;
+  const text = body.toString('utf8');
+  return {
+    at: instantOf(timestamp) * 1000,
+    isBy: (secret) => isStandard(secret, text, headers),
+    // A sender that uses an id twice for different events is to lose none of them.
+    delivery: `${id}\n${text}`,
+  };
+}
+
+function isStandard(secret: string, text: string, headers: IncomingHttpHeaders): boolean {
+  const single: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) single[name] = only(value) ?? '';
+  try {
+    new Webhook(secret).verify(text, single, { jsonParse: false });
+    return true;
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) return false;
+    throw error;
+  }
+}
+
+function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {
+  const timestamp = only(headers['x-hubspot-request-timestamp']);
+  const signature = only(headers['x-hubspot-signature-v3']);
+  if (!timestamp || !signature) return undefined;
+  return {
+    at: instantOf(timestamp),
+    isBy(secret) {
+      const text = Buffer.concat([
+        Buffer.from(method + spelled(url)),
+        body,
+        Buffer.from(timestamp),
+      ]);
+      return isSame(signature, createHmac('sha256', secret).update(text).digest('base64'));
+    },
+    delivery: signature,
+  };
+}
+
+/** HubSpot signs the address with these characters as themselves. */
+function spelled(url: string): string {
+  return url.replace(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, decodeURIComponent);
+}
+
+function instantOf(text: string): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+function only(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,180 @@
+/**
+ * The snapshot's tables, as numbered steps: the position in this list is the version a file is at
+ * (`pragma user_version`). A step that has been released is never edited, only followed by another.
+ */
+export const migrations: readonly string[] = [
+  `create table meta (name text primary key, value text not null) without rowid;
+   insert into meta values ('name-key', lower(hex(randomblob(32))));
+
+   create table recorded (
+     kind text not null, key text not null,
+     id text, ownership text not null, body text not null,
+     shown text, desired text, seen_at integer not null,
+     primary key (kind, key)
+   ) without rowid;
+   create index recorded_by_id on recorded (kind, id);
+
+   create table origin (
+     kind text not null, id text not null, key text not null,
+     primary key (kind, id, key)
+   ) without rowid;
+
+   create table run (
+     id text primary key, mode text not null, status text not null, plan text,
+     started_at integer not null, ended_at integer, summary text
+   ) without rowid;
+
+   create table change (
+     seq integer primary key, run text not null,
+     kind text not null, key text not null, op text not null, part text not null,
+     target text, body text not null, phase integer not null,
+     state text not null, reason text, fix text,
+     planned_at integer not null, sent_at integer, ended_at integer
+   );
+   create index change_by_run on change (run, kind, phase, key, state);
+   create index change_by_key on change (kind, key);
+   create index change_open on change (kind) where ended_at is null;
+
+   create table problem (
+     kind text not null, key text not null, class text not null, part text not null,
+     reason text not null, fix text not null,
+     desired text, attempts integer not null default 1, retry_at integer,
+     since integer not null, run text not null,
+     primary key (kind, key, class, part)
+   ) without rowid;`,
+
+  // Of several contacts of one address each may be refused for itself. What was refused before is
+  // tried once more: whom it concerned was not written down.
+  `create table problem_new (
+     kind text not null, key text not null, class text not null, part text not null,
+     target text not null default '',
+     reason text not null, fix text not null,
+     desired text, attempts integer not null default 1, retry_at integer,
+     since integer not null, run text not null,
+     primary key (kind, key, class, part, target)
+   ) without rowid;
+   insert into problem_new
+     select kind, key, class, part, '', reason, fix, desired, attempts, retry_at, since, run
+     from problem;
+   drop table problem;
+   alter table problem_new rename to problem;`,
+
+  // Who has another address by now is asked for by the old one.
+  'create index origin_by_key on origin (kind, key);',
+  // Who left the CRM, what guards withheld, and what was approved of it.
+  `create table absence (
+     kind text not null, key text not null,
+     first_at integer not null, last_at integer not null,
+     readings integer not null, reading text not null,
+     primary key (kind, key)
+   ) without rowid;
+
+   alter table change add column guard text;
+   alter table change add column approved text;
+   create index change_by_guard on change (guard, sent_at) where guard is not null;
+
+   create table held (
+     batch text not null, kind text not null, key text not null,
+     op text not null, part text not null, target text not null, guard text not null,
+     primary key (batch, kind, key, op, part, target)
+   ) without rowid;
+   create table held_plan (
+     plan text primary key, batch text not null,
+     mode text not null, at integer not null, current integer not null
+   ) without rowid;
+   create table approval (
+     plan text primary key, at integer not null, ended_at integer
+   ) without rowid;
+
+   insert into meta
+     select 'loaded', id from run
+     where mode = 'full' and status in ('done', 'rejected')
+       and coalesce(summary ->> '$.only', '') <> 'templates'
+     order by started_at limit 1;`,
+
+  // Whom a guard holds stays held when the number falls below its limit.
+  `create table standing (
+     guard text not null, kind text not null, key text not null,
+     primary key (guard, kind, key)
+   ) without rowid;
+   insert into standing
+     select distinct h.guard, h.kind, h.key from held_plan s join held h on h.batch = s.batch
+     where s.current;`,
+  `create table twin (
+     kind text not null, key text not null, id text not null, primary key (kind, key, id)
+   ) without rowid;`,
+  // What is open is a handful, beside all that a long run has planned.
+  `drop index change_open;
+   create index change_open on change (kind, seq) where state in ('sent', 'unknown');
+   create index change_planned on change (kind) where state = 'planned';`,
+  // What a first load sent is most of a week, and nothing that guards count.
+  `drop index change_by_guard;
+   create index change_by_guard on change (guard, sent_at)
+     where guard is not null and approved is null;`,
+  'create index twin_by_id on twin (kind, id);',
+  // What the CRM is told of who left (snapshot/tables/opt-out-reports.ts).
+  `create table returned (
+     seq integer primary key,
+     kind text not null, key text not null, crm text not null, part text not null,
+     id text not null, cause text not null, made_after integer, made_by integer not null,
+     state text not null, reason text, fix text,
+     attempts integer not null default 0, retry_at integer, run text,
+     planned_at integer not null, sent_at integer, ended_at integer
+   );
+   create unique index returned_by_record on returned (kind, key, crm, part);
+   create index returned_open on returned (kind, state, attempts, seq)
+     where state not in ('acked', 'needless');`,
+  // Each change moves from state to state: what it is found by need not be written each time.
+  `drop index change_by_run;
+   create index change_by_run on change (run, phase, kind, key);`,
+  // Whom we have opted out is decided upon again once: from then on it is known who stated it.
+  `update recorded set desired = null
+   where kind = 'contact' and desired is not null and exists (
+     select 1 from json_each(recorded.body, '$.channels') c
+     where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
+  // How long somebody is absent is added up by the slower of two clocks: what earlier versions have
+  // counted by one clock, under other defaults, is counted anew.
+  `drop table absence;
+   create table absence (
+     kind text not null, key text not null,
+     first_at integer not null, last_at integer not null,
+     readings integer not null, reading text not null,
+     marked_at integer not null, marked_platform_at integer,
+     age_ms integer not null, waited_ms integer,
+     primary key (kind, key)
+   ) without rowid;
+   insert into meta
+     select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
+  // A stated opt-out is held for each channel, and for a limited time; what is held of a template
+  // is what was shown of it. Earlier versions knew no such times.
+  `create table standing_new (
+     guard text not null, kind text not null, key text not null, part text not null default '',
+     at integer, platform_at integer,
+     primary key (guard, kind, key, part)
+   ) without rowid;
+   insert into standing_new (guard, kind, key) select guard, kind, key from standing;
+   drop table standing;
+   alter table standing_new rename to standing;
+   alter table held add column body text not null default '';`,
+  // Under which keys a contact was known that has another address by now: bodies name them.
+  `create table renamed (
+     kind text not null, id text not null, key text not null, primary key (kind, id, key)
+   ) without rowid;
+   create index renamed_by_key on renamed (kind, key);
+   insert or ignore into renamed
+     select r.kind, c.value ->> 'id', r.key from recorded r, json_each(r.body, '$.renamed') c;
+   create trigger renamed_away after insert on recorded
+     when instr(new.body, '"renamed"') or exists (
+       select 1 from renamed where kind = new.kind and key = new.key)
+     begin
+       delete from renamed where kind = new.kind and key = new.key;
+       insert or ignore into renamed
+         select new.kind, c.value ->> 'id', new.key from json_each(new.body, '$.renamed') c;
+     end;
+   create trigger renamed_no_more after delete on recorded
+     begin
+       delete from renamed where kind = old.kind and key = old.key;
+     end;`,
+  // Since when an id of the source is known under a key; what earlier versions knew was first.
+  'alter table origin add column since integer not null default 0;',
+];

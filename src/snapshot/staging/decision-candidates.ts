@@ -1,0 +1,107 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Key, KindName } from '../../domain/record.ts';
+import { inSpan, type Span } from '../database/key-range.ts';
+
+/**
+ * Narrows all that was read to the records that need a decision: SQL compares fingerprints, so that
+ * only the few that differ from what is recorded and settled reach the planner.
+ */
+export interface Narrowing {
+  /**
+   * After the platform was listed, span by span. `absent`: recorded records count too that the
+   * source no longer names, or only as gone or out of scope.
+   */
+  full(kind: KindName, span: Span, absent: boolean): void;
+  /** What is recorded stands in for the platform. */
+  fast(kind: KindName, span: Span, absent: boolean): void;
+  /** Whom the source was asked for, where it was not read wholly, and the keys they had before. */
+  named(kind: KindName): void;
+  /** What the platform refused, whatever became of it. */
+  parked(kind: KindName): void;
+  /** Only records that were read by themselves since they were decided upon last. */
+  add(kind: KindName, key: Key): void;
+  /** The next candidates after `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): Key[];
+  /** Of one kind, or of all. */
+  clear(kind?: KindName): void;
+}
+
+/** One row per key of the source, whatever the number of its records. */
+const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
+  max(fingerprint) fingerprint
+  from temp.desired where ${inSpan('desired')} group by key`;
+
+/** One row per key of the platform. */
+const shown = `select key, count(*) n, max(fingerprint) fingerprint
+  from temp.observed where ${inSpan('observed')} group by key`;
+
+/** Recorded under a key that the source has replaced by another one. */
+const moved = `union all
+  select @kind, r.key from recorded r where ${inSpan('r')} and r.id is not null
+    and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+    and exists (select 1 from origin o indexed by origin_by_key
+      where o.kind = @kind and o.key = r.key and exists (
+        select 1 from temp.stands s where s.kind = @kind and s.id = o.id))`;
+
+const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
+  or (r.key is not null and r.desired is not d.fingerprint)`;
+
+type Narrowed = Span & { kind: KindName; absent: number };
+
+export function narrowingIn(db: Statements): Narrowing {
+  const full = db.prepare<Narrowed>(
+    `insert or ignore into temp.candidate (kind, key)
+     select @kind, d.key from (${wanted}) d
+       left join recorded r on r.kind = @kind and r.key = d.key
+       left join (${shown}) o on o.key = d.key
+     where ${differsFromSource}
+       or (r.key is null and o.key is not null)
+       or (r.key is not null and (r.shown is not o.fingerprint or o.n > 1))
+     union all
+     select @kind, r.key from recorded r
+       left join (${shown}) o on o.key = r.key
+     where ${inSpan('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
+       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
+         and (not @absent or d.presence = 'present' or d.reason is not null))
+     ${moved}`,
+  );
+  const fast = db.prepare<Narrowed>(
+    `insert or ignore into temp.candidate (kind, key)
+     select @kind, d.key from (${wanted}) d
+       left join recorded r on r.kind = @kind and r.key = d.key
+     where ${differsFromSource}
+     union all
+     select @kind, r.key from recorded r where @absent and ${inSpan('r')}
+       and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+     ${moved}`,
+  );
+  const named = db.prepare<{ kind: KindName }>(
+    `insert or ignore into temp.candidate (kind, key)
+     select kind, key from temp.staged where kind = @kind and key <> ''
+     union
+     select r.kind, r.key from temp.staged s
+       cross join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
+       cross join recorded r on r.kind = o.kind and r.key = o.key
+     where s.kind = @kind and s.key <> '' and r.id is not null and not exists (
+       select 1 from temp.staged t where t.kind = o.kind and t.key = o.key)`,
+  );
+  const parked = db.prepare<[string]>(
+    `insert or ignore into temp.candidate (kind, key)
+     select kind, key from problem where kind = ? and desired is not null`,
+  );
+  const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
+  const next = db.prepare<[string, string, number], { key: Key }>(
+    'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
+  );
+  const clear = db.prepare('delete from temp.candidate where kind = ?');
+  const clearAll = db.prepare('delete from temp.candidate');
+  return {
+    full: (kind, span, absent) => void full.run({ kind, ...span, absent: Number(absent) }),
+    fast: (kind, span, absent) => void fast.run({ kind, ...span, absent: Number(absent) }),
+    named: (kind) => void named.run({ kind }),
+    parked: (kind) => void parked.run(kind),
+    add: (kind, key) => void add.run(kind, key),
+    next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
+    clear: (kind) => void (kind === undefined ? clearAll.run() : clear.run(kind)),
+  };
+}

@@ -1,0 +1,244 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { DesiredRow, Key, KindName } from '../../domain/record.ts';
+import { addingIn } from './desired-insert.ts';
+import { inSpan, type Span } from '../database/key-range.ts';
+
+/**
+ * What one run has read of a source. Of most people it says one of a few things: such a form is
+ * kept once, and every record names it.
+ */
+export interface Desired {
+  /** The `nth` record of the reading and those that follow; they count once they are sorted in. */
+  addDesired(rows: Iterable<DesiredRow>, nth: number): void;
+  /**
+   * Sorts in what was added, for each span of its keys and once what has none. Of very many at a
+   * time: then a page of the table is written once for several of them.
+   */
+  sortIn(kind: KindName, span: Span | 'keyless'): void;
+  /** Before that, and when all of it was sorted in. */
+  beginSorting(): void;
+  endSorting(): void;
+  /**
+   * Notes which records stand under an id that was never seen with this key: every other one is
+   * found by that. First of all, for each span of keys, and once for those without a key.
+   */
+  noteStrange(kind: KindName, span: Span | 'keyless'): void;
+  /** Finds ids under which several addresses stand, unreadable ones included; by spans of ids. */
+  findSharedIds(kind: KindName, span: Span): void;
+  /** All records of the ids that were found are invalid. */
+  invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
+  /**
+   * An invalid record stands under every key its id was last seen with as well: it is nobody who
+   * left. Where it names somebody itself, a key that has a record of its own is left to that. These
+   * follow the `count` records of the reading.
+   */
+  nameByOrigin(kind: KindName, count: number): void;
+  /** Drops the records that have no address and were never known, and answers how many. */
+  skipUnknown(kind: KindName): number;
+  /** Recorded people of whom every record that is there has no address. */
+  countAddressless(kind: KindName): number;
+  desired(kind: KindName, key: Key): DesiredRow[];
+  /** The ids of these records, each once; of those that have none, none. */
+  idsOf(kind: KindName, key: Key): string[];
+  /** The keys that records of these ids stand under. */
+  keysOf(kind: KindName, ids: readonly string[]): Key[];
+  /** Keys that have a valid record, and of these the ones that want something. */
+  countDesired(kind: KindName, span: Span): { valid: number; wanted: number };
+  countInvalid(kind: KindName): number;
+  /** Invalid records, in the order they were read, each once, after row `after`. */
+  invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
+  forgetDesired(kind: KindName): void;
+  /** A stage came to nothing, and forms with it that were known by heart. */
+  clearForms(): void;
+}
+
+interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
+  key: string;
+  seq: number;
+  wants: number;
+  reason: string | null;
+  fix: string | null;
+  option: string | null;
+  no_address: number | null;
+  /** Whether the same record stands under a key of its own as well. */
+  again: number;
+}
+
+export function desiredIn(db: Statements): Desired {
+  return {
+    ...addingIn(db),
+    ...namingIn(db),
+    ...addresslessIn(db),
+    ...sharedIn(db),
+    ...readingIn(db),
+  };
+}
+
+function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
+  const named = db.prepare<{ kind: string; count: number }>(
+    `insert into temp.staged
+       (kind, key, seq, id, place, form, reason, fix, option, no_address, again)
+     select d.kind, o.key, @count + row_number() over (), d.id, min(d.place), d.form,
+       d.reason, d.fix, d.option, d.no_address, d.key <> ''
+     from temp.staged d indexed by staged_invalid join origin o on o.kind = d.kind and o.id = d.id
+     where d.kind = @kind and d.reason is not null and d.id <> '' and d.key <> o.key
+       and (d.key = '' or not exists (
+         select 1 from temp.staged e where e.kind = d.kind and e.key = o.key))
+     group by d.id, o.key, d.key = '', iif(d.key = '', d.seq, d.form)`,
+  );
+  const nameless = db.prepare<{ kind: string }>(
+    `delete from temp.staged where kind = @kind and key = '' and id <> '' and exists (
+       select 1 from origin o where o.kind = @kind and o.id = staged.id)`,
+  );
+  const strangers = db.prepare<{ kind: string }>(
+    `delete from temp.strange where kind = @kind and key = '' and exists (
+       select 1 from origin o where o.kind = @kind and o.id = strange.id)`,
+  );
+  return {
+    nameByOrigin(kind, count) {
+      named.run({ kind, count });
+      nameless.run({ kind });
+      strangers.run({ kind });
+    },
+  };
+}
+
+function addresslessIn(db: Statements): Pick<Desired, 'skipUnknown' | 'countAddressless'> {
+  const skip = db.prepare<{ kind: string }>(
+    `delete from temp.staged
+     where kind = @kind and key = '' and no_address and reason is not null`,
+  );
+  const count = db.prepare<{ kind: string }, { n: number }>(
+    `select count(distinct s.key) n from temp.staged s indexed by staged_invalid
+     where s.kind = @kind and s.reason is not null and s.no_address and s.key <> ''
+       and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
+       and not exists (
+         select 1 from temp.staged e
+         where e.kind = s.kind and e.key = s.key and e.no_address is null)`,
+  );
+  return {
+    skipUnknown: (kind) => skip.run({ kind }).changes,
+    countAddressless: (kind) => count.get({ kind })?.n ?? 0,
+  };
+}
+
+type SharedPart = Pick<Desired, 'noteStrange' | 'findSharedIds' | 'invalidateSharedIds'>;
+
+function sharedIn(db: Statements): SharedPart {
+  const isStrange = `id <> '' and not exists (
+    select 1 from origin o indexed by origin_by_key
+    where o.kind = s.kind and o.key = s.key and o.id = s.id)`;
+  const strange = db.prepare<Span & { kind: string }>(
+    `insert or ignore into temp.strange (kind, id, key)
+     select kind, id, key from temp.staged s
+     where ${inSpan('s')} and ${isStrange}`,
+  );
+  const keyless = db.prepare<[string]>(
+    `insert or ignore into temp.strange (kind, id, key)
+     select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
+  );
+  const ofSeveral = (of: string): string => `
+    insert or ignore into temp.shared (kind, id)
+    select a.kind, a.id from ${of} a
+    where ${inSpan('a', 'id')}
+    group by a.id having `;
+  const sharedStrange = db.prepare<Span & { kind: string }>(
+    `${ofSeveral('temp.strange')} count(*) > 1 or exists (
+       select 1 from origin o where o.kind = a.kind and o.id = a.id and ${isStaged('o')})`,
+  );
+  const sharedKnown = db.prepare<Span & { kind: string }>(
+    `${ofSeveral('origin')} count(*) > 1 and (
+       select count(*) from origin o
+       where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
+  );
+  const invalidate = db.prepare<{ kind: string; reason: string; fix: string }>(
+    `update temp.staged set reason = @reason, fix = @fix, option = null, no_address = null
+     where kind = @kind and key in (
+         select s.key from temp.shared h
+           cross join temp.strange s on s.kind = h.kind and s.id = h.id
+         where h.kind = @kind
+         union
+         select o.key from temp.shared h cross join origin o on o.kind = h.kind and o.id = h.id
+         where h.kind = @kind)
+       and id in (select id from temp.shared where kind = @kind)`,
+  );
+  return {
+    noteStrange: (kind, span) =>
+      void (span === 'keyless' ? keyless.run(kind) : strange.run({ kind, ...span })),
+    findSharedIds(kind, span) {
+      sharedStrange.run({ kind, ...span });
+      sharedKnown.run({ kind, ...span });
+    },
+    invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
+  };
+}
+
+/** Whether this reading has the source's id of an origin under its key. */
+export function isStaged(origin: string): string {
+  return `exists (select 1 from temp.staged s
+    where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
+}
+
+type ReadingPart = Pick<
+  Desired,
+  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
+>;
+
+function readingIn(db: Statements): ReadingPart {
+  const ofKey = db.prepare<[string, string], StoredDesired>(
+    'select * from temp.desired where kind = ? and key = ? order by seq',
+  );
+  const idsOf = db.prepare<[string, string], { id: string }>(
+    `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
+  );
+  const keysOf = db.prepare<[string, string], { key: Key }>(
+    `select distinct key from temp.stands
+     where kind = ? and id in (select value from json_each(?)) and key <> ''`,
+  );
+  const count = db.prepare<Span & { kind: string }, { valid: number; wanted: number }>(
+    `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (
+       select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
+       where ${inSpan('desired')} group by key)`,
+  );
+  const countInvalid = db.prepare<[string], { n: number }>(
+    `select count(distinct place) n from temp.staged indexed by staged_invalid
+     where kind = ? and reason is not null`,
+  );
+  const invalid = db.prepare<[string, number, number], StoredDesired>(
+    `select * from temp.desired
+     where kind = ? and seq > ? and reason is not null and not again order by seq limit ?`,
+  );
+  return {
+    desired: (kind, key) => ofKey.all(kind, key).map(fromStored),
+    idsOf: (kind, key) => idsOf.all(kind, key).map(({ id }) => id),
+    keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
+    countDesired: (kind, span) => count.get({ kind, ...span }) ?? { valid: 0, wanted: 0 },
+    countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,
+    invalid: (kind, after, most) =>
+      invalid.all(kind, after, most).map((row) => ({ ...fromStored(row), row: row.seq })),
+  };
+}
+
+function fromStored({
+  reason,
+  fix,
+  key,
+  wants,
+  again: _,
+  seq: _seq,
+  option,
+  no_address: noAddress,
+  ...row
+}: StoredDesired): DesiredRow {
+  const invalid = reason === null ? undefined : { reason, fix: fix ?? '' };
+  return {
+    ...row,
+    key: key === '' ? undefined : key,
+    wants: wants === 1,
+    invalid: invalid && {
+      ...invalid,
+      ...(option !== null && { option }),
+      ...(noAddress !== null && { noAddress: true }),
+    },
+  };
+}

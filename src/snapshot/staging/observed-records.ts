@@ -1,0 +1,205 @@
+/** What one run has seen of the platform: what was listed, and what was read by itself. */
+import type { Key, KindName, ObservedRow } from '../../domain/record.ts';
+import { manyIn } from '../database/multi-row-insert.ts';
+import { observedIndexes } from './staging-tables.ts';
+import { inSpan, type Span } from '../database/key-range.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+
+export interface Observed {
+  /** Before anything is listed. Until it is sorted in, nothing that is observed is found. */
+  beginListing(): void;
+  /** A part of a listing, each record under its alias; it may come several times. */
+  addListed(rows: readonly ObservedRow[]): void;
+  /** Once nothing more is listed, each of these is to be done; also if that came to nothing. */
+  readonly sortings: readonly (() => void)[];
+  /** After that, for each span of ids: of what was listed several times the last one counts. */
+  forgetRelisted(kind: KindName, span: Span): void;
+  /**
+   * What was read besides, in the place of what was seen of these ids before: all under this key,
+   * or else each under its alias.
+   */
+  addObserved(rows: readonly ObservedRow[], key?: Key): void;
+  /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
+  resolveKeys(kind: KindName): void;
+  forgetObserved(kind: KindName, key: Key): void;
+  observed(kind: KindName, key: Key): ObservedRow[];
+  /** The record of this id, where it was seen under another key. */
+  elsewhere(kind: KindName, id: string, notKey: Key): ObservedRow | undefined;
+  countObserved(kind: KindName): number;
+  /**
+   * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
+   */
+  countCreatedBy(kind: KindName, at: number): number;
+  /** Notes that this key was read by itself just now: its observed rows are all there are. */
+  addLooked(kind: KindName, key: Key, at: number): void;
+  /** What is recorded of this key is newer than what was listed. */
+  assume(kind: KindName, key: Key): void;
+  lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
+  /** An answer showed the whole record in this run, at this time. */
+  addSighted(kind: KindName, key: Key, at: number): void;
+  sightedAt(kind: KindName, key: Key): number | undefined;
+}
+
+export function observedIn(db: Statements): Observed {
+  const add = addingIn(db);
+  const seen = seenIn(db, add);
+  return { ...listedIn(db, add), ...resolvingIn(db), ...seen, ...lookedIn(db, seen) };
+}
+
+/** Rows, of any kind. An index of more of them takes longer to make than others should wait. */
+const mostUnsorted = 100_000;
+/** As long does making one more take, so that comes a little later. */
+const apart = 10_000;
+
+type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'forgetRelisted'>;
+
+/**
+ * Made for all rows at once, an index takes a fraction of what it takes row by row: while a listing
+ * is short there is none, and once it is long they are made and kept.
+ */
+function listedIn(db: Statements, add: Add): ListedPart {
+  const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');
+  const relisted = db.prepare<Span & { kind: string }>(
+    `delete from temp.observed where seq in (
+       select o.seq from (
+         select id, max(seq) last from temp.observed where ${inSpan('observed', 'id')}
+         group by id having count(*) > 1) again
+       cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
+  );
+  const sortings = observedIndexes.map(
+    ({ make }) =>
+      () =>
+        db.exec(make),
+  );
+  return {
+    beginListing: () => {
+      for (const { drop } of observedIndexes) db.exec(drop);
+    },
+    addListed(rows) {
+      const listed = last.get()?.seq ?? 0;
+      for (const [nth, sort] of sortings.entries()) {
+        if (listed >= mostUnsorted + nth * apart) sort();
+      }
+      add(rows);
+    },
+    sortings,
+    forgetRelisted: (kind, span) => void relisted.run({ kind, ...span }),
+  };
+}
+
+function resolvingIn(db: Statements): Pick<Observed, 'resolveKeys'> {
+  const resolve = db.prepare(
+    `update temp.observed set alias = coalesce(alias, key), key = coalesce(
+       (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
+        where r.kind = @kind and r.id = observed.id limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''
+        limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
+          and s.alias is null limit 1),
+       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
+       alias, key)
+     where seq in (select seq from temp.observed where kind = @kind)`,
+  );
+  return { resolveKeys: (kind) => void resolve.run({ kind }) };
+}
+
+interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
+  created_at: number | null;
+}
+
+type SeenPart = Pick<
+  Observed,
+  'addObserved' | 'forgetObserved' | 'observed' | 'elsewhere' | 'countObserved' | 'countCreatedBy'
+>;
+
+function seenIn(db: Statements, add: Add): SeenPart {
+  const forgetId = db.prepare('delete from temp.observed where kind = ? and id = ?');
+  const forget = db.prepare(
+    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
+  );
+  const ofKey = db.prepare<[string, string], StoredObserved>(
+    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
+     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
+  );
+  const ofId = db.prepare<[string, string, string], StoredObserved>(
+    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
+     from temp.observed indexed by observed_by_id
+     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
+  );
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from temp.observed where kind = ?',
+  );
+  const createdBy = db.prepare<[string, number], { n: number }>(
+    `select count(*) n from temp.observed
+     where kind = ? and (created_at is null or created_at <= ?)`,
+  );
+  return {
+    addObserved(rows, key) {
+      for (const row of rows) {
+        forgetId.run(row.kind, row.id);
+        add([row], key);
+      }
+    },
+    forgetObserved: (kind, key) => void forget.run(kind, key),
+    observed: (kind, key) => ofKey.all(kind, key).map(fromStored),
+    elsewhere(kind, id, notKey) {
+      const row = ofId.get(id, kind, notKey);
+      return row && fromStored(row);
+    },
+    countObserved: (kind) => count.get(kind)?.n ?? 0,
+    countCreatedBy: (kind, at) => createdBy.get(kind, at)?.n ?? 0,
+  };
+}
+
+function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
+  return { ...row, createdAt: at ?? undefined };
+}
+
+/** All under this key, or else each under its alias. */
+type Add = (rows: readonly ObservedRow[], key?: Key) => void;
+
+function addingIn(db: Statements): Add {
+  const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at'];
+  const addOwn = manyIn(db, 'insert into temp.observed', columns);
+  const addAlias = manyIn(db, 'insert into temp.observed', [...columns, 'alias']);
+  return (rows, under) => {
+    const own: unknown[] = [];
+    const aliased: unknown[] = [];
+    for (const { kind, id, alias, body, fingerprint, createdAt = null } of rows) {
+      const key = under ?? alias;
+      const values = alias === key ? own : aliased;
+      values.push(kind, id, key, body, fingerprint, createdAt);
+      if (alias !== key) values.push(alias);
+    }
+    addOwn(own);
+    addAlias(aliased);
+  };
+}
+
+type LookedPart = Pick<Observed, 'addLooked' | 'assume' | 'lookedAt' | 'addSighted' | 'sightedAt'>;
+
+function lookedIn(db: Statements, { forgetObserved }: SeenPart): LookedPart {
+  const sight = db.prepare('insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)');
+  const sightedAt = db.prepare<[string, string], { at: number }>(
+    'select at from temp.sighted where kind = ? and key = ?',
+  );
+  const look = db.prepare('insert or replace into temp.looked (kind, key, at) values (?, ?, ?)');
+  const lookedAt = db.prepare<[string, string], { at: number | null }>(
+    'select at from temp.looked where kind = ? and key = ?',
+  );
+  return {
+    addLooked: (kind, key, at) => void look.run(kind, key, at),
+    assume: (kind, key) => {
+      forgetObserved(kind, key);
+      look.run(kind, key, null);
+    },
+    addSighted: (kind, key, at) => void sight.run(kind, key, at),
+    sightedAt: (kind, key) => sightedAt.get(kind, key)?.at,
+    lookedAt: (kind, key) => {
+      const row = lookedAt.get(kind, key);
+      return row && (row.at ?? 'assumed');
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Change } from '../../domain/change.ts';
+import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes.ts';
+import type { KindName } from '../../domain/record.ts';
+import { standingIn, standsOf, type StandingHolds } from './approval-holds.ts';
+import { most } from '../database/plan-chunks.ts';
+
+/**
+ * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
+ * Plans that hold the same changes share one batch of them.
+ */
+export interface HeldPlans extends StandingHolds {
+  /**
+   * What a run of this mode holds now, in place of what earlier ones did: nothing. `but`: plans
+   * that hold anything of these kinds stay, for it could not tell of them.
+   */
+  clear(mode: string, but: readonly KindName[]): void;
+  /** Whether anything was shown under a plan of one of these kinds. */
+  isAbout(plan: string, kinds: readonly KindName[]): boolean;
+  /**
+   * … or all that this run withholds, so many changes, which `batch` names by its content; `at` in
+   * milliseconds since the epoch.
+   */
+  keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
+  /** Undefined: nothing was ever held under this hash, as far as is known. */
+  get(plan: string): HeldPlan | undefined;
+  /** What is held now. */
+  current(): HeldPlan[];
+  /** People of whom something shown under this hash still waits for an approval, or its release. */
+  left(plan: string): Record<GuardClass, number>;
+  /**
+   * Whether approvals younger than `after`, milliseconds since the epoch, still let all of it pass:
+   * what the platform refused passes no more.
+   */
+  isApproved(plan: string, after: number): boolean;
+  /** The first of its changes. */
+  changes(plan: string, count: number): HeldChange[];
+  /** How many there are. */
+  countChanges(plan: string): number;
+  /** Consents to what was shown under this hash; once more, once that has ended. */
+  approve(plan: string, at: number): void;
+  /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
+  approvals(since: number): Approval[];
+  /** Ends the approval of a plan; `at` in milliseconds since the epoch. */
+  end(plan: string, at: number): void;
+  /** Forgets what was first held before then and no longer is, and approvals as old. */
+  prune(before: number): void;
+  /** … and some thousands of its changes; answers whether there may be others. */
+  pruneBatches(): boolean;
+}
+
+export interface HeldPlan {
+  plan: string;
+  /** Since when any of it has been held; milliseconds since the epoch. */
+  since: number;
+  /** People, and templates. */
+  held: Record<GuardClass, number>;
+}
+
+export type HeldChange = Pick<Change, 'op' | 'part'> & { kind: KindName; key: string };
+
+export interface Approval {
+  plan: string;
+  /** Milliseconds since the epoch. */
+  at: number;
+}
+
+interface Stored extends Record<GuardClass, number> {
+  plan: string;
+  since: number;
+}
+
+const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
+  where h.batch = s.batch and h.guard = '${guard}')`;
+
+/** One of its changes may have been held under other plans before, since it was last approved. */
+const since = `coalesce((select min(e.at) from held h
+  join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
+  join held_plan e on e.batch = o.batch
+  where h.batch = s.batch and not exists (
+    select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+    where a.ended_at >= e.at
+      and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part)), s.at)`;
+
+const counts = guardNames.map((guard) => `${people(guard)} "${guard}"`).join(', ');
+
+const told = `select s.plan, ${since} since, ${counts} from held_plan s`;
+
+export function heldIn(db: Statements): HeldPlans {
+  const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
+    join held h on h.batch = ${batch} and h.kind = k.value)`;
+  const clear = db.prepare(
+    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')
+       and not ${hasAny('held_plan.batch')}`,
+  );
+  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
+    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
+  );
+  const keepBatch = db.prepare(
+    `insert or ignore into held (batch, kind, key, op, part, target, guard, body)
+     select ?, kind, key, op, part, coalesce(target, ''), guard, iif(kind = 'template', body, '')
+     from temp.withheld`,
+  );
+  const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');
+  const keepPlan = db.prepare(
+    `insert into held_plan (plan, batch, mode, at, current) values (@plan, @batch, @mode, @at, 1)
+     on conflict (plan) do update set current = 1,
+       batch = iif(
+         exists (select 1 from approval a where a.plan = @plan and a.ended_at is null),
+         held_plan.batch, @batch),
+       mode = iif(held_plan.current and held_plan.mode = 'full', 'full', @mode),
+       at = iif(
+         exists (select 1 from approval a where a.plan = @plan and a.ended_at >= held_plan.at),
+         @at, held_plan.at)`,
+  );
+  const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
+  const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);
+  const left = db.prepare<[string], { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? and ${standsOf('h')} and not exists (
+       select 1 from change c join approval a on a.plan = c.approved
+       where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
+         and c.approved = s.plan and c.planned_at >= a.at and c.state = 'acked')
+     group by h.guard`,
+  );
+  return {
+    clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
+    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
+    keep({ size, ...plan }) {
+      if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
+      keepPlan.run(plan);
+    },
+    get: (plan) => get.all(plan).map(fromStored)[0],
+    current: () => current.all().map(fromStored),
+    left(plan) {
+      const counts = left.all(plan);
+      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
+    },
+    ...changesIn(db),
+    ...standingIn(db),
+    ...approvalsIn(db),
+  };
+}
+
+function changesIn(db: Statements): Pick<HeldPlans, 'changes' | 'countChanges'> {
+  const changes = db.prepare<[string, number], HeldChange>(
+    `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
+  );
+  const countOf = db.prepare<[string], { n: number }>(
+    'select count(*) n from held_plan s join held h on h.batch = s.batch where s.plan = ?',
+  );
+  return {
+    changes: (plan, count) => changes.all(plan, count),
+    countChanges: (plan) => countOf.get(plan)?.n ?? 0,
+  };
+}
+
+type Approvals = Pick<
+  HeldPlans,
+  'isApproved' | 'approve' | 'approvals' | 'end' | 'prune' | 'pruneBatches'
+>;
+
+function approvalsIn(db: Statements): Approvals {
+  const open = db.prepare<{ plan: string; after: number }, { n: number }>(
+    `select count(*) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and not exists (
+       select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+       where a.ended_at is null and a.at > @after
+         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
+         and b.op = h.op and b.part = h.part
+         and not exists (
+           select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
+             and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
+             and c.state = 'rejected'))`,
+  );
+  const approve = db.prepare(
+    `insert into approval (plan, at) values (@plan, @at)
+     on conflict (plan) do update set at = @at, ended_at = null`,
+  );
+  const approvals = db.prepare<[number], Approval>(
+    'select plan, at from approval where ended_at is null and at > ? order by at, plan',
+  );
+  const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
+  const columns = 'batch, kind, key, op, part, target';
+  const pruneBatches = db.prepare(
+    `delete from held where (${columns}) in (
+       select ${columns} from held where batch not in (select batch from held_plan) limit ${most})`,
+  );
+  const pruneApprovals = db.prepare('delete from approval where at < ?');
+  return {
+    approve: (plan, at) => void approve.run({ plan, at }),
+    approvals: (after) => approvals.all(after),
+    isApproved: (plan, after) => open.get({ plan, after })?.n === 0,
+    end: (plan, at) => void end.run(at, plan),
+    prune(before) {
+      prunePlans.run(before);
+      pruneApprovals.run(before);
+    },
+    pruneBatches: () => pruneBatches.run().changes === most,
+  };
+}
+
+function fromStored({ plan, since: from, ...counts }: Stored): HeldPlan {
+  return { plan, since: from, held: byGuard((guard) => counts[guard]) };
+}

@@ -1,0 +1,257 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Change } from '../../domain/change.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, KindName } from '../../domain/record.ts';
+import { isGuarded, spansBy, type Guarded, type Span } from '../database/key-range.ts';
+import { isOver, standsOf, type Ends } from './approval-holds.ts';
+
+/** What stands before the guards of a run: parts of its staged plan, counted in people. */
+export interface Guarding {
+  /** All that is staged of a class, by the keys. */
+  spans(guard: GuardClass): Iterable<Span>;
+  /**
+   * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
+   * was not released since.
+   */
+  approve(approval: { plan: string; at: number }, guarded: Guarded): void;
+  /** Marks all of it: no guard is for it. */
+  exempt(guarded: Guarded): void;
+  /** Marks what has stood for so long that it is held no longer. */
+  expire(guarded: Guarded, ends: Ends): void;
+  /**
+   * Marks opt-outs that an earlier run let through and could not do: they were counted there. They
+   * stay marked, whatever the CRM states meanwhile, until something else is asked of that channel.
+   */
+  excuse(guarded: Guarded, run: string): void;
+  /** Takes out of what is staged what would bring people in whose opt-outs are withheld. */
+  keepOut(guarded: Guarded): void;
+  /** What was approved earlier in this run stays so, whatever it takes to get there. */
+  follow(guarded: Guarded): void;
+  /** How many are new: not approved, and not let through as people the guard does not mind. */
+  fresh(guarded: Guarded): number;
+  /** The spans of all that was asked for in this run, let through and withheld ones too. */
+  askedSpans(guard: GuardClass): Iterable<Span>;
+  /**
+   * How many of that a span has; those of them of whom not all was approved; and those of whom
+   * something is neither approved nor held since an earlier run.
+   */
+  counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
+  /**
+   * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
+   * those of whom this run wants something of the same class: they are counted there.
+   */
+  sentSince(guard: GuardClass, since: number, run: string): number;
+  /** Keeps the new ones from being sent. */
+  withhold(guarded: Guarded): void;
+  /** … but only those who are held since an earlier run; answers whether there are any. */
+  withholdStanding(guarded: Guarded): boolean;
+  /** Lets the others through, and remembers them. */
+  pass(guarded: Guarded): void;
+  /** Everything withheld may pass after all. */
+  release(plan: string): void;
+  /** All that is withheld of a class, by the keys. */
+  withheldSpans(guard: GuardClass): Iterable<Span>;
+  /** What is withheld of a span, in the order of the keys. */
+  withheld(guarded: Guarded): Change[];
+  /** How many changes are withheld, of all classes. */
+  countChanges(): number;
+  /** Records withheld in this run. */
+  countWithheld(guard: GuardClass): number;
+  /** Changes withheld, by operation. */
+  withheldOps(kind: KindName): { op: Change['op']; n: number }[];
+  /** Changes staged that may be sent. */
+  countPassing(): number;
+  /** A record that is decided upon again is held no longer, until it is anew. */
+  forget(kind: KindName, key: Key): void;
+}
+
+export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
+  select 1 from temp.passed p
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+    and (p.approved is null or p.part = planned.part))`;
+
+/** Of a change whose twin this approval has let pass before: each passes once. */
+const passedBy = (op: string, part: string) => `exists (
+  select 1 from change c
+  where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
+    and c.approved = @plan and c.planned_at >= @at
+    and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
+
+/** Whoever a class asked for in this run, a row for each change of it. */
+const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
+
+/** As t; what it is indexed by comes last. */
+const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
+
+/** The approval of what such a table has. */
+const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
+
+export function guardingIn(db: Statements): Guarding {
+  const where = 'guard = @guard';
+  const spans = spansBy(db, { column: 'key', of: asked.slice(0, 1), where });
+  const askedSpans = spansBy(db, { column: 'key', of: asked, where });
+  return {
+    spans: (guard) => spans({ guard }),
+    askedSpans: (guard) => askedSpans({ guard }),
+    ...approvedIn(db),
+    ...countsIn(db),
+    ...withheldIn(db),
+  };
+}
+
+type Approved = Pick<Guarding, 'approve' | 'follow' | keyof Excepted>;
+type Excepted = Pick<Guarding, 'exempt' | 'expire' | 'excuse' | 'keepOut'>;
+
+function approvedIn(db: Statements): Approved {
+  const approve = db.prepare<Guarded & { plan: string; at: number }>(
+    `update temp.planned set approved = @plan
+     where ${isGuarded} and approved is null
+       and exists (
+         select 1 from held_plan s join held h on h.batch = s.batch
+         where s.plan = @plan and h.kind = planned.kind and h.key = planned.key
+           and h.op = planned.op and h.part = planned.part and h.guard = planned.guard
+           and h.body in ('', planned.body)
+           and h.target in ('', coalesce(planned.target, '')))
+       and not ${passedBy('planned.op', 'planned.part')}`,
+  );
+  const follow = db.prepare<Guarded>(
+    `update temp.planned set approved = (
+       select p.approved from temp.passed p
+       where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+         and p.part = planned.part)
+     where ${isGuarded} and approved is null`,
+  );
+  return {
+    approve: (approval, guarded) => void approve.run({ ...approval, ...guarded }),
+    follow: (guarded) => void follow.run(guarded),
+    ...exceptedIn(db),
+  };
+}
+
+/** What no guard is for, whatever it is of. */
+function exceptedIn(db: Statements): Excepted {
+  const mark = (as: string, also: string) =>
+    `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;
+  const exempt = db.prepare<Guarded>(mark('exempt', 'true'));
+  const expire = db.prepare<Guarded & Ends>(mark('expired', standsOf('planned', isOver)));
+  const excuse = db.prepare<Guarded & { run: string }>(
+    mark(
+      'excused',
+      `not ${standsOf('planned')} and exists (
+         select 1 from change c where c.seq = (
+           select max(l.seq) from change l
+           where l.kind = planned.kind and l.key = planned.key and l.part = planned.part)
+         and c.op = planned.op and c.run <> @run and c.state in ('stale', 'rejected')
+         and coalesce(c.guard, planned.guard) = planned.guard)`,
+    ),
+  );
+  const keepOut = db.prepare<Guarded>(
+    `delete from temp.planned where ${isGuarded} and exists (
+       select 1 from temp.withheld w
+       where w.guard = 'opt_out' and w.kind = planned.kind and w.key = planned.key)`,
+  );
+  return {
+    exempt: (guarded) => void exempt.run(guarded),
+    expire: (guarded, ends) => void expire.run({ ...guarded, ...ends }),
+    excuse: (guarded, run) => void excuse.run({ ...guarded, run }),
+    keepOut: (guarded) => void keepOut.run(guarded),
+  };
+}
+
+type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince'>;
+
+function countsIn(db: Statements): Counts {
+  const fresh = db.prepare<Guarded, { n: number }>(
+    `select count(*) n from (
+       select distinct kind, key from temp.planned where ${isGuarded} and ${isNew})`,
+  );
+  const all = asked.map(
+    (table) => `select kind, key, ${approvalIn(table)} is not null approved,
+        ${approvalIn(table)} is null and not ${standsOf('t')} judged
+      from ${aliased(table)} where ${isGuarded}`,
+  );
+  const counts = db.prepare<Guarded, { n: number; approved: number; judged: number }>(
+    `select count(*) n, coalesce(sum(approved), 0) approved, coalesce(sum(judged), 0) judged from (
+       select kind, key, min(approved) approved, max(judged) judged
+       from (${all.join(' union all ')}) group by kind, key)`,
+  );
+  const isAsked = asked.map(
+    (table) => `exists (select 1 from ${table} where guard = @guard
+      and key = change.key and kind = change.kind and ${approvalIn(table)} is null)`,
+  );
+  const sent = db.prepare<{ guard: string; since: number; run: string }, { n: number }>(
+    `select count(*) n from (
+       select distinct kind, key from change indexed by change_by_guard
+       where guard = @guard and sent_at >= @since and run <> @run and approved is null
+         and state in ('sent', 'unknown', 'acked') and not (${isAsked.join(' or ')}))`,
+  );
+  return {
+    fresh: (guarded) => fresh.get(guarded)?.n ?? 0,
+    counts(guarded) {
+      const { n = 0, approved = 0, judged = 0 } = counts.get(guarded) ?? {};
+      return { all: n, unapproved: n - approved, judged };
+    },
+    sentSince: (guard, since, run) => sent.get({ guard, since, run })?.n ?? 0,
+  };
+}
+
+type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'spans' | 'askedSpans'>;
+
+function withheldIn(db: Statements): Withheld {
+  const columns = 'kind, key, op, part, target, body, phase, guard';
+  const keep = (which: string) => ({
+    copy: db.prepare<Guarded>(
+      `insert into temp.withheld (${columns}) select ${columns} from temp.planned
+       where ${isGuarded} and ${which}`,
+    ),
+    mark: db.prepare<Guarded>(`update temp.planned set held = 1 where ${isGuarded} and ${which}`),
+  });
+  const fresh = keep(isNew);
+  const standing = keep(`${isNew} and ${standsOf('planned')}`);
+  const pass = db.prepare<Guarded>(
+    `insert or ignore into temp.passed (guard, kind, key, part, approved)
+     select guard, kind, key, part, max(approved) from temp.planned
+     where ${isGuarded} and held = 0 group by guard, kind, key, part`,
+  );
+  const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
+  const empty = db.prepare('delete from temp.withheld');
+  const all = db.prepare<Guarded, Omit<Change, 'target'> & { target: string | null }>(
+    `select ${columns} from temp.withheld
+     where ${isGuarded} order by key, kind, phase, rowid`,
+  );
+  const spans = spansBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
+  const changes = db.prepare<[], { n: number }>('select count(*) n from temp.withheld');
+  const count = db.prepare<[string], { n: number }>(
+    `select count(*) n from (select distinct key, kind from temp.withheld where guard = ?)`,
+  );
+  const ops = db.prepare<[string], { op: Change['op']; n: number }>(
+    'select op, count(*) n from temp.withheld where kind = ? group by op',
+  );
+  const passing = db.prepare<[], { n: number }>(
+    'select count(*) n from temp.planned where held = 0',
+  );
+  const forget = db.prepare('delete from temp.withheld where kind = ? and key = ?');
+  return {
+    withhold(guarded) {
+      fresh.copy.run(guarded);
+      fresh.mark.run(guarded);
+    },
+    withholdStanding(guarded) {
+      standing.copy.run(guarded);
+      return standing.mark.run(guarded).changes > 0;
+    },
+    pass: (guarded) => void pass.run(guarded),
+    release(plan) {
+      free.run(plan);
+      empty.run();
+    },
+    withheldSpans: (guard) => spans({ guard }),
+    withheld: (guarded) =>
+      all.all(guarded).map(({ target, ...row }) => ({ ...row, target: target ?? undefined })),
+    countChanges: () => changes.get()?.n ?? 0,
+    countWithheld: (guard) => count.get(guard)?.n ?? 0,
+    withheldOps: (kind) => ops.all(kind),
+    countPassing: () => passing.get()?.n ?? 0,
+    forget: (kind, key) => void forget.run(kind, key),
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * What those have in common who are new before a guard (guarded-changes.ts), asked part by part.
+ */
+import type { KindName } from '../../domain/record.ts';
+import { isNew } from './guarded-changes.ts';
+import {
+  everything,
+  inSpan,
+  isGuarded,
+  spansBy,
+  type Guarded,
+  type Span,
+} from '../database/key-range.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+
+export interface Shaping {
+  /** The mail domains of the new ones of a span: two at most. */
+  domains(guarded: Guarded): string[];
+  /** How many people we own, and how many of them are of this domain; of a span, or of all. */
+  owned(kind: KindName, of?: { span: Span; domain: string }): { all: number; same: number };
+  /** The spans of all that is recorded, or noted by a decision. */
+  spansOfKnown(kind: KindName): Iterable<Span>;
+  /** How many records of a span we own by now, those that a decision of this run adopts too. */
+  known(kind: KindName, span: Span): number;
+  /**
+   * How many of them are subscribed in one of these parts, by what is seen or recorded, and are not
+   * asked for by this class in this run.
+   */
+  subscribed(kind: KindName, guarded: Guarded, parts: readonly string[]): number;
+  /** Notes under which ids of the source the new ones of a span stand. */
+  addIds(guarded: Guarded): void;
+  /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
+  nextIds(after: FreshId | undefined, count: number): FreshId[];
+  /** Whether an id of somebody else whom we know lies between two that were noted. */
+  isBetween(kind: KindName, from: FreshId, to: FreshId): boolean;
+  /** Forgets the ids. */
+  clearIds(): void;
+}
+
+export interface FreshId {
+  id: string;
+  /** In characters. */
+  length: number;
+}
+
+const domainOf = `substr(key, instr(key, '@') + 1)`;
+
+export function shapingIn(db: Statements): Shaping {
+  const domains = db.prepare<Guarded, { domain: string }>(
+    `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
+  );
+  const owned = db.prepare<Span & { kind: string; domain: string }, { all: number; same: number }>(
+    `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
+     where ${inSpan('recorded')} and ownership <> 'noted'`,
+  );
+  return {
+    domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
+    owned: (kind, { span, domain } = { span: everything, domain: '' }) =>
+      owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
+    ...knownIn(db),
+    ...idsIn(db),
+  };
+}
+
+/** What a decision has noted counts in place of what is recorded. */
+const knownRows = `select n.kind, n.key, n.body from temp.noted n
+  where ${inSpan('n')} and n.ownership <> 'noted'
+  union all
+  select r.kind, r.key, r.body from recorded r
+  where ${inSpan('r')} and r.ownership <> 'noted'
+    and not exists (select 1 from temp.noted n where n.kind = r.kind and n.key = r.key)`;
+
+function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subscribed'> {
+  const of = ['recorded', 'temp.noted'];
+  const spans = spansBy(db, { column: 'key', of, where: 'kind = @kind' });
+  const known = db.prepare<Span & { kind: string }, { n: number }>(
+    `select count(*) n from (${knownRows})`,
+  );
+  const isAsked = ['temp.planned', 'temp.passed', 'temp.withheld'].map(
+    (table) => `exists (select 1 from ${table} t
+      where t.guard = @guard and t.key = k.key and t.kind = k.kind)`,
+  );
+  const subscribed = db.prepare<Guarded & { kind: string; parts: string }, { n: number }>(
+    `select count(*) n from (${knownRows}) k
+     where instr(k.body, '"opt_in"') > 0
+       and exists (select 1 from json_each(k.body, '$.channels') c
+         where c.value ->> '$.is' = 'opt_in' and c.key in (select value from json_each(@parts)))
+       and not (${isAsked.join(' or ')})`,
+  );
+  return {
+    spansOfKnown: (kind) => spans({ kind }),
+    known: (kind, span) => known.get({ kind, ...span })?.n ?? 0,
+    subscribed: (kind, guarded, parts) =>
+      subscribed.get({ kind, ...guarded, parts: JSON.stringify(parts) })?.n ?? 0,
+  };
+}
+
+type Ids = Pick<Shaping, 'addIds' | 'nextIds' | 'isBetween' | 'clearIds'>;
+
+const isOurs = `o.kind = @kind
+  and exists (select 1 from recorded r where r.kind = o.kind and r.key = o.key)`;
+
+function idsIn(db: Statements): Ids {
+  const add = db.prepare<Guarded>(
+    `insert or ignore into temp.fresh_id (length, id)
+     select length(o.id), o.id
+     from (select kind, key from temp.planned where ${isGuarded} and ${isNew}) p
+       join recorded r on r.kind = p.kind and r.key = p.key
+       join origin o indexed by origin_by_key on o.kind = r.kind and o.key = r.key`,
+  );
+  const next = db.prepare<FreshId & { count: number }, FreshId>(
+    `select id, length from temp.fresh_id where (length, id) > (@length, @id)
+     order by length, id limit @count`,
+  );
+  const alike = db.prepare<Span & { kind: string; length: number }>(
+    `select 1 from origin o where o.id > @after and o.id < @upTo and length(o.id) = @length
+       and ${isOurs} limit 1`,
+  );
+  const shorter = db.prepare<{ kind: string; from: number; to: number }>(
+    `select 1 from origin o where length(o.id) > @from and length(o.id) < @to and ${isOurs} limit 1`,
+  );
+  return {
+    addIds: (guarded) => void add.run(guarded),
+    nextIds: (after, count) => next.all({ ...(after ?? { id: '', length: -1 }), count }),
+    isBetween(kind, from, to) {
+      const isAlike = (length: number, span: Span): boolean =>
+        alike.get({ kind, length, ...span }) !== undefined;
+      if (from.length === to.length) return isAlike(to.length, { after: from.id, upTo: to.id });
+      return (
+        isAlike(from.length, { ...everything, after: from.id }) ||
+        isAlike(to.length, { ...everything, upTo: to.id }) ||
+        // Else nothing is asked: it would look through all there are.
+        (to.length > from.length + 1 &&
+          shorter.get({ kind, from: from.length, to: to.length }) !== undefined)
+      );
+    },
+    clearIds: () => db.exec('delete from temp.fresh_id'),
+  };
+}

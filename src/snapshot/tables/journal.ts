@@ -1,0 +1,189 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { ChangeState, JournaledChange } from '../../domain/change.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, KindName } from '../../domain/record.ts';
+import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/plan-chunks.ts';
+
+/**
+ * The journal: every change from plan to outcome.
+ *
+ *   planned → sent → acked | rejected | stale | unknown
+ *
+ * `sent` is on disk before the request leaves. What a process leaves as sent, killed or unable to
+ * write the answer down (a full disk, a locked file), is unknown to the next run. `unknown` is
+ * resolved by reading. A change that certainly did not happen goes back to planned.
+ */
+export interface Journal {
+  /** Takes the plan, or a part of it, over from staging, without what guards hold. */
+  adopt(run: string, at: number, stretch?: Stretch): void;
+  planned(part: PlanPart, key: Key): JournaledChange[];
+  /** The same, of the next records that have any, after the key `after`. */
+  plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
+  /** Whether anything about this key is still planned, in whatever run. */
+  isPlanned(kind: KindName, key: Key): boolean;
+  /** Whether the same was done in this run to the same record, under another key. */
+  isDone(change: JournaledChange): boolean;
+  /** Whether anything was acknowledged of this key then or later, in whatever run. */
+  isDoneSince(kind: KindName, key: Key, at: number): boolean;
+  /** Whether a run has written anything down. */
+  holds(run: string): boolean;
+  move(seq: number, to: ChangeState, how: Move): void;
+  /** Everything sent whose outcome is not known, oldest first; of every run. */
+  open(kind: KindName): JournaledChange[];
+  /**
+   * What a process that has ended left as sent: nobody waits for its answer any more. Not of these
+   * runs, which are under way.
+   */
+  doubt(kind: KindName, but: readonly string[]): void;
+  /** Whether anything is still planned; not by these runs. */
+  hasLeft(kind: KindName, but: readonly string[]): boolean;
+  /** Some thousands of that will not be sent any more; answers whether there may be others. */
+  abandon(kind: KindName, at: number, but: readonly string[]): boolean;
+  /**
+   * How many changes of a run are in which state, by kind and operation; part by part, so that what
+   * is alike comes several times.
+   */
+  tally(run: string): Iterable<Tally[]>;
+  /** Forgets some thousands of changes that are older; answers whether there may be others. */
+  prune(before: number): boolean;
+}
+
+interface Move {
+  at: number;
+  reason?: string | null;
+  fix?: string | null;
+}
+
+export interface PlanPart {
+  run: string;
+  kind: KindName;
+  phase: number;
+}
+
+export interface Tally {
+  kind: KindName;
+  op: JournaledChange['op'];
+  state: ChangeState;
+  n: number;
+}
+
+interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentAt'> {
+  target: string | null;
+  guard: GuardClass | null;
+  sent_at: number | null;
+}
+
+const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
+
+const isOther = 'run not in (select value from json_each(?))';
+
+export function changesIn(db: Statements): Journal {
+  const adopt = db.prepare<Stretch & { run: string; at: number }>(
+    `insert into change
+       (run, kind, key, op, part, target, body, phase, guard, approved, state, planned_at)
+     select @run, kind, key, op, part, target, body, phase, guard, approved, 'planned', @at
+     from temp.planned indexed by planned_in_order
+     where held = 0 and ${inStretch} order by phase, kind, key, seq`,
+  );
+  const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
+  const move = db.prepare(
+    `update change set state = @to, ended_at = iif(@to in ('planned', 'unknown'), null, @at),
+       reason = @reason, fix = @fix where seq = @seq`,
+  );
+  const open = db.prepare<[string], StoredChange>(
+    `select ${columns} from change indexed by change_open
+     where state in ('sent', 'unknown') and kind = ? order by seq`,
+  );
+  const doubt = db.prepare(
+    `update change indexed by change_open set state = 'unknown'
+     where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
+  );
+  const left = `from change indexed by change_planned
+    where state = 'planned' and kind = ? and ${isOther} limit`;
+  const abandon = db.prepare<[number, string, string]>(
+    `update change set state = 'stale', ended_at = ? where seq in (select seq ${left} ${most})`,
+  );
+  const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
+  const stretches = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
+  const tally = db.prepare<Stretch & { run: string }, Tally>(
+    `select kind, op, state, count(*) n from change indexed by change_by_run
+     where run = @run and ${inStretch} group by kind, op, state`,
+  );
+  // Those that come first are the oldest.
+  const prune = db.prepare<[number]>(
+    `delete from change where seq in (
+       select seq from change where planned_at < ? and state not in ('sent', 'unknown')
+       order by seq limit ${most})`,
+  );
+  return {
+    ...plannedIn(db),
+    ...askingIn(db),
+    adopt: (run, at, stretch = whole) => void adopt.run({ run, at, ...stretch }),
+    move: (seq, to, { at, reason = null, fix = null }) => {
+      if (to === 'sent') sent.run(at, seq);
+      else move.run({ seq, to, at, reason, fix });
+    },
+    open: (kind) => open.all(kind).map(fromStored),
+    doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
+    hasLeft: (kind, but) => hasLeft.get(kind, JSON.stringify(but)) !== undefined,
+    abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes === most,
+    *tally(run) {
+      for (const stretch of stretches({ run })) yield tally.all({ run, ...stretch });
+    },
+    prune: (before) => prune.run(before).changes === most,
+  };
+}
+
+function plannedIn(db: Statements): Pick<Journal, 'planned' | 'plannedNext'> {
+  const those = `from change indexed by change_by_run
+    where run = @run and kind = @kind and phase = @phase and state = 'planned'`;
+  const planned = db.prepare<PlanPart & { key: Key }, StoredChange>(
+    `select ${columns} ${those} and key = @key order by seq`,
+  );
+  const next = db.prepare<PlanPart & { after: Key; count: number }, StoredChange>(
+    `select ${columns} ${those} and key > @after and key <= (
+       select max(key) from (
+         select distinct key ${those} and key > @after order by key limit @count))
+     order by key, seq`,
+  );
+  return {
+    planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
+    plannedNext: (part, after, count) =>
+      Map.groupBy(next.all({ ...part, after, count }).map(fromStored), ({ key }) => key),
+  };
+}
+
+function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'isDoneSince' | 'holds'> {
+  const planned = db.prepare<[string, string], { one: 1 }>(
+    `select 1 one from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'planned' limit 1`,
+  );
+  const ofRun = db.prepare<[string], { one: 1 }>(
+    'select 1 one from change indexed by change_by_run where run = ? limit 1',
+  );
+  const done = db.prepare<Record<string, string | number>>(
+    `select 1 from change indexed by change_by_run
+     where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
+       and part = @part and target = @target and state = 'acked' limit 1`,
+  );
+  const doneSince = db.prepare<[string, string, number]>(
+    `select 1 from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'acked' and ended_at >= ? limit 1`,
+  );
+  return {
+    isPlanned: (kind, key) => planned.get(kind, key) !== undefined,
+    isDone: ({ run, phase, kind, key, op, part, target = '' }) =>
+      done.get({ run, phase, kind, key, op, part, target }) !== undefined,
+    isDoneSince: (kind, key, at) => doneSince.get(kind, key, at) !== undefined,
+    holds: (run) => ofRun.get(run) !== undefined,
+  };
+}
+
+function fromStored({ target, guard, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
+  return {
+    ...row,
+    target: target ?? undefined,
+    guard: guard ?? undefined,
+    sentAt: sentAt ?? undefined,
+  };
+}

@@ -1,0 +1,207 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Return, ReturnState } from '../../domain/opt-out-report.ts';
+import type { Key, KindName, RecordedRow } from '../../domain/record.ts';
+import { inSpan, type Span } from '../database/key-range.ts';
+
+/**
+ * What the CRM is told of who left: a row for each opt-out and each of the CRM's ids, from when it
+ * is first seen until the person is back.
+ *
+ *   needless → planned → sent → acked | rejected | unknown
+ *
+ * `sent` is on disk before it leaves. What a process leaves as sent, killed, is unknown to the next
+ * run. unknown is told again, under the same id; rejected too, after a day or when released. acked
+ * is told no more, as long as the row is there.
+ */
+export interface Returned {
+  /** Those of a span of keys, or of one key. */
+  of(kind: KindName, keys: Span | Key): ReturnedRow[];
+  /** Whoever may have left, by what is recorded, or is noted; of a span of keys, or of one. */
+  leavers(kind: KindName, keys: Span | Key): Leaver[];
+  noted(kind: KindName, keys: Span | Key): Leaver[];
+  /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */
+  barred(kind: KindName, keys: Span | Key): Key[];
+  add(kind: KindName, row: Return & { state: ReturnState; at: number }): void;
+  move(seq: number, to: ReturnState, how: Moved): void;
+  drop(seq: number): void;
+  /** What is to be told now, the least often tried first; of one key where it is named. */
+  due(kind: KindName, which: Due): ReturnedRow[];
+  /** What a process that has ended left as sent; not of these runs, which are under way. */
+  doubt(kind: KindName, but: readonly string[]): void;
+  unknown(kind: KindName): ReturnedRow[];
+  /** Rejected, the oldest first. */
+  rejected(kind: KindName, count: number): ReturnedRow[];
+  counts(kind: KindName): ReturnCounts;
+  /** Keys of which something was rejected. */
+  refused(kind: KindName): Key[];
+  /** Has the next run tell again what was rejected of a key. Answers how many that is. */
+  release(kind: KindName, key: Key): number;
+  /** Forgets what was settled before that about people who are not recorded any more. */
+  prune(before: number): void;
+}
+
+export interface ReturnedRow extends Return {
+  seq: number;
+  state: ReturnState;
+  reason: string | null;
+  fix: string | null;
+  attempts: number;
+  /** When it was first seen; milliseconds since the epoch. */
+  plannedAt: number;
+  /** When it was settled, so far. */
+  endedAt: number | null;
+}
+
+type Leaver = Pick<RecordedRow, 'key' | 'body' | 'seenAt'>;
+
+interface Moved {
+  at: number;
+  run?: string;
+  reason?: string;
+  fix?: string;
+  /** When it is due again; milliseconds since the epoch. */
+  retryAt?: number;
+  /** One attempt more has come to nothing. */
+  tried?: boolean;
+}
+
+interface Due {
+  at: number;
+  count: number;
+  key?: Key | undefined;
+}
+
+/** `since`: milliseconds since the epoch. */
+export interface ReturnCounts {
+  waiting: number;
+  waitingSince: number | null;
+  rejected: number;
+  rejectedSince: number | null;
+}
+
+const columns = `seq, id, key email, crm "crmId", part channel, cause, made_after "after",
+  made_by "by", state, reason, fix, attempts, planned_at "plannedAt", ended_at "endedAt"`;
+const isWaiting = "state in ('planned', 'sent', 'unknown')";
+
+export function returnedIn(db: Statements): Returned {
+  return { ...knowingIn(db), ...movingIn(db), ...tellingIn(db) };
+}
+
+/** As JSON is written here, without spaces: most people need not be parsed. */
+const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
+
+function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 'barred'> {
+  const either = <R>(select: (where: string) => string, table: string) => {
+    const ofSpan = db.prepare<Span & { kind: string }, R>(select(inSpan(table)));
+    const ofKey = db.prepare<{ kind: string; key: string }, R>(
+      select(`${table}.kind = @kind and ${table}.key = @key`),
+    );
+    return (kind: KindName, keys: Span | Key): R[] =>
+      typeof keys === 'string' ? ofKey.all({ kind, key: keys }) : ofSpan.all({ kind, ...keys });
+  };
+  const leavers = (table: string) =>
+    either<Leaver>(
+      (where) =>
+        `select key, body, seen_at "seenAt" from ${table} where ${where} and ${mayHaveLeft}`,
+      table.split('.').at(-1) ?? table,
+    );
+  const barred = either<{ key: Key }>(
+    (where) =>
+      `select distinct key from temp.noticed where ${where} and class = 'conflict' and not exists (
+         select 1 from recorded r where r.kind = noticed.kind and r.key = noticed.key)
+       order by key`,
+    'noticed',
+  );
+  return {
+    of: either<ReturnedRow>(
+      (where) => `select ${columns} from returned where ${where}`,
+      'returned',
+    ),
+    leavers: leavers('recorded'),
+    noted: leavers('temp.noted'),
+    barred: (kind, keys) => barred(kind, keys).map(({ key }) => key),
+  };
+}
+
+function movingIn(db: Statements): Pick<Returned, 'add' | 'move' | 'drop' | 'doubt' | 'prune'> {
+  const add = db.prepare(
+    `insert into returned
+       (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
+     values (@kind, @email, @crmId, @channel, @id, @cause, @after, @by, @state, @at)`,
+  );
+  const move = db.prepare(
+    `update returned set state = @to, reason = @reason, fix = @fix, retry_at = @retryAt,
+       attempts = attempts + @tried, run = coalesce(@run, run),
+       sent_at = iif(@to = 'sent', @at, sent_at),
+       ended_at = iif(@to in ('acked', 'rejected', 'needless'), @at, null)
+     where seq = @seq`,
+  );
+  const drop = db.prepare('delete from returned where seq = ?');
+  const doubt = db.prepare(
+    `update returned indexed by returned_open set state = 'unknown'
+     where kind = ? and state = 'sent' and state not in ('acked', 'needless')
+       and run not in (select value from json_each(?))`,
+  );
+  const prune = db.prepare(
+    `delete from returned where state in ('acked', 'needless', 'rejected') and ended_at < ?
+       and not exists (
+         select 1 from recorded r where r.kind = returned.kind and r.key = returned.key)`,
+  );
+  return {
+    add: (kind, row) => void add.run({ kind, ...row }),
+    move: (seq, to, { at, run, reason, fix, retryAt, tried = false }) => {
+      const why = { reason: reason ?? null, fix: fix ?? null, retryAt: retryAt ?? null };
+      move.run({ seq, to, at, run: run ?? null, ...why, tried: Number(tried) });
+    },
+    drop: (seq) => void drop.run(seq),
+    doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
+    prune: (before) => void prune.run(before),
+  };
+}
+
+type TellingPart = Pick<
+  Returned,
+  'due' | 'unknown' | 'rejected' | 'counts' | 'refused' | 'release'
+>;
+
+function tellingIn(db: Statements): TellingPart {
+  const isOpen = "kind = @kind and state not in ('acked', 'needless')";
+  const isDue = `(state in ('planned', 'unknown') or (state = 'rejected' and retry_at <= @at))`;
+  const due = db.prepare<{ kind: string; at: number; count: number }, ReturnedRow>(
+    `select ${columns} from returned indexed by returned_open
+     where ${isOpen} and ${isDue} order by attempts, seq limit @count`,
+  );
+  const dueOf = db.prepare<{ kind: string; at: number; count: number; key: Key }, ReturnedRow>(
+    `select ${columns} from returned indexed by returned_by_record
+     where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
+  );
+  const ofState = db.prepare<{ kind: string; state: string; count: number }, ReturnedRow>(
+    `select ${columns} from returned indexed by returned_open
+     where ${isOpen} and state = @state order by planned_at, seq limit @count`,
+  );
+  const counts = db.prepare<{ kind: string }, ReturnCounts>(
+    `select count(*) filter (where ${isWaiting}) waiting,
+       min(planned_at) filter (where ${isWaiting}) "waitingSince",
+       count(*) filter (where state = 'rejected') rejected,
+       min(planned_at) filter (where state = 'rejected') "rejectedSince"
+     from returned indexed by returned_open where ${isOpen}`,
+  );
+  const refused = db.prepare<{ kind: string }, { key: Key }>(
+    `select distinct key from returned indexed by returned_open
+     where ${isOpen} and state = 'rejected' order by key`,
+  );
+  const release = db.prepare<{ kind: string; key: Key }>(
+    `update returned set retry_at = 0, attempts = 0
+     where kind = @kind and key = @key and state = 'rejected'`,
+  );
+  const nothing = { waiting: 0, waitingSince: null, rejected: 0, rejectedSince: null };
+  return {
+    due: (kind, { at, count, key }) =>
+      key === undefined ? due.all({ kind, at, count }) : dueOf.all({ kind, at, count, key }),
+    unknown: (kind) => ofState.all({ kind, state: 'unknown', count: 1_000_000 }),
+    rejected: (kind, count) => ofState.all({ kind, state: 'rejected', count }),
+    counts: (kind) => counts.get({ kind }) ?? nothing,
+    refused: (kind) => refused.all({ kind }).map(({ key }) => key),
+    release: (kind, key) => release.run({ kind, key }).changes,
+  };
+}

@@ -1,0 +1,73 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import { Busy } from '../../domain/errors.ts';
+import type { Key, KindName } from '../../domain/record.ts';
+
+/** Takes a record out of the snapshot without a trace. */
+export interface Purge {
+  /** Every row that names it; `ids` are those of the source. */
+  rows(kind: KindName, key: Key, ids: readonly string[]): Purged;
+  /**
+   * Writes the file anew, so that nothing stays in it of what was dropped; in no transaction.
+   * Throws Busy while another process reads the snapshot.
+   */
+  scrub(): void;
+}
+
+/** How many rows there were. */
+export interface Purged {
+  recorded: number;
+  origins: number;
+  problems: number;
+  changes: number;
+  absences: number;
+  held: number;
+  returned: number;
+}
+
+/** A change of another key may say under which former keys the record was known (`former`). */
+const withoutFormer = `
+  update change set body = json_set(body, '$.former', (
+    select json_group_array(json(f.value)) from json_each(change.body, '$.former') f
+    where f.value ->> 'key' <> @key))
+  where kind = @kind and exists (
+    select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
+
+export function purgeIn(db: Statements): Purge {
+  const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
+  const origins = db.prepare('delete from origin where kind = ? and key = ?');
+  const twins = db.prepare('delete from twin where kind = ? and key = ?');
+  const problems = db.prepare('delete from problem where kind = ? and key = ?');
+  const changes = db.prepare('delete from change where kind = ? and key = ?');
+  const absences = db.prepare('delete from absence where kind = ? and key = ?');
+  const held = db.prepare('delete from held where kind = ? and key = ?');
+  const standing = db.prepare('delete from standing where kind = ? and key = ?');
+  const returned = db.prepare('delete from returned where kind = ? and key = ?');
+  const emptied = db.prepare('delete from held_plan where batch not in (select batch from held)');
+  const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
+  return {
+    rows(kind, key, ids) {
+      // What cannot be used and names nobody is listed by its id.
+      const names = [key, ...ids.map((id) => `id ${id}`)];
+      mentions.run({ kind, key });
+      twins.run(kind, key);
+      const dropped = {
+        recorded: recorded.run(kind, key).changes,
+        origins: origins.run(kind, key).changes,
+        problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
+        changes: changes.run(kind, key).changes,
+        absences: absences.run(kind, key).changes,
+        // What the newest plan shows as held stands as such besides.
+        held: Math.max(held.run(kind, key).changes, standing.run(kind, key).changes),
+        returned: returned.run(kind, key).changes,
+      };
+      emptied.run();
+      return dropped;
+    },
+    scrub() {
+      db.exec('vacuum');
+      const [done] = db.prepare<[], { busy: number }>('pragma wal_checkpoint(truncate)').all();
+      if (done?.busy === 0) return;
+      throw new Busy('another process reads the snapshot, so it is not rewritten → run it again');
+    },
+  };
+}

@@ -1,0 +1,234 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Key, KindName, Ownership, RecordedRow } from '../../domain/record.ts';
+import { isStaged } from '../staging/desired-records.ts';
+import { inSpan, type Span } from '../database/key-range.ts';
+
+/** What was last seen acknowledged, one row per record that is ours. */
+export interface Recorded {
+  get(kind: KindName, key: Key): RecordedRow | undefined;
+  /** Rows of other keys that one of these ids of the source was last seen under. */
+  ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
+  /** Other keys that this run's reading has for the ids which once stood under this one. */
+  successors(kind: KindName, key: Key): Key[];
+  /** Whether this run's reading lacks any of the ids which once stood under this key. */
+  hasStrays(kind: KindName, key: Key): boolean;
+  /** Every id of the source that a record stood under while it was ours. */
+  originsOf(kind: KindName, key: Key): string[];
+  /** The rows after the key `after`, in the order of their keys. */
+  next(kind: KindName, after: Key, count: number): RecordedRow[];
+  /**
+   * Other keys under which the same is, or was, known: by an id that the source has for it in this
+   * reading, or had, or by the platform's (of contacts). Looks through all.
+   */
+  namesakes(kind: KindName, key: Key): Key[];
+  /**
+   * Remembers under which key every id of the source stands now, where that record is ours, and
+   * since when; by spans of ids.
+   */
+  adoptOrigins(kind: KindName, span: Span, since: number): void;
+  /** Whether no other id of the source came to this key after this one. */
+  isLastOrigin(kind: KindName, id: string, key: Key): boolean;
+  /** Keys that are recorded, and those that both readings of this run have; of a span. */
+  keysFound(kind: KindName, span: Span): Key[];
+  /** The row of another key that has the same platform id. */
+  ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  /** All rows of other keys that have it, or had it when it was renamed on the platform. */
+  everOfId(kind: KindName, id: string, notKey: Key): RecordedRow[];
+  /** How many rows there are in a span whose record this run's listing did not show. */
+  countUnlisted(kind: KindName, span: Span): number;
+  /** Those that come after so many of them, in the order of their keys. */
+  unlisted(kind: KindName, part: { span: Span; after: number; count: number }): RecordedRow[];
+  /** Every key that this id of the source has stood under, also of what was deleted since. */
+  keysOfOrigin(kind: KindName, id: string): Key[];
+  put(row: RecordedRow): void;
+  drop(kind: KindName, key: Key): void;
+  /** Records that have an id on the platform, evenly spread over all of them. */
+  sample(kind: KindName, count: number): { key: Key; id: string }[];
+  count(kind: KindName): number;
+  isEmpty(): boolean;
+}
+
+/** A row of the table `recorded`; `noted`, its staging, has these columns as well. */
+export interface StoredRecord {
+  kind: KindName;
+  key: string;
+  id: string | null;
+  ownership: Ownership;
+  body: string;
+  shown: string | null;
+  desired: string | null;
+  seen_at: number;
+}
+
+export function recordedIn(db: Statements): Recorded {
+  const get = db.prepare<[string, string], StoredRecord>(
+    'select * from recorded where kind = ? and key = ?',
+  );
+  const ofOrigin = db.prepare<[string, string, string], StoredRecord>(
+    `select r.* from origin o join recorded r on r.kind = o.kind and r.key = o.key
+     where o.kind = ? and o.id = ? and o.key <> ?`,
+  );
+  const origins = db.prepare<[string, string], { id: string }>(
+    'select id from origin where kind = ? and key = ? order by id',
+  );
+  const next = db.prepare<[string, string, number], StoredRecord>(
+    'select * from recorded where kind = ? and key > ? order by key limit ?',
+  );
+  const isLater = db.prepare<[string, string, string], { one: 1 }>(
+    `select 1 one from origin first join origin o indexed by origin_by_key
+       on o.kind = first.kind and o.key = first.key and o.since > first.since
+     where first.kind = ? and first.id = ? and first.key = ? limit 1`,
+  );
+  const adoptOrigins = db.prepare<Span & { kind: string; since: number }>(
+    `insert or ignore into origin (kind, id, key, since)
+     select s.kind, s.id, s.key, @since from temp.strange s
+       join recorded r on r.kind = s.kind and r.key = s.key
+     where ${inSpan('s', 'id')}`,
+  );
+  const put = db.prepare<StoredRecord>(
+    `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
+  );
+  const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  const sample = db.prepare<{ kind: string; most: number }, { key: Key; id: string }>(
+    `select min(key) key, id from (
+       select key, id, ntile(cast(@most as integer)) over (order by key) part
+       from recorded where kind = @kind and id is not null)
+     group by part`,
+  );
+  const any = db.prepare('select 1 from recorded limit 1');
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from recorded where kind = ?',
+  );
+  return {
+    ...ofIdsIn(db),
+    ...rangesIn(db),
+    ...namesakesIn(db),
+    ...unlistedIn(db),
+    get: (kind, key) => fromStored(get.get(kind, key)),
+    ofOrigins: (kind, ids, notKey) =>
+      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
+    originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
+    next: (kind, after, most) =>
+      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
+    adoptOrigins: (kind, span, since) => void adoptOrigins.run({ kind, ...span, since }),
+    isLastOrigin: (kind, id, key) => isLater.get(kind, id, key) === undefined,
+    put: (row) => void put.run(toStored(row)),
+    drop: (kind, key) => void drop.run(kind, key),
+    sample: (kind, most) => sample.all({ kind, most }),
+    count: (kind) => count.get(kind)?.n ?? 0,
+    isEmpty: () => any.get() === undefined,
+  };
+}
+
+/** By the platform's ids. */
+function ofIdsIn(db: Statements): Pick<Recorded, 'ofId' | 'everOfId'> {
+  const ofId = db.prepare<[string, string, string], StoredRecord>(
+    `select * from recorded indexed by recorded_by_id
+     where kind = ? and id = ? and key <> ? limit 1`,
+  );
+  const everOfId = db.prepare<{ kind: string; id: string; notKey: string }, StoredRecord>(
+    `select r.* from recorded r indexed by recorded_by_id
+     where r.kind = @kind and r.id = @id and r.key <> @notKey
+     union
+     select r.* from renamed n cross join recorded r on r.kind = n.kind and r.key = n.key
+     where n.kind = @kind and n.id = @id and n.key <> @notKey
+     order by key`,
+  );
+  return {
+    ofId: (kind, id, notKey) => fromStored(ofId.get(kind, id, notKey)),
+    everOfId: (kind, id, notKey) =>
+      everOfId.all({ kind, id, notKey }).flatMap((row) => fromStored(row) ?? []),
+  };
+}
+
+function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' | 'keysOfOrigin'> {
+  const keysOf = db.prepare<[string, string], { key: Key }>(
+    'select key from origin where kind = ? and id = ? order by key',
+  );
+  const namesakes = db.prepare<{ kind: string; key: string }, { key: string }>(
+    `with named (id) as (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key
+       union select id from temp.staged where kind = @kind and key = @key and id <> '')
+     select key from origin where kind = @kind and key <> @key and id in named
+     union select key from temp.stands where kind = @kind and key not in (@key, '') and id in named
+     union
+     select r.key from recorded r, json_each(r.body, '$.contacts') c
+     where r.kind = @kind and r.key <> @key and c.value ->> 'id' in (
+       select c.value ->> 'id' from recorded r, json_each(r.body, '$.contacts') c
+       where r.kind = @kind and r.key = @key)
+     order by key`,
+  );
+  const found = db.prepare<Span & { kind: string }, { key: string }>(
+    `select r.key from recorded r where ${inSpan('r')}
+     union
+     select o.key from temp.observed o indexed by observed_by_key
+     where ${inSpan('o')} and exists (
+       select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
+  );
+  return {
+    keysOfOrigin: (kind, id) => keysOf.all(kind, id).map(({ key }) => key),
+    namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key),
+    keysFound: (kind, span) => found.all({ kind, ...span }).map(({ key }) => key),
+  };
+}
+
+/** Which of the recorded rows a run has to look through. */
+function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
+  // Cross: else it goes through all ids there are, for every key.
+  const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
+    `with was (id) as (
+       select id from origin indexed by origin_by_key where kind = @kind and key = @key)
+     select s.key from was cross join temp.strange s on s.kind = @kind and s.id = was.id
+     where s.key not in (@key, '')
+     union
+     select o.key from was cross join origin o on o.kind = @kind and o.id = was.id
+     where o.key <> @key and ${isStaged('o')}
+     order by key`,
+  );
+  const stray = db.prepare(
+    `select 1 from origin o indexed by origin_by_key
+     where o.kind = ? and o.key = ? and not exists (
+       select 1 from temp.stands s where s.kind = o.kind and s.id = o.id) limit 1`,
+  );
+  return {
+    successors: (kind, key) => successors.all({ kind, key }).map((row) => row.key),
+    hasStrays: (kind, key) => stray.get(kind, key) !== undefined,
+  };
+}
+
+function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'> {
+  const those = `from recorded r where ${inSpan('r')} and r.id is not null
+    and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
+  const count = db.prepare<Span & { kind: string }, { n: number }>(`select count(*) n ${those}`);
+  const rows = db.prepare<Span & { kind: string; from: number; most: number }, StoredRecord>(
+    `select r.* ${those} order by r.key limit @most offset @from`,
+  );
+  return {
+    countUnlisted: (kind, span) => count.get({ kind, ...span })?.n ?? 0,
+    unlisted: (kind, { span, after: from, count: most }) =>
+      rows.all({ kind, ...span, from, most }).flatMap((row) => fromStored(row) ?? []),
+  };
+}
+
+export function toStored({ seenAt, id, shown, desired, ...row }: RecordedRow): StoredRecord {
+  return {
+    ...row,
+    id: id ?? null,
+    shown: shown ?? null,
+    desired: desired ?? null,
+    seen_at: seenAt,
+  };
+}
+
+function fromStored(row: StoredRecord | undefined): RecordedRow | undefined {
+  if (!row) return undefined;
+  const { seen_at: seenAt, id, shown, desired, ...rest } = row;
+  return {
+    ...rest,
+    id: id ?? undefined,
+    shown: shown ?? undefined,
+    desired: desired ?? undefined,
+    seenAt,
+  };
+}

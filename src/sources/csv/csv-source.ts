@@ -1,0 +1,176 @@
+/**
+ * A CSV file as a source of contacts: one record a row, the column names as its fields.
+ *
+ * The reading is certified when it ended without error, the file is the same before and
+ * after, every row could be read and has the header's width, and the last line is complete. A
+ * file cut in mid-row looks like one that merely lacks its last line break, and taking the one for
+ * the other would lose people: so the line break is demanded. A cut exactly between two rows leaves
+ * no trace; the guards stand for that.
+ */
+import { Invalid } from '../../domain/errors.ts';
+import type { Source, SourceRecord } from '../source.ts';
+import { type Columns, columnsOf } from './header-columns.ts';
+import { delimiterOf } from './csv-dialect.ts';
+import { assertNotUtf16, utf8Check } from '../shared/files/text-encoding.ts';
+import { type FileReading, type FileTally, lineFile } from '../shared/files/line-file.ts';
+import type { FileSurroundings } from '../shared/files/file-origin.ts';
+import type { CsvOptions } from './options.ts';
+import { type Row, rowParser, type RowParser } from './row-parser.ts';
+
+const BATCH_RECORDS = 500;
+const BATCH_BYTES = 4 * 1024 * 1024;
+const FIELD_BYTES = 1024 * 1024;
+
+export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
+  return lineFile(options, surroundings, (reading) => {
+    const tally: Tally = Object.assign(reading.tally, { nul: false });
+    return untilCut(recordsOf({ ...reading, tally }), tally);
+  });
+}
+
+/** What was read before it broke off is given first. */
+async function* untilCut(
+  groups: AsyncIterable<SourceRecord[]>,
+  tally: Tally,
+): AsyncGenerator<SourceRecord[], void> {
+  const failures: unknown[] = [];
+  async function* quietly() {
+    try {
+      yield* groups;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  yield* batchesOf(quietly(), tally);
+  if (failures.length > 0) throw failures[0];
+}
+
+/** What a reading has seen so far, and its certificate rests on. */
+interface Tally extends FileTally {
+  /** Whether any byte so far is NUL: only then are fields searched for it. */
+  nul: boolean;
+}
+
+interface Reading extends FileReading {
+  tally: Tally;
+}
+
+/** One group of records for each chunk of the file. */
+async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
+  let columns: Columns | undefined;
+  for await (const rows of rowsOf(reading)) {
+    const group: SourceRecord[] = [];
+    for (const row of rows) {
+      if (columns === undefined) columns = columnsOf(row.fields, reading);
+      else group.push(recordOf(row, columns, reading.tally));
+    }
+    const { stopped } = reading.tally;
+    if (stopped) {
+      if (columns === undefined) {
+        throw new Invalid(`${reading.name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
+      }
+      group.push(broken(reading.tally, stopped.where, stopped));
+    }
+    yield group;
+  }
+  if (columns === undefined) {
+    const why = reading.tally.bytes === 0 ? 'is empty' : 'has no header row';
+    throw new Invalid(
+      `${reading.name}: the file ${why}; export it again with column names in line 1`,
+    );
+  }
+}
+
+/** The rows of each chunk, until the end or a quote after which nothing can be trusted. */
+async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
+  const { name, chunks, fields, tally } = reading;
+  const checkUtf8 = utf8Check();
+  let parser: RowParser | undefined;
+  try {
+    for await (const chunk of chunks) {
+      if (parser === undefined) assertNotUtf16(chunk, name);
+      if (!checkUtf8(chunk)) throw notUtf8(name, parser?.line() ?? 1);
+      parser ??= rowParser(delimiterOf(chunk, fields));
+      tally.bytes += chunk.length;
+      tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
+      tally.nul ||= chunk.includes(0);
+      const why = await parser.write(chunk);
+      if (why !== undefined) tally.stopped = stoppedAt(parser, why);
+      yield parser.take();
+      if (tally.stopped) return;
+    }
+    if (parser === undefined) return;
+    if (!checkUtf8(undefined)) throw notUtf8(name, parser.line());
+    const why = await parser.end();
+    if (why !== undefined) tally.stopped = stoppedAt(parser, why);
+    yield parser.take();
+  } finally {
+    parser?.close();
+  }
+}
+
+function notUtf8(name: string, line: number): Invalid {
+  return new Invalid(
+    `${name}: the text is not UTF-8 (at or soon after line ${line}); save the file as UTF-8`,
+  );
+}
+
+const QUOTE_FIX =
+  'put quotes around the whole field, double each quote within it, and export the file again';
+
+function stoppedAt(parser: RowParser, why: string): NonNullable<Tally['stopped']> {
+  return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
+}
+
+function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): SourceRecord {
+  const where = `line ${line}`;
+  if (fields.length !== columns.width) {
+    const found = fields.length === 1 ? '1 field' : `${fields.length} fields`;
+    return broken(tally, where, {
+      why: `has ${found} where the header has ${columns.width}`,
+      fix: 'put quotes around fields that hold the delimiter or a line break',
+    });
+  }
+  for (const field of fields) {
+    // A character is at most three bytes: the exact count is only taken where it may matter.
+    if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
+      return broken(tally, where, {
+        why: 'holds a field above 1 MiB',
+        fix: 'shorten it, or leave the column out of the export',
+      });
+    }
+    if (tally.nul && field.includes('\0')) {
+      return broken(tally, where, { why: 'holds a NUL byte', fix: 'remove it from the record' });
+    }
+  }
+  return { where, value: columns.valueOf(fields) };
+}
+
+function broken(tally: Tally, where: string, { why, fix }: { why: string; fix: string }) {
+  tally.broken += 1;
+  tally.firstBroken ??= where;
+  return { where, broken: why, fix };
+}
+
+/** Regroups by records, and by bytes: rows of a megabyte must not be held by the hundred. */
+async function* batchesOf(
+  groups: AsyncIterable<SourceRecord[]>,
+  tally: Tally,
+): AsyncGenerator<SourceRecord[], void> {
+  let held: SourceRecord[] = [];
+  let heldSince = 0;
+  for await (const group of groups) {
+    for (const record of group) {
+      held.push(record);
+      if (held.length < BATCH_RECORDS) continue;
+      yield held;
+      held = [];
+      heldSince = tally.bytes;
+    }
+    if (held.length === 0 || tally.bytes - heldSince < BATCH_BYTES) continue;
+    yield held;
+    held = [];
+    heldSince = tally.bytes;
+  }
+  if (held.length > 0) yield held;
+}

@@ -1,0 +1,103 @@
+/** Bytes in, rows out: csv-parse fed by hand, so that its pace is the reader's. */
+import { CsvError, type InfoRecord, parse } from 'csv-parse';
+import type { Delimiter } from './csv-dialect.ts';
+
+/**
+ * An upper bound of memory, not of what a field may hold: a quote that is never closed would take
+ * the whole rest of the file for one field.
+ */
+const RECORD_CHARACTERS = 32 * 1024 * 1024;
+
+export interface Row {
+  /** The physical line on which the row begins; the first line of the file is 1. */
+  line: number;
+  fields: string[];
+}
+
+export interface RowParser {
+  /** Answers why the text cannot be read any further, if so: that row begins at `line()`. */
+  write(chunk: Buffer): Promise<string | undefined>;
+  end(): Promise<string | undefined>;
+  /** The rows that became whole since the last call. */
+  take(): Row[];
+  /** The line on which the row begins that is not whole yet. */
+  line(): number;
+  close(): void;
+}
+
+export function rowParser(delimiter: Delimiter): RowParser {
+  let rows: Row[] = [];
+  const lines = lineCount();
+  const parser = parse({
+    delimiter,
+    bom: true,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: RECORD_CHARACTERS,
+    on_record: (fields: string[], info) => {
+      rows.push({ line: lines.startOf(fields, info), fields });
+      return null;
+    },
+  });
+  // Every error is also given to the callback of the call that met it.
+  parser.on('error', () => {});
+  return {
+    write: (chunk) => settle((done) => parser.write(chunk, done)),
+    end: () => settle((done) => parser.end(done)),
+    take: () => {
+      const taken = rows;
+      rows = [];
+      return taken;
+    },
+    line: () => lines.next(parser.info),
+    close: () => parser.destroy(),
+  };
+}
+
+type Done = (error?: Error | null) => void;
+
+function settle(call: (done: Done) => void): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    call((error) => {
+      if (!error) resolve(undefined);
+      else if (error instanceof CsvError) resolve(reasonOf(error));
+      else reject(error);
+    });
+  });
+}
+
+/** In our own words: the library's messages quote the text, and name lines that may be off. */
+function reasonOf({ code }: CsvError): string {
+  if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
+  if (code === 'CSV_MAX_RECORD_SIZE') {
+    return 'goes on for more than 32 MiB, most likely after a quote that is never closed';
+  }
+  return 'holds a quote where none may stand';
+}
+
+type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
+
+/**
+ * Physical lines. csv-parse counts a CRLF within quotes twice, so its own count only serves to
+ * tell rows of one line, which are nearly all, from those whose line breaks must be counted.
+ */
+function lineCount() {
+  let line = 1;
+  let seen: Counts = { lines: 0, empty_lines: 0 };
+  const next = (info: Pick<Counts, 'empty_lines'>) => line + info.empty_lines - seen.empty_lines;
+  return {
+    next,
+    startOf(fields: readonly string[], info: Counts): number {
+      const start = next(info);
+      const oneLine = info.lines - seen.lines === start - line + 1;
+      line = start + 1 + (oneLine ? 0 : breaksIn(fields));
+      seen = { lines: info.lines, empty_lines: info.empty_lines };
+      return start;
+    },
+  };
+}
+
+function breaksIn(fields: readonly string[]): number {
+  return fields.reduce((sum, field) => sum + (field.match(/\r\n|\n|\r/g)?.length ?? 0), 0);
+}

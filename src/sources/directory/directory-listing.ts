@@ -1,0 +1,106 @@
+/** What of a directory is a template, by names alone; and the name of that state. */
+import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
+import { lstat, readdir, stat } from 'node:fs/promises';
+import { join, parse } from 'node:path';
+import { Invalid } from '../../domain/errors.ts';
+import { unreadable } from '../shared/files/file-bytes.ts';
+
+/** One template's place: a file, a folder, or something that is neither and cannot be read. */
+export interface Entry {
+  key: string;
+  /** Relative to the directory, with forward slashes. */
+  where: string;
+  form: 'file' | 'folder' | Unusable;
+  /** The files that hold the template, relative to the directory. */
+  parts: Part[];
+}
+
+/** What stands where a template should and cannot be read as one. */
+export type Unusable = 'broken link' | 'special file' | 'unreadable';
+
+export interface Part {
+  where: string;
+  size: number;
+  mtimeMs: number;
+}
+
+const EXTENSIONS = ['.json', '.yaml', '.yml'];
+const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
+
+/** All templates, sorted by key, then by place. Throws Invalid when there is no such directory. */
+export async function listEntries(path: string): Promise<Entry[]> {
+  const names = await readdir(path).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
+      throw new Invalid(`${path}: this is no directory; name one in the configuration`);
+    }
+    throw unreadable(path, error, 'directory');
+  });
+  const entries: Entry[] = [];
+  for (const name of names) {
+    const entry = name.startsWith('.') ? undefined : await entryOf(path, name);
+    if (entry) entries.push(entry);
+  }
+  return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
+}
+
+/** By code units: the same everywhere, whatever the locale. */
+function order(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** The same names, sizes and times give the same reading. */
+export function readingOf(entries: readonly Entry[]): string {
+  const state = entries.map(({ where, form, parts }) => [where, form, parts]);
+  return createHash('sha256').update(JSON.stringify(state)).digest('hex').slice(0, 16);
+}
+
+async function entryOf(path: string, name: string): Promise<Entry | undefined> {
+  const { name: stem, ext } = parse(name);
+  const isTemplate = EXTENSIONS.includes(ext.toLowerCase());
+  const key = isTemplate ? stem : name;
+  const looked = await look(path, name);
+  if ('fault' in looked) {
+    // A link that leads nowhere may have been a folder, whatever its name.
+    if (looked.fault === 'gone') return undefined;
+    return { key, where: name, form: looked.fault, parts: [] };
+  }
+  const { stats } = looked;
+  if (stats.isDirectory()) return folderOf(path, name);
+  if (!isTemplate) return undefined;
+  if (!stats.isFile()) return { key, where: name, form: 'special file', parts: [] };
+  return { key, where: name, form: 'file', parts: [partOf(name, stats)] };
+}
+
+/** A folder is a template when it holds one of the files of a template. */
+async function folderOf(path: string, name: string): Promise<Entry | undefined> {
+  const entry: Entry = { key: name, where: name, form: 'folder', parts: [] };
+  for (const part of FOLDER_PARTS) {
+    const where = `${name}/${part}`;
+    const looked = await look(path, where);
+    if ('stats' in looked) entry.parts.push(partOf(where, looked.stats));
+    else if (looked.fault !== 'gone') return { ...entry, where, form: looked.fault, parts: [] };
+  }
+  return entry.parts.length > 0 ? entry : undefined;
+}
+
+function partOf(where: string, { size, mtimeMs }: { size: number; mtimeMs: number }): Part {
+  return { where, size, mtimeMs };
+}
+
+type Look = { stats: Stats } | { fault: 'gone' | 'broken link' | 'unreadable' };
+
+/** Follows links: a template may lie elsewhere. */
+async function look(path: string, where: string): Promise<Look> {
+  try {
+    return { stats: await stat(join(path, where)) };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === undefined) throw error;
+    if (code === 'ELOOP') return { fault: 'broken link' };
+    if (code !== 'ENOENT') return { fault: 'unreadable' };
+    const itself = await lstat(join(path, where)).catch(() => undefined);
+    return { fault: itself ? 'broken link' : 'gone' };
+  }
+}

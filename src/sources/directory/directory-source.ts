@@ -1,0 +1,82 @@
+/**
+ * A directory as a source of templates: `<key>.json`, `<key>.yaml` or `.yml`, or a
+ * folder `<key>/` with `template.yaml` and, unless that states the content itself, `content.json`.
+ * Dotfiles, other files and folders without either are not templates and are passed over.
+ *
+ * A record holds the key, the name (the key unless the file states one) and what the file states,
+ * nothing more: a field that is not stated is not ours to change. Whatever stands there as a
+ * template but cannot be read is broken, never absent: a broken link, two sources of one key, a
+ * syntax error. `fields` does not apply: each file states fields of its own.
+ */
+import { brokenFlaw, certificateOf, type Flaw } from '../shared/read-certificate.ts';
+import type { Source, SourceRecord } from '../source.ts';
+import { type Entry, listEntries, readingOf } from './directory-listing.ts';
+import type { DirectoryOptions } from './options.ts';
+import { readTemplate, type Stated } from './template-file.ts';
+
+const BATCH_RECORDS = 20;
+
+/** Reads the directory anew each time; in the order of the keys. */
+export function directorySource({ path }: DirectoryOptions): Source {
+  return {
+    async *read({ signal }) {
+      signal.throwIfAborted();
+      const entries = await listEntries(path);
+      const reading = readingOf(entries);
+      const broken: string[] = [];
+      let batch: SourceRecord[] = [];
+      for (const entry of entries) {
+        signal.throwIfAborted();
+        const twins = entries.filter(({ key }) => key === entry.key);
+        const record = toRecord(entry, await statedBy(entry, { path, twins }));
+        if ('broken' in record) broken.push(record.where);
+        batch.push(record);
+        if (batch.length < BATCH_RECORDS) continue;
+        yield batch;
+        batch = [];
+      }
+      if (batch.length > 0) yield batch;
+      signal.throwIfAborted();
+      const changed = readingOf(await listEntries(path)) !== reading;
+      return certificateOf(reading, flawsOf({ changed, broken }));
+    },
+  };
+}
+
+async function statedBy(
+  entry: Entry,
+  { path, twins }: { path: string; twins: readonly Entry[] },
+): Promise<Stated> {
+  if (twins.length > 1) {
+    const others = twins.filter((twin) => twin !== entry).map(({ where }) => where);
+    return {
+      where: entry.where,
+      why: `the key ${JSON.stringify(entry.key)} is also that of ${others.join(', ')}`,
+      fix: 'keep one of them, or rename the others',
+    };
+  }
+  return readTemplate(entry, path);
+}
+
+function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
+  if ('why' in stated) return { where: stated.where, broken: stated.why, fix: stated.fix };
+  const { value } = stated;
+  if ('key' in value && value['key'] !== key) {
+    return {
+      where,
+      broken: `states a key, but the key is the name of the file: ${JSON.stringify(key)}`,
+      fix: 'remove the key from the file, or rename the file',
+    };
+  }
+  return { where, value: { name: key, ...value, key } };
+}
+
+function flawsOf({ changed, broken }: { changed: boolean; broken: readonly string[] }): Flaw[] {
+  const flaws: Flaw[] = [];
+  if (changed) flaws.push({ why: 'the directory changed while it was read', fix: 'read it again' });
+  if (broken.length > 0) {
+    const [first] = broken;
+    flaws.push(brokenFlaw('template', { count: broken.length, first, fix: 'mend what is broken' }));
+  }
+  return flaws;
+}

@@ -1,0 +1,98 @@
+/**
+ * Whether a reading over HTTP showed everything.
+ *
+ *   the answers tell a total   → as many different records as the largest that was told, no more,
+ *                                no fewer: a total that changes meanwhile is no harm by itself,
+ *                                and one that counts a page is none
+ *   they tell none             → the end was marked: no next cursor after one, or an empty page
+ *   in any case                → no error, every record read, and nothing speaks against it
+ *
+ * Records differ by their id; one without, by all it says.
+ */
+import { fieldAt } from '../../domain/values/record-field.ts';
+import { brokenFlaw, type Flaw } from '../shared/read-certificate.ts';
+import { markOf } from '../shared/hash-mark.ts';
+
+export interface Proof {
+  /** Answers whether the record is a new one. */
+  add(value: unknown): boolean;
+  addBroken(where: string): void;
+  /** What an answer tells besides its records. */
+  hear(answer: unknown): void;
+  /** How it ended where that marks no end; a total outweighs it. */
+  endUnmarked(flaw: Flaw): void;
+  /** It ended before its end, whatever a total says. */
+  stop(flaw: Flaw): void;
+  flaws(): Flaw[];
+}
+
+/** `id`, `total`: where a record has its id, and an answer the number of all. */
+export function createProof({ id, total }: { id: string; total: string | undefined }): Proof {
+  const seen = new Set<number>();
+  const broken: string[] = [];
+  let largest: number | undefined;
+  let unmarked: Flaw | undefined;
+  let stopped: Flaw | undefined;
+  return {
+    add(value) {
+      const before = seen.size;
+      return seen.add(markOf(identityOf(value, id))).size > before;
+    },
+    addBroken: (where) => void broken.push(where),
+    hear(answer) {
+      const told = total === undefined ? undefined : countOf(fieldAt(answer, total));
+      if (told !== undefined) largest = Math.max(told, largest ?? 0);
+    },
+    endUnmarked: (flaw) => void (unmarked = flaw),
+    stop: (flaw) => void (stopped = flaw),
+    flaws() {
+      const flaws: Flaw[] = [];
+      if (stopped) return [stopped];
+      if (broken.length > 0) {
+        const fix = 'mend those records in the CRM';
+        flaws.push(brokenFlaw('record', { count: broken.length, first: broken[0], fix }));
+      }
+      if (total === undefined) return unmarked ? [...flaws, unmarked] : flaws;
+      const miscounted = countFlaw(seen.size, largest);
+      return miscounted ? [...flaws, miscounted] : flaws;
+    },
+  };
+}
+
+/** The id of a record; '' when it has none. */
+export function idOf(value: unknown, path: string): string {
+  const id = fieldAt(value, path);
+  return typeof id === 'string' || typeof id === 'number' ? String(id).trim() : '';
+}
+
+function identityOf(value: unknown, path: string): string {
+  const text = idOf(value, path);
+  return text === '' ? `record ${textOf(value)}` : `id ${text}`;
+}
+
+function textOf(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return 'nested too deeply to be told from others';
+  }
+}
+
+/** Some count in texts. */
+function countOf(value: unknown): number | undefined {
+  const count = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+}
+
+function countFlaw(count: number, total: number | undefined): Flaw | undefined {
+  if (total === undefined) {
+    return { why: 'no answer tells the total', fix: 'correct total of the source, or remove it' };
+  }
+  if (count < total) {
+    const why = `${count} different records were read, and the CRM counts ${total}`;
+    return { why, fix: 'read it again when the CRM is quieter, in an order that does not change' };
+  }
+  if (count === total) return undefined;
+  const why = `${count} different records were read, more than the total of ${total}`;
+  return { why, fix: 'read it again; is total of the source the number of all, not of a page?' };
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import { addressFault, headers } from '../shared/web-address.ts';
+import { flag, overlap, text, whole } from '../shared/option-fields.ts';
+
+const page = z
+  .strictObject({
+    cursor: text('Dotted path of the next cursor in an answer').optional(),
+    param: text('Parameter of the address that takes the cursor').optional(),
+    number: text('Parameter of the address that takes the number of a page').optional(),
+    first: whole(0, 1, 'Number of the first page').optional(),
+    size: text('Parameter of the address that takes how many records a page has').optional(),
+    sizeValue: whole(1, 100_000, 'How many records a page is to have').optional(),
+  })
+  .superRefine((value, context) => {
+    for (const [path, message] of pageFaults(value)) {
+      context.addIssue({ code: 'custom', path: [path], message });
+    }
+  })
+  .describe('How to come to the next page: by cursor and param, or by number');
+
+/** Faults in how the fields fit together, each with the field it concerns. */
+function pageFaults(given: Record<string, unknown>): [field: string, message: string][] {
+  const has = (field: string) => given[field] !== undefined;
+  const faults: [string, string][] = [];
+  if (has('cursor') === has('number')) {
+    const absent = 'is missing → add it, or number, as the API counts its pages';
+    faults.push(['cursor', has('cursor') ? 'stands beside number → keep one of the two' : absent]);
+  }
+  if (has('cursor') && !has('param')) {
+    faults.push(['param', 'is missing → name the parameter that takes the cursor']);
+  }
+  if (!has('cursor') && has('param')) faults.push(['param', 'belongs to cursor → remove it']);
+  if (!has('number') && has('first')) faults.push(['first', 'belongs to number → remove it']);
+  if (has('size') !== has('sizeValue')) {
+    const absent = has('size') ? 'sizeValue' : 'size';
+    const other = has('size') ? 'size' : 'sizeValue';
+    faults.push([absent, `is missing → add it, or remove ${other}`]);
+  }
+  return faults;
+}
+
+const changes = z
+  .strictObject({
+    url: text('Address of the list of what changed, with {since} where the time belongs'),
+    format: z
+      .enum(['iso', 'unix', 'unixMs'])
+      .describe('How the time is written: ISO 8601, or in seconds or milliseconds since 1970')
+      .default('iso'),
+    overlap: overlap('How late that list may know of a change'),
+  })
+  .describe('How to ask what changed since a time; answers and pages are those of the list');
+export type ChangesOptions = z.infer<typeof changes>;
+
+/** The YAML of this source. */
+export const httpOptions = z
+  .strictObject({
+    type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
+    url: text('Address of the list, with its query: https'),
+    headers: headers.optional(),
+    records: text('Dotted path of the list in an answer; without it the answer is one').optional(),
+    total: text('Dotted path of how many records there are in all').optional(),
+    page: page.optional(),
+    one: text('Address of a single record, with {id} where its id belongs').optional(),
+    changes: changes.optional(),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+  })
+  .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
+    const wrong = (path: string[], message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path, message });
+    wrong(['url'], addressFault(url, allowHttp) ?? paramFault(url, paging));
+    if (one !== undefined) {
+      wrong(['one'], addressFault(one, allowHttp) ?? oneFault(one) ?? hostFault(one, url));
+    }
+    if (told === undefined) return;
+    if (one === undefined) wrong(['changes'], noOne);
+    const fault = addressFault(told.url, allowHttp) ?? sinceFault(told.url);
+    wrong(['changes', 'url'], fault ?? hostFault(told.url, url) ?? paramFault(told.url, paging));
+  });
+export type HttpOptions = z.infer<typeof httpOptions>;
+
+function paramFault(url: string, paging: z.infer<typeof page> | undefined): string | undefined {
+  const { param, number, size } = paging ?? {};
+  const twice = [param, number, size].some(
+    (name) => name !== undefined && new URL(url).searchParams.has(name),
+  );
+  return twice ? 'holds a parameter that page sets → remove it here' : undefined;
+}
+
+const noOne =
+  'needs the address of a single record, for the others of a person who changed → add one';
+
+function oneFault(one: string): string | undefined {
+  return one.includes('{id}') ? undefined : 'does not say where the id belongs → write {id} there';
+}
+
+function sinceFault(address: string): string | undefined {
+  if (address.includes('{since}')) return undefined;
+  return 'does not say where the time belongs → write {since} there';
+}
+
+function hostFault(address: string, url: string): string | undefined {
+  const isElsewhere = URL.parse(address)?.origin !== URL.parse(url)?.origin;
+  return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
+}
+
+/** What stands for something of a return, in its address and its body. */
+const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
+const placeForm = /\{(\w*)\}/g;
+
+/** The YAML of the way back. */
+export const httpReturnsOptions = z
+  .strictObject({
+    type: z.literal('http').describe('A request to an HTTP API for each who left'),
+    url: text('Address it goes to, with {id} or {email} where they belong: https'),
+    method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
+    headers: headers.optional(),
+    body: z
+      .preprocess(nulled, z.union([z.record(z.string(), z.json()), z.array(z.json())]))
+      .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
+      .optional(),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+  })
+  .superRefine(({ url, body, allowHttp }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? filledHostFault(url));
+    wrong('body', fillFault(JSON.stringify(body) ?? ''));
+  });
+export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
+
+function fillFault(within: string): string | undefined {
+  const known: readonly string[] = returnPlaces;
+  const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
+  if (!unknown) return undefined;
+  return `holds {${unknown[1]}}, which stands for nothing → use {${known.join('}, {')}}`;
+}
+
+function filledHostFault(address: string): string | undefined {
+  const host = URL.parse(address)?.host ?? '';
+  return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
+}
+
+/** In a configuration nothing and null are the same; in JSON that is sent they are null. */
+function nulled(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return value.map(nulled);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, nulled(inner)]));
+}

@@ -1,0 +1,129 @@
+/** A list over HTTP, page by page. How it ended is told to the proof. */
+import { httpDate } from '../../http/rate-limit-headers.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
+import { fieldAt } from '../../domain/values/record-field.ts';
+import type { Asking, Said } from '../shared/crm-request.ts';
+import type { Flaw } from '../shared/read-certificate.ts';
+import type { JsonRecords } from '../shared/json-records.ts';
+import type { SourceRecord } from '../source.ts';
+import type { HttpOptions } from './options.ts';
+import { createPaging, type Next, type Paging } from './paging.ts';
+import type { Proof } from './completeness-proof.ts';
+
+const BATCH_RECORDS = 500;
+const MOST_PAGES = 100_000;
+const GONE = 410;
+
+export interface Listing {
+  asking: Asking;
+  records: JsonRecords;
+  proof: Proof;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Of what changed, not of everybody: it may be lost, and its pages were proven before. */
+  ofChanges: boolean;
+}
+
+/** Times are the CRM's own, in milliseconds since the epoch; undefined: it tells none. */
+export interface Listed {
+  /** There is no such list of changes any more. */
+  lost: boolean;
+  /** Not later than the first answer was thought of. */
+  begunAt: number | undefined;
+  /** When it left. */
+  answeredAt: number | undefined;
+}
+
+/** The records in batches of bearable size. Throws what keeps it from the first answer. */
+export async function* listed(
+  options: HttpOptions,
+  listing: Listing,
+): AsyncGenerator<SourceRecord[], Listed> {
+  const { asking, proof, clock, ofChanges } = listing;
+  const paging = createPaging(options, { host: asking.host, proven: ofChanges });
+  let address = paging.first;
+  let begun: Listed = { lost: false, begunAt: undefined, answeredAt: undefined };
+  for (let number = 1; number <= MOST_PAGES; number += 1) {
+    const askedAt = clock.monotonic();
+    const at = { ...listing, options, paging, address, number };
+    const turn = await turnAt(at).catch((error: unknown) => {
+      if (number === 1 || !isExpected(error) || error instanceof Interrupted) throw error;
+      proof.stop(stoppedBy(error, number));
+    });
+    if (!turn) return begun;
+    if (turn === 'lost') return { ...begun, lost: true };
+    if (number === 1) begun = timesOf(turn.answeredAt, clock.monotonic() - askedAt);
+    for (let start = 0; start < turn.batch.length; start += BATCH_RECORDS) {
+      yield turn.batch.slice(start, start + BATCH_RECORDS);
+    }
+    if ('end' in turn.next) {
+      if (turn.next.end === 'unmarked') proof.endUnmarked(turn.next.flaw);
+      if (turn.next.end === 'wrong') proof.stop(turn.next.flaw);
+      return begun;
+    }
+    ({ address } = turn.next);
+  }
+  proof.stop({ why: `the list has more than ${MOST_PAGES} pages`, fix: 'have larger pages' });
+  return begun;
+}
+
+interface At extends Listing {
+  options: HttpOptions;
+  paging: Paging;
+  address: string;
+  number: number;
+}
+
+interface Turn {
+  batch: SourceRecord[];
+  /** Where the next page is. */
+  next: Next;
+  answeredAt: number | undefined;
+}
+
+async function turnAt(at: At): Promise<Turn | 'lost'> {
+  const { asking, paging, address, number, signal, ofChanges } = at;
+  const accepts = ofChanges ? [GONE] : [];
+  const said = await asking.ask({ address, accepts }, signal);
+  if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
+  const answeredAt = httpDate(said?.headers['date']);
+  if (!said) {
+    const { missing: flaw } = paging;
+    if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw }, answeredAt };
+    throw new Invalid(`${asking.host} has no such page (404) → correct url and page of the source`);
+  }
+  at.proof.hear(said.value);
+  const list = listIn(said, at);
+  const batch = list.map((value, index) => {
+    const where = `page ${number}, record ${index + 1}`;
+    const record = at.records.recordOf(value, where, said.text);
+    if ('broken' in record) at.proof.addBroken(where);
+    return record;
+  });
+  const fresh = list.filter((value) => at.proof.add(value)).length;
+  const { value, headers } = said;
+  const linked = /;\s*rel="?next\b/i.test(headers['link'] ?? '');
+  return { batch, next: paging.after({ value, size: list.length, fresh, linked }), answeredAt };
+}
+
+function listIn({ value }: Said, { options: { records }, asking }: At): unknown[] {
+  const list = records === undefined ? value : fieldAt(value, records);
+  if (Array.isArray(list)) return list;
+  const what =
+    records === undefined
+      ? 'the answer is no list → name with records where in it the list stands'
+      : 'there is no list at records in the answer → correct records of the source';
+  throw new Invalid(`${asking.host}: ${what}`);
+}
+
+/** An answer that took long may show what was there when it was asked for. */
+function timesOf(answeredAt: number | undefined, tookMs: number): Listed {
+  const begunAt = answeredAt === undefined ? undefined : answeredAt - Math.max(0, tookMs);
+  return { lost: false, begunAt, answeredAt };
+}
+
+function stoppedBy(error: Error, number: number): Flaw {
+  const [what = '', fix = 'read it again'] = error.message.split(' → ');
+  return { why: `reading stopped at page ${number}: ${what}`, fix };
+}

@@ -1,0 +1,101 @@
+/**
+ * Who left, told to an HTTP API: one request for each return, with its id as Idempotency-Key. So an
+ * API that knows that header does it once, however often it is told; and the same opt-out written
+ * twice is the same opt-out anyhow.
+ *
+ *   2xx                        told
+ *   404, 410                   the CRM does not have this person: rejected
+ *   400, 409, 413, 422         this one is not taken: rejected
+ *   anything else              as of a question (asking.ts); nobody else is told in this run
+ */
+import type { Return } from '../../domain/opt-out-report.ts';
+import { createAsking, type Asking, type Surroundings } from '../shared/crm-request.ts';
+import type { Returns, Told } from '../write-back.ts';
+import type { HttpReturnsOptions } from './options.ts';
+
+const AT_ONCE = 20;
+const MOST_WAIT_MS = 20_000;
+const done = [200, 201, 202, 203, 204, 205, 206, 207, 208, 226];
+const gone = [404, 410];
+const accepts = [...done, ...gone, 400, 409, 413, 422];
+const mend = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
+
+export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): Returns {
+  const { url } = options;
+  const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
+  const { host } = new URL(url);
+  return {
+    most: AT_ONCE,
+    takes: ({ crmId }) => !needsId || crmId !== '',
+    async *tell(batch, signal) {
+      const asking = createAsking({ ...options, mend, mostWaitMs: MOST_WAIT_MS }, surroundings);
+      try {
+        for (const one of batch) yield await tellOne(asking, { one, options, signal });
+      } finally {
+        await asking.close();
+      }
+    },
+    look: () => `told to ${host}, by ${options.method}`,
+  };
+}
+
+interface One {
+  one: Return;
+  options: HttpReturnsOptions;
+  signal: AbortSignal;
+}
+
+async function tellOne(asking: Asking, { one, options, signal }: One): Promise<Told> {
+  const { url, method, body } = options;
+  const values = valuesOf(one);
+  if (url.includes('{id}') && /^\.{1,2}$/.test(one.crmId)) {
+    const fix = 'give the record another id, or name it in body';
+    return {
+      is: 'rejected',
+      reason: 'an id of dots makes the address that of something else',
+      fix,
+    };
+  }
+  const said = await asking.ask(
+    {
+      address: filled(url, (name) => encodeURIComponent(values[name] ?? '')),
+      method,
+      headers: { 'idempotency-key': one.id },
+      ...(body !== undefined && {
+        body: { type: 'application/json', text: JSON.stringify(inside(body, values)) },
+      }),
+      accepts,
+    },
+    signal,
+  );
+  const status = said?.status ?? 404;
+  if (done.includes(status)) return { is: 'told' };
+  return {
+    is: 'rejected',
+    reason: gone.includes(status)
+      ? `the CRM does not have this person (${status})`
+      : `the CRM refused it (${status})`,
+    fix: gone.includes(status)
+      ? 'is url of returns the address of a record?'
+      : 'correct url and body of returns, or the record in the CRM',
+  };
+}
+
+type Values = Readonly<Record<string, string>>;
+
+function valuesOf({ id, email, crmId, channel, cause, by }: Return): Values {
+  return { return: id, id: crmId, email, channel, cause, at: new Date(by).toISOString() };
+}
+
+function filled(text: string, valueOf: (name: string) => string): string {
+  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
+}
+
+/** JSON with its texts filled in, names of fields aside. */
+function inside(value: unknown, values: Values): unknown {
+  if (typeof value === 'string') return filled(value, (name) => values[name] ?? '');
+  if (Array.isArray(value)) return value.map((inner) => inside(inner, values));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, inner]) => [name, inside(inner, values)]);
+  return Object.fromEntries(entries);
+}

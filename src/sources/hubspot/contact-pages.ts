@@ -1,0 +1,69 @@
+/** Which contacts there are to read, and what they say: page by page, to the end. */
+import { Unavailable } from '../../domain/errors.ts';
+import type { Api, Page } from './hubspot-api.ts';
+import { idOf, mergedInto } from './contact-record.ts';
+
+/** Ten million contacts. */
+const MOST_PAGES = 100_000;
+
+/** What is read, and what of each. */
+export interface Wanted {
+  api: Api;
+  properties: readonly string[];
+  signal: AbortSignal;
+}
+
+/** Some contacts, as they were answered. */
+export type Sheet = Pick<Page, 'values' | 'text'> & { archived: boolean };
+
+/** Those who are there, and then the archived. */
+export async function* listedPages(wanted: Wanted): AsyncGenerator<Sheet, void> {
+  const { api, properties, signal } = wanted;
+  for (const archived of [false, true]) {
+    const seen = new Set<string>();
+    let after: string | undefined;
+    for (;;) {
+      const { next, ...page } = await api.list({ after, properties, archived }, signal);
+      yield { ...page, archived };
+      after = next;
+      if (after === undefined) break;
+      if (seen.has(after) || seen.size >= MOST_PAGES) throw circling(api.host, 'its list');
+      seen.add(after);
+    }
+  }
+}
+
+/** Those that were changed since then. */
+export async function* changedPages(wanted: Wanted, fromMs: number): AsyncGenerator<Sheet, void> {
+  const { api, signal } = wanted;
+  let above = '0';
+  for (;;) {
+    const { values, next } = await api.changed({ fromMs, above }, signal);
+    const ids = values.map((value) => idOf(value) ?? '');
+    for (const id of ids) {
+      // Else those between two pages would be passed over.
+      if (id === '' || BigInt(id) <= BigInt(above)) throw circling(api.host, 'its search');
+      above = id;
+    }
+    yield* readPages(wanted, ids);
+    if (next === undefined || ids.length === 0) return;
+  }
+}
+
+/** These, and of those who are not there any more the ones that are archived. */
+async function* readPages(wanted: Wanted, ids: readonly string[]): AsyncGenerator<Sheet, void> {
+  const { api, properties, signal } = wanted;
+  let rest = ids;
+  for (const archived of [false, true]) {
+    if (rest.length === 0) return;
+    const { values, text } = await api.some(rest, { properties, archived }, signal);
+    yield { values, text, archived };
+    const found = new Set(values.flatMap((value) => [idOf(value) ?? '', ...mergedInto(value)]));
+    rest = rest.filter((id) => !found.has(id));
+  }
+}
+
+function circling(host: string, what: string): Unavailable {
+  const why = `${host} goes in a circle with ${what}, or in another order than it was asked for`;
+  return new Unavailable(`${why} → read it again`, { acted: 'maybe' });
+}

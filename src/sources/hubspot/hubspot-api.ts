@@ -1,0 +1,204 @@
+/**
+ * The questions to HubSpot (CRM API, version 3, contacts), and what is answered, as values. Each
+ * waits for its turn, and for as long as it is told to come later (request-pace.ts), ten minutes in
+ * all.
+ */
+import { z } from 'zod';
+import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
+import { httpDate } from '../../http/rate-limit-headers.ts';
+import {
+  createAsking,
+  type Asking,
+  type Question,
+  type Said,
+  type Surroundings,
+} from '../shared/crm-request.ts';
+import { laterBy, type Pace } from './request-pace.ts';
+
+/** As many as HubSpot gives at once. */
+const PAGE = 100;
+const MOST_WAIT_MS = 10 * 60_000;
+const HOUR_MS = 3_600_000;
+
+const contacts = '/crm/v3/objects/contacts';
+const propertiesOfContacts = '/crm/v3/properties/contacts';
+const search = `${contacts}/search`;
+
+/** Too many questions; the record is locked for a moment; the account is being moved. */
+const later = [429, 423, 477];
+
+/** Some of a list. */
+export interface Page {
+  values: unknown[];
+  /** What they were read from. */
+  text: string;
+  /** How to come to the next page; undefined: this was the last one. */
+  next: string | undefined;
+}
+
+/** Of which contacts, and what of them. */
+interface Of {
+  properties: readonly string[];
+  archived: boolean;
+}
+
+/** Each throws what asking throws, and Invalid for an answer that is none. */
+export interface Api {
+  readonly host: string;
+  /** The names of all properties of contacts, and when HubSpot said so, by its own clock. */
+  names(signal: AbortSignal): Promise<{ names: Set<string>; at: number | undefined }>;
+  list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<Page>;
+  /** Who was changed since then, as far as its index knows, by rising ids above this one. */
+  changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<Page>;
+  /** At most a page of them; who is not there is left out, and Unavailable is thrown for others. */
+  some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<Page>;
+  /** Undefined: there is none. */
+  one(id: string, of: Of, signal: AbortSignal): Promise<Page | undefined>;
+  close(): Promise<void>;
+}
+
+interface ApiOptions {
+  url: string;
+  token: string;
+  timeoutMs: number;
+}
+
+type Ask = (question: Question, signal: AbortSignal) => Promise<Said | undefined>;
+
+export function createApi(options: ApiOptions, around: Surroundings & { pace: Pace }): Api {
+  const { url, token, timeoutMs } = options;
+  const headers = { authorization: `Bearer ${token}` };
+  const mend = { credentials: 'the token', request: 'url' };
+  const asking = createAsking({ url, headers, timeoutMs, mend }, around);
+  const { host } = asking;
+  const ask = patient(asking, around);
+  const at = (path: string, query: Record<string, string>) =>
+    `${new URL(path, url).href}?${new URLSearchParams(query).toString()}`;
+  const posted = (path: string, content: object): Question => ({
+    address: new URL(path, url).href,
+    body: { type: 'application/json', text: JSON.stringify(content) },
+  });
+  return {
+    host,
+    async names(signal) {
+      const said = await ask({ address: at(propertiesOfContacts, { archived: 'false' }) }, signal);
+      const { results } = read(named, said, host);
+      const when = httpDate(said?.headers['date']);
+      return { names: new Set(results.map(({ name }) => name)), at: when };
+    },
+    async list({ after, ...of }, signal) {
+      const query = { limit: String(PAGE), ...queryOf(of), ...(after !== undefined && { after }) };
+      return pageOf(await ask({ address: at(contacts, query) }, signal), host);
+    },
+    async changed(since, signal) {
+      return pageOf(await ask(posted(search, searchFor(since)), signal), host);
+    },
+    async some(ids, { properties, archived }, signal) {
+      const path = `${contacts}/batch/read?archived=${archived}`;
+      const inputs = ids.map((id) => ({ id }));
+      const said = await ask(posted(path, { properties, inputs }), signal);
+      const { errors = [] } = read(batch, said, host);
+      // Whoever is not there is no failure; whoever could not be read is not taken for gone.
+      if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
+        const what = 'could not read all the contacts it was asked for';
+        throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
+      }
+      return pageOf(said, host);
+    },
+    async one(id, of, signal) {
+      const said = await ask({ address: at(`${contacts}/${id}`, queryOf(of)) }, signal);
+      if (!said) return undefined;
+      read(single, said, host);
+      return { values: [said.value], text: said.text, next: undefined };
+    },
+    close: () => asking.close(),
+  };
+}
+
+function queryOf({ properties, archived }: Of): Record<string, string> {
+  return { properties: properties.join(','), archived: String(archived) };
+}
+
+/**
+ * By id, and always from the first of those above the last one: so it does not matter how many were
+ * changed in the same millisecond, nor that no more than 10,000 are answered to one question, nor
+ * that somebody who is changed meanwhile would move in an order by time.
+ */
+function searchFor({ fromMs, above }: { fromMs: number; above: string }): object {
+  return {
+    filterGroups: [
+      {
+        filters: [
+          { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(fromMs) },
+          { propertyName: 'hs_object_id', operator: 'GT', value: above },
+        ],
+      },
+    ],
+    sorts: [{ propertyName: 'hs_object_id', direction: 'ASCENDING' }],
+    properties: ['hs_object_id'],
+    limit: PAGE,
+  };
+}
+
+const after = z.union([z.string(), z.number()]).transform(String);
+const page = z.object({
+  results: z.array(z.unknown()),
+  paging: z.object({ next: z.object({ after }).nullish() }).nullish(),
+});
+const named = z.object({ results: z.array(z.object({ name: z.string() })) });
+const batch = z.object({
+  errors: z.array(z.object({ category: z.string().optional() })).optional(),
+});
+const single = z.object({ id: z.union([z.string(), z.number()]) });
+
+function pageOf(said: Said | undefined, host: string): Page {
+  const { results, paging } = read(page, said, host);
+  return { values: results, text: said?.text ?? '', next: paging?.next?.after };
+}
+
+function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
+  const mend = 'correct url of the source';
+  if (!said) throw new Invalid(`${host} knows nothing of contacts (404) → ${mend}`);
+  const parsed = shape.safeParse(said.value);
+  if (parsed.success) return parsed.data;
+  throw new Invalid(`${host}: the answer is not as HubSpot answers about contacts → ${mend}`);
+}
+
+/** Asks when it is its turn, and again when it was too early. */
+function patient(asking: Asking, { pace, clock }: Surroundings & { pace: Pace }): Ask {
+  const { host } = asking;
+  return async (question, signal) => {
+    const { pathname } = new URL(question.address);
+    for (let waitedMs = 0; ;) {
+      const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
+      if (turnMs > 0) await clock.sleep(turnMs, signal);
+      const said = await asking.ask({ ...question, accepts: [403, ...later] }, signal);
+      if (said) pace.hear(said.headers, clock.monotonic());
+      if (said?.status === 403) throw forbidden(host, pathname);
+      if (!said || !later.includes(said.status)) return said;
+      const waitMs = laterBy(said, clock.now());
+      if (waitMs === 'day') throw spent(host);
+      waitedMs += waitMs;
+      if (waitedMs > MOST_WAIT_MS) throw impatient(host, said.status, waitMs);
+      await clock.sleep(waitMs, signal);
+    }
+  };
+}
+
+function forbidden(host: string, path: string): Invalid {
+  const what = path === propertiesOfContacts ? 'schemas' : 'objects';
+  const mend = `give its app the scope crm.${what}.contacts.read`;
+  return new Invalid(`${host} does not allow this with the token (403) → ${mend}`);
+}
+
+function spent(host: string): RateLimited {
+  const what = `${host} has no request left for today, for this account (429)`;
+  const mend = 'run less often, or have its limit raised; it begins anew at midnight';
+  return new RateLimited(`${what} → ${mend}`, { retryAfterMs: HOUR_MS, route: host });
+}
+
+function impatient(host: string, status: number, retryAfterMs: number): RateLimited {
+  const what = `${host} asks to wait (${status}), and 10 minutes were not enough`;
+  const mend = 'run less often, or have its limit raised';
+  return new RateLimited(`${what} → ${mend}`, { retryAfterMs, route: host });
+}

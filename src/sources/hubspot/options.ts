@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { overlap, text, whole } from '../shared/option-fields.ts';
+
+const noToken = 'is empty or holds what a header cannot carry → write the token alone';
+
+/** The YAML of this source. */
+export const hubspotOptions = z
+  .strictObject({
+    type: z.literal('hubspot').describe('The contacts of a HubSpot account'),
+    token: z
+      .string()
+      .refine(isToken, noToken)
+      .describe('Access token of an app of the account; better ${NAME} than in the file')
+      .optional(),
+    tokenFile: text('File that holds the token, instead of token').optional(),
+    url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    overlap: overlap("How late HubSpot's search may know of a change"),
+  })
+  .superRefine(({ token, tokenFile, url }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url));
+    if (token === undefined && tokenFile === undefined)
+      wrong('token', 'is missing → add it, or tokenFile');
+    if (token !== undefined && tokenFile !== undefined)
+      wrong('tokenFile', 'stands beside token → keep one of the two');
+  });
+export type HubspotOptions = z.infer<typeof hubspotOptions>;
+
+/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
+export function isToken(given: string): boolean {
+  return /^[\x21-\x7e]+$/.test(given);
+}
+
+function addressFault(address: string): string | undefined {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST';
+  if (url.username || url.password) return 'holds a user or password → move it to token';
+  if (url.pathname !== '/' || url.search || url.hash) {
+    return 'holds more than a host → end it before the path';
+  }
+  if (url.protocol === 'https:' || isLoopback(address)) return undefined;
+  return 'would send people and the token unencrypted → use https';
+}
+
+/** The YAML of the way back; the account and the token are those of the source. */
+export const hubspotReturnsOptions = z.strictObject({
+  type: z.literal('hubspot').describe('The subscriptions of the account that is the source'),
+  subscriptions: z
+    .record(
+      z.string(),
+      z.coerce.string().regex(/^\d{1,19}$/, 'is no id of a subscription → write its number'),
+    )
+    .describe("Of each channel the id of HubSpot's subscription type; others are not told")
+    .optional(),
+  legalBasis: z
+    .enum([
+      'CONSENT_WITH_NOTICE',
+      'LEGITIMATE_INTEREST_CLIENT',
+      'LEGITIMATE_INTEREST_OTHER',
+      'LEGITIMATE_INTEREST_PQL',
+      'NON_GDPR',
+      'PERFORMANCE_OF_CONTRACT',
+      'PROCESS_AND_STORE',
+    ])
+    .describe('Legal basis that HubSpot writes down, where the account asks for one')
+    .optional(),
+});
+export type HubspotReturnsOptions = z.infer<typeof hubspotReturnsOptions>;

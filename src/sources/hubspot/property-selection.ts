@@ -1,0 +1,68 @@
+/** Which properties to ask for, so that every field of the configuration is there. */
+import type { Clock } from '../../domain/clock.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { nearest, quoted } from '../shared/field-suggestions.ts';
+import type { ReadRequest } from '../source.ts';
+import type { Api } from './hubspot-api.ts';
+import { mergedProperties } from './contact-record.ts';
+
+/** So long the names are believed where a single contact is read. */
+const HOLDS_MS = 15 * 60_000;
+
+const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
+const inside = 'properties.';
+
+/**
+ * HubSpot silently leaves out a property that it does not have, which would seem to be empty: an
+ * opt-out that is not read. So the names are asked for first. Throws Invalid where one is not
+ * there.
+ */
+export interface Properties {
+  /** Looked up now, and when that was, by HubSpot's clock, where it tells. */
+  now(api: Api, request: ReadRequest): Promise<{ properties: string[]; at: number | undefined }>;
+  /** By the names of a while ago, where they were looked up. */
+  lately(api: Api, request: ReadRequest): Promise<string[]>;
+}
+
+export function createProperties(clock: Clock): Properties {
+  let known: { names: ReadonlySet<string>; at: number } | undefined;
+  const now: Properties['now'] = async (api, { fields, signal }) => {
+    const wanted = wantedOf(fields, api.host);
+    const { names, at } = await api.names(signal);
+    known = { names, at: clock.monotonic() };
+    return { properties: askedFor(wanted, names, api.host), at };
+  };
+  return {
+    now,
+    async lately(api, request) {
+      const isKnown = known && clock.monotonic() - known.at < HOLDS_MS;
+      if (!known || !isKnown) return (await now(api, request)).properties;
+      return askedFor(wantedOf(request.fields, api.host), known.names, api.host);
+    },
+  };
+}
+
+/** The properties behind fields. */
+function wantedOf(fields: readonly string[], host: string): string[] {
+  const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
+  if (strange !== undefined) {
+    const near = own.find((name) => name.toLowerCase() === strange.toLowerCase());
+    const mend = `write ${quoted(near ?? inside + strange)}`;
+    const has = `a contact has the fields ${own.join(', ')} and ${inside}NAME`;
+    throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has} → ${mend}`);
+  }
+  const named = fields.filter((field) => field.startsWith(inside));
+  return [...new Set(named.map((field) => field.slice(inside.length)))];
+}
+
+function askedFor(wanted: readonly string[], names: ReadonlySet<string>, host: string): string[] {
+  const missing = wanted.filter((name) => !names.has(name));
+  if (missing.length === 0) return [...new Set([...wanted, ...mergedProperties])];
+  const hints = missing.flatMap((name) => {
+    const near = nearest(name, [...names]);
+    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
+  });
+  const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
+  const mend = 'correct the configuration, by internal names, or make it in HubSpot';
+  throw new Invalid(`${host}: ${[none, ...hints].join('; ')} → ${mend}`);
+}

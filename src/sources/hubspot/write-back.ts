@@ -1,0 +1,114 @@
+/**
+ * Who left, told to HubSpot: one subscription by version 3 of its communication preferences, all
+ * mail by version 4. Both go by the address. Whoever has unsubscribed already is told.
+ */
+import { fieldAt } from '../../domain/values/record-field.ts';
+import { RateLimited } from '../../domain/errors.ts';
+import type { Return } from '../../domain/opt-out-report.ts';
+import {
+  createAsking,
+  type Asking,
+  type Question,
+  type Surroundings,
+} from '../shared/crm-request.ts';
+import type { Returns, Told } from '../write-back.ts';
+import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
+import { createPace, laterBy, type Pace } from './request-pace.ts';
+import { tokenOf } from './access-token.ts';
+
+const AT_ONCE = 20;
+const MOST_WAIT_MS = 20_000;
+const later = [429, 423, 477];
+const mend = { credentials: 'the token', request: 'url' };
+const explanation = 'The person unsubscribed on the email platform.';
+
+export function hubspotReturns(
+  options: HubspotOptions,
+  { subscriptions = {}, legalBasis }: HubspotReturnsOptions,
+  surroundings: Surroundings,
+): Returns {
+  const { url, timeoutMs } = options;
+  const pace = createPace();
+  const questionOf = ({ email, channel }: Return): Question => {
+    const all = `/communication-preferences/v4/statuses/${encodeURIComponent(email)}/unsubscribe-all?channel=EMAIL`;
+    if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
+    const content = {
+      emailAddress: email,
+      subscriptionId: subscriptions[channel],
+      ...(legalBasis && { legalBasis, legalBasisExplanation: explanation }),
+    };
+    return {
+      address: new URL('/communication-preferences/v3/unsubscribe', url).href,
+      body: { type: 'application/json', text: JSON.stringify(content) },
+    };
+  };
+  return {
+    most: AT_ONCE,
+    takes: ({ channel }) => channel === '*' || Object.hasOwn(subscriptions, channel),
+    async *tell(batch, signal) {
+      const headers = { authorization: `Bearer ${await tokenOf(options)}` };
+      const asking = createAsking(
+        { url, headers, timeoutMs, mend, mostWaitMs: MOST_WAIT_MS },
+        surroundings,
+      );
+      try {
+        for (const one of batch) {
+          const question = questionOf(one);
+          yield await tellOne(asking, question, { pace, ...surroundings, signal });
+        }
+      } finally {
+        await asking.close();
+      }
+    },
+    look: () => `told to ${new URL(url).host}, by its communication preferences`,
+  };
+}
+
+interface Patient extends Surroundings {
+  pace: Pace;
+  signal: AbortSignal;
+}
+
+/** Waits as long as HubSpot asks, within bounds. */
+async function tellOne(
+  asking: Asking,
+  question: Question,
+  { pace, clock, signal }: Patient,
+): Promise<Told> {
+  for (let waitedMs = 0; ;) {
+    const turnMs = pace.waitMs({ isSearch: false }, clock.monotonic());
+    if (turnMs > 0) await clock.sleep(turnMs, signal);
+    const said = await asking.ask(
+      { ...question, accepts: [200, 201, 202, 204, 400, 404, ...later] },
+      signal,
+    );
+    const status = said?.status ?? 404;
+    if (said) pace.hear(said.headers, clock.monotonic());
+    if (!said || !later.includes(status)) return toldBy(status, said?.value);
+    const laterMs = laterBy(said, clock.now());
+    waitedMs += laterMs === 'day' ? MOST_WAIT_MS : laterMs;
+    if (laterMs === 'day' || waitedMs > MOST_WAIT_MS) {
+      const what = `${asking.host} asks to wait (${status})`;
+      const detail = { retryAfterMs: waitedMs, route: asking.host };
+      throw new RateLimited(`${what} → run less often, or have its limit raised`, detail);
+    }
+    await clock.sleep(laterMs, signal);
+  }
+}
+
+function toldBy(status: number, value: unknown): Told {
+  if (status < 300) return { is: 'told' };
+  const message = fieldAt(value, 'message');
+  const says = typeof message === 'string' ? message : '';
+  if (/already (?:been )?(?:unsubscribed|opted out)/i.test(says)) return { is: 'told' };
+  if (status === 404) {
+    const reason = 'HubSpot does not have this person, or subscription (404)';
+    return { is: 'rejected', reason, fix: 'correct subscriptions of returns' };
+  }
+  const isBasis = /legal ?basis/i.test(says);
+  return {
+    is: 'rejected',
+    reason: `HubSpot refused it (${status})`,
+    fix: isBasis ? 'add legalBasis to returns' : 'correct subscriptions of returns',
+  };
+}

@@ -1,0 +1,21 @@
+/** Who left, appended to a file with one JSON object a line. */
+import type { Return } from '../../domain/opt-out-report.ts';
+import { fileReturns } from '../shared/files/file-write-back.ts';
+import type { Returns } from '../write-back.ts';
+import type { NdjsonReturnsOptions } from './options.ts';
+
+export function ndjsonReturns({ path }: NdjsonReturnsOptions): Returns {
+  return fileReturns(path, { lineOf });
+}
+
+function lineOf({ id, email, crmId, channel, cause, after, by }: Return): string {
+  return JSON.stringify({
+    return: id,
+    email,
+    crmId: crmId === '' ? null : crmId,
+    channel,
+    cause,
+    after: after === null ? null : new Date(after).toISOString(),
+    by: new Date(by).toISOString(),
+  });
+}

@@ -1,0 +1,158 @@
+/**
+ * How to get in: a token for a while, by the secret of an app (client credentials) or by a claim
+ * that a private key has signed (JWT bearer). Both are asked of the address of the organization.
+ *
+ * The answer also tells where the API is. What is sent there opens everything the user may see: so
+ * that has to be the host of the configuration, or over https one of Salesforce's own, on which
+ * nobody else answers.
+ */
+import { z } from 'zod';
+import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
+import { assertionOf } from './jwt-assertion.ts';
+import type { SalesforceOptions } from './options.ts';
+
+export interface Grant {
+  token: string;
+  /** Where the API is. */
+  origin: string;
+}
+
+export interface Grants {
+  /** The one that is there, or a new one. */
+  current(signal: AbortSignal): Promise<Grant>;
+  /** A new one, after the one that is there was refused. */
+  renew(signal: AbortSignal): Promise<Grant>;
+}
+
+const granted = z.object({
+  access_token: z.string().regex(/^[\x21-\x7e]+$/),
+  instance_url: z.string().optional(),
+});
+const refused = z.object({ error: z.string(), error_description: z.string().default('') });
+
+/** Kept for as long as it is accepted: logins are counted. */
+export function createGrants(options: SalesforceOptions, surroundings: Surroundings): Grants {
+  let grant: Grant | undefined;
+  const ask = async (signal: AbortSignal) => (grant = await grantOf(options, surroundings, signal));
+  return {
+    current: async (signal) => grant ?? ask(signal),
+    renew: ask,
+  };
+}
+
+async function grantOf(
+  options: SalesforceOptions,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<Grant> {
+  const mend = { credentials: 'auth', request: 'url and auth' };
+  const { origin } = new URL(options.url);
+  const form = await formOf(options, surroundings);
+  const asking = createAsking({ url: origin, timeoutMs: options.timeoutMs, mend }, surroundings);
+  try {
+    const said = await asking.ask(
+      {
+        address: `${origin}/services/oauth2/token`,
+        body: { type: 'application/x-www-form-urlencoded', text: String(form) },
+        accepts: [400, 401, 403],
+      },
+      signal,
+    );
+    if (!said)
+      throw new Invalid(`${asking.host} gives no tokens (404) → correct url of the source`);
+    return read(said, asking.host, options);
+  } finally {
+    await asking.close();
+  }
+}
+
+async function formOf(
+  options: SalesforceOptions,
+  { clock }: Surroundings,
+): Promise<URLSearchParams> {
+  const { clientId, clientSecret } = options.auth;
+  if (clientSecret !== undefined) {
+    const grant_type = 'client_credentials';
+    return new URLSearchParams({ grant_type, client_id: clientId, client_secret: clientSecret });
+  }
+  const grant_type = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+  return new URLSearchParams({ grant_type, assertion: await assertionOf(options, clock.now()) });
+}
+
+function read({ status, value }: Said, host: string, { url }: SalesforceOptions): Grant {
+  if (status >= 400) throw refusal(value, { status, host });
+  const { data } = granted.safeParse(value);
+  if (!data) {
+    const fix = 'is url of the source the address of the organization?';
+    throw new Unavailable(`${host} answered without a token (${fix})`, { acted: 'maybe', status });
+  }
+  const origin = apiOf(data.instance_url ?? url, url);
+  if (origin !== undefined) return { token: data.access_token, origin };
+  const fix = 'write the address of the organization, its My Domain, into url of the source';
+  throw new Invalid(`${host} names an address for its API that is not of Salesforce → ${fix}`);
+}
+
+/** Where the API is, if that may be trusted with a token. */
+function apiOf(named: string, configured: string): string | undefined {
+  const there = URL.parse(named);
+  if (!there || there.username || there.password) return undefined;
+  const { origin, protocol, port, hostname } = there;
+  if (origin === new URL(configured).origin) return origin;
+  const isTheirs = /\.(?:salesforce\.com|salesforce\.mil|sfcrmproducts\.cn)$/.test(hostname);
+  return protocol === 'https:' && port === '' && isTheirs ? origin : undefined;
+}
+
+/** What Salesforce says, what it means, and what has to be corrected; the first that fits. */
+const meanings: readonly [says: RegExp, what: string, fix: string][] = [
+  [
+    /^invalid_client_id\b|identifier invalid|^app_not_found\b/,
+    'knows no app of this clientId',
+    'correct auth.clientId of the source, the consumer key; a new app is known after ten minutes',
+  ],
+  [
+    /^invalid_client\b/,
+    'refuses the secret of the app',
+    'correct auth.clientSecret of the source, the consumer secret',
+  ],
+  [
+    /client credentials user|^unsupported_grant_type\b|not supported on this domain/,
+    'does not let the app in by client credentials',
+    'enable that flow in the app, name a user it runs as, and write My Domain into url',
+  ],
+  [
+    /approved|^invalid_app_access\b/,
+    'does not let this user use the app',
+    'have the app admit users who are pre-authorized, and assign it to the user',
+  ],
+  [
+    /audience/,
+    'refuses the audience of the signed claim',
+    'set auth.audience of the source: https://login.salesforce.com, or https://test.salesforce.com for a sandbox',
+  ],
+  [
+    /assertion|signature|expired/,
+    'refuses what the private key has signed',
+    "correct auth.privateKeyFile or auth.username of the source, the app's certificate, or the clock here",
+  ],
+  [
+    /^inactive_(?:user|org)\b|user is locked|inactive/,
+    'says that its user or the organization is not active',
+    'activate the user, or name another',
+  ],
+];
+
+function refusal(value: unknown, { status, host }: { status: number; host: string }): Error {
+  const { data } = refused.safeParse(value);
+  const says = data ? `${data.error}: ${data.error_description}` : '';
+  if (/rate exceeded|^server_error\b|temporarily_unavailable/.test(says)) {
+    const what = `${host} gives no token for now → try again later`;
+    return new Unavailable(what, { acted: 'maybe', status });
+  }
+  const [, what, fix] = meanings.find(([pattern]) => pattern.test(says)) ?? [];
+  const code = /^[a-z_]{1,40}$/.exec(data?.error ?? '')?.[0];
+  const how = code === undefined ? status : `${status} ${code}`;
+  return new Invalid(
+    `${host} ${what ?? 'refuses the credentials'} (${how}) → ${fix ?? 'correct auth of the source'}`,
+  );
+}

@@ -1,0 +1,115 @@
+/**
+ * Whom a record stands for that was merged into another, or a lead that was converted: why, says
+ * salesforce-source.ts. Those that a batch needs are asked for together.
+ *
+ *   the record           it leads to                       →
+ *   is one by itself     ·                                 its own fields
+ *   is deleted           ·                                 its own fields, deleted
+ *   merged, converted    a record by itself, or deleted    the fields of that one, under its own id
+ *   merged               nobody, or in a circle            its own fields, deleted
+ *   converted            nobody, or in a circle            nothing: it is no lead any more
+ *
+ * Deleted ones are nothing where the configuration has no field that would tell.
+ */
+import type { Verdict } from '../../domain/condition.ts';
+import type { SourceRecord } from '../source.ts';
+import type { Reader } from './record-reader.ts';
+import type { Row } from './query-row.ts';
+
+/** So many merges of one record after the other are followed. */
+const MOST_STEPS = 10;
+
+/** Each under its own id, in this order; `around`: others that were read just now. */
+export async function settle(
+  reader: Reader,
+  rows: readonly Row[],
+  around: readonly Row[] = [],
+): Promise<SourceRecord[]> {
+  const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
+  for (let step = 0; step < MOST_STEPS; step += 1) {
+    const walks = rows.map((row) => walk(row, known));
+    const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));
+    if (wanted.length === 0) break;
+    const ids = [...new Set(wanted)];
+    for (const id of ids) known.set(id, null);
+    for (const row of await reader.lookUp(ids)) known.set(row.id, row);
+  }
+  return rows.flatMap((row) => recordOf(reader, row, walk(row, known)) ?? []);
+}
+
+/**
+ * Records that stand for one of these, however far away: when she changes, so do they, and they
+ * alone do not tell.
+ */
+export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
+  const found = new Map<string, Row>();
+  let ids = rows.map(({ id }) => id);
+  for (let step = 0; step < MOST_STEPS && ids.length > 0; step += 1) {
+    const known = new Set([...rows.map(({ id }) => id), ...found.keys()]);
+    const fresh = (await reader.lookUpThose(ids)).filter(({ id }) => !known.has(id));
+    for (const row of fresh) found.set(row.id, row);
+    ids = fresh.map(({ id }) => id);
+  }
+  return [...found.values()];
+}
+
+type Way = { chain: Row[] } | { needs: string } | 'lost';
+
+/** From a record to the one it stands for; the chain ends with that. A circle is too long. */
+function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
+  const chain = [from];
+  for (let at = from; chain.length <= MOST_STEPS;) {
+    const next = nextOf(at);
+    if (next === undefined) return { chain };
+    const found = known.get(next);
+    if (found === undefined) return { needs: next };
+    if (found === null) return 'lost';
+    chain.push(found);
+    at = found;
+  }
+  return 'lost';
+}
+
+function nextOf({ isDeleted, master, isConverted, contact }: Row): string | undefined {
+  if (isDeleted && master !== undefined) return master;
+  return isConverted ? contact : undefined;
+}
+
+function recordOf(reader: Reader, row: Row, way: Way): SourceRecord | undefined {
+  const chain = way !== 'lost' && 'chain' in way ? way.chain : [row];
+  const { isDeleted, isConverted } = chain.at(-1) ?? row;
+  if (isDeleted ? !reader.fields.includes('IsDeleted') : isConverted) return undefined;
+  const attributes = { type: row.object };
+  const value = strictestOf(reader, chain);
+  return { where: `${row.object} ${row.id}`, value: { attributes, ...value, Id: row.id } };
+}
+
+/** What says who it is, and not what she wants. */
+const naming = new Set(['Id', 'Email', 'IsDeleted']);
+
+/** The last of them, with the opt-out of any. */
+function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Record<string, unknown> {
+  const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
+    const values = chain.map((each) => each.values[field]);
+    const value =
+      values.find((one) => says(one) === 'yes') ?? values.find((one) => says(one) === 'unknown');
+    return value === undefined ? [] : [[field, value]];
+  });
+  const rows = chain.map(({ values }) => ({
+    ...values,
+    ...Object.fromEntries(stated.filter(([field]) => field in values)),
+  }));
+  const last: Record<string, unknown> = rows.at(-1) ?? {};
+  const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
+  if (!out) return last;
+  // All that it was judged by: of one field alone it might be judged otherwise.
+  const judged = Object.entries(out).filter(
+    ([field]) => optsOut.fields.includes(field) && !naming.has(field),
+  );
+  return { ...last, ...Object.fromEntries(judged) };
+}
+
+/** What cannot be evaluated makes an invalid record, which opts nobody in either. */
+function mayBeTrue(verdict: Verdict): boolean {
+  return 'failsOn' in verdict || verdict.gives !== false;
+}

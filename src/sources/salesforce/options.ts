@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { text, whole } from '../shared/option-fields.ts';
+
+const auth = z
+  .strictObject({
+    clientId: text('Consumer key of the app; better ${NAME} than in the file'),
+    clientSecret: text('Consumer secret of the app: for its client credentials flow').optional(),
+    username: text('Who is read as, by the private key: for the JWT bearer flow').optional(),
+    privateKey: text('The private key in PEM, instead of privateKeyFile').optional(),
+    privateKeyFile: text(
+      'File of the private key in PEM, relative to the configuration',
+    ).optional(),
+    audience: text(
+      'Who the signed claim is for; without it the login of production, or of sandboxes',
+    ).optional(),
+  })
+  .superRefine((value, context) => {
+    for (const [path, message] of authFaults(value)) {
+      context.addIssue({ code: 'custom', path: [path], message });
+    }
+  })
+  .describe('How to get in: clientSecret alone, or username and a private key');
+
+/** Faults in how the fields fit together, each with the field it concerns. */
+function authFaults(given: Record<string, unknown>): [field: string, message: string][] {
+  const has = (field: string) => given[field] !== undefined;
+  if (has('clientSecret')) {
+    return ['username', 'privateKey', 'privateKeyFile', 'audience']
+      .filter(has)
+      .map((field) => [field, 'stands beside clientSecret → keep one of the two ways']);
+  }
+  const faults: [string, string][] = [];
+  if (!has('username')) {
+    faults.push(['clientSecret', 'is missing → add it, or username and privateKeyFile']);
+  } else if (has('privateKey') === has('privateKeyFile')) {
+    const absent = 'is missing → add it, or privateKey, whose certificate the app has';
+    const twice = 'stands beside privateKey → keep one of the two';
+    faults.push(['privateKeyFile', has('privateKey') ? twice : absent]);
+  }
+  return faults;
+}
+
+/** The YAML of this source; a relative path has been resolved by the time it is read. */
+export const salesforceOptions = z
+  .strictObject({
+    type: z.literal('salesforce').describe('The contacts, and leads, of a Salesforce organization'),
+    url: text('Address of the organization, its My Domain: https://acme.my.salesforce.com'),
+    auth,
+    objects: z
+      .array(z.enum(['Contact', 'Lead']))
+      .min(1)
+      .refine((names) => new Set(names).size === names.length, 'names one twice → remove it')
+      .describe('What is read: Contact, Lead or both')
+      .default(['Contact']),
+    where: text('Condition of SOQL that everybody has to meet who is to be read').optional(),
+    version: z
+      .string()
+      .regex(/^v\d{2}\.0$/, 'is no version of the API → write one such as v62.0')
+      .describe('Version of the API')
+      .default('v62.0'),
+    overlap: z
+      .string()
+      .regex(/^[1-9]\d{0,3}[smh]$/, 'is not a duration → write a number and s, m or h: 2m')
+      .describe('How long before the last reading changes are read again: 2m, 1h')
+      .default('2m'),
+    bulkAbove: whole(
+      1,
+      1_000_000_000,
+      'An object with more records than this is read by the Bulk API, else page by page',
+    ).prefault(50_000),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(120_000),
+  })
+  .superRefine(({ url }, context) => {
+    const message = addressFault(url);
+    if (message) context.addIssue({ code: 'custom', path: ['url'], message });
+  });
+export type SalesforceOptions = z.infer<typeof salesforceOptions>;
+
+function addressFault(address: string): string | undefined {
+  const url = URL.parse(address);
+  const example = 'write https://acme.my.salesforce.com';
+  if (!url || !/^https?:$/.test(url.protocol)) return `is no web address → ${example}`;
+  if (url.username || url.password) return 'holds a user or password → move it to auth';
+  if (url.hostname.endsWith('.lightning.force.com')) {
+    return `is the address of its pages → ${example}, as Setup shows it at My Domain`;
+  }
+  if (url.pathname !== '/' || url.search || url.hash) {
+    return `is more than the address of the organization → ${example}`;
+  }
+  if (url.protocol === 'https:' || isLoopback(address)) return undefined;
+  return 'would send people and secrets unencrypted → use https';
+}
+
+/** The YAML of the way back; the organization and the way in are those of the source. */
+export const salesforceReturnsOptions = z.strictObject({
+  type: z.literal('salesforce').describe('The records of the organization that is the source'),
+  fields: z
+    .record(
+      z.string(),
+      z.string().regex(/^[A-Za-z]\w{0,79}$/, 'is no name of a field → write one: Newsletter__c'),
+    )
+    .describe('Of each channel the checkbox that is set to false; others are not told')
+    .optional(),
+});
+export type SalesforceReturnsOptions = z.infer<typeof salesforceReturnsOptions>;

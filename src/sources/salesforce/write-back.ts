@@ -1,0 +1,94 @@
+/**
+ * Who left, told to Salesforce: on the contact or lead itself. Of all mail that is its own field,
+ * HasOptedOutOfEmail; of a channel the checkbox that is named for it.
+ *
+ *   204                            told
+ *   ENTITY_IS_DELETED              told: there is nobody who could be written to under that id
+ *   404                            the organization does not have this record: rejected
+ *   400 of the record itself       rejected, with the code
+ *   anything else                  as of a question (protocol/api-refusal.ts); nobody else is told
+ *                                  in this run
+ */
+import type { Return } from '../../domain/opt-out-report.ts';
+import type { Said, Surroundings } from '../shared/crm-request.ts';
+import type { Returns, Told } from '../write-back.ts';
+import { createGrants } from './access-grant.ts';
+import { longId, objectOf } from './protocol/record-ids.ts';
+import type { SalesforceOptions, SalesforceReturnsOptions } from './options.ts';
+import { errorOf, refusalOf } from './protocol/api-refusal.ts';
+import { createSession, type Session } from './api-session.ts';
+
+const AT_ONCE = 20;
+
+/** What concerns this record, and no other. */
+const ofRecord = new Set([
+  'CANNOT_UPDATE_CONVERTED_LEAD',
+  'DUPLICATES_DETECTED',
+  'FIELD_CUSTOM_VALIDATION_EXCEPTION',
+  'FIELD_FILTER_VALIDATION_EXCEPTION',
+  'FIELD_INTEGRITY_EXCEPTION',
+  'INSUFFICIENT_ACCESS_OR_READONLY',
+  'MALFORMED_ID',
+  'NOT_FOUND',
+  'REQUIRED_FIELD_MISSING',
+]);
+
+export function salesforceReturns(
+  options: SalesforceOptions,
+  { fields = {} }: SalesforceReturnsOptions,
+  surroundings: Surroundings,
+): Returns {
+  const grants = createGrants(options, surroundings);
+  const fieldsOf = ({ channel }: Return): Record<string, boolean> =>
+    channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
+  return {
+    most: AT_ONCE,
+    takes: ({ crmId, channel }) => pathOf(crmId) !== undefined && covers(fields, channel),
+    async *tell(batch, signal) {
+      const session = createSession({ options, grants, signal, ...surroundings });
+      try {
+        for (const one of batch) {
+          yield await tellOne(session, { path: pathOf(one.crmId) ?? '', body: fieldsOf(one) });
+        }
+      } finally {
+        await session.close();
+      }
+    },
+    look: () => `told to ${new URL(options.url).host}, on its records`,
+  };
+}
+
+function covers(fields: Readonly<Record<string, string>>, channel: string): boolean {
+  return channel === '*' || Object.hasOwn(fields, channel);
+}
+
+function pathOf(crmId: string): string | undefined {
+  const id = longId(crmId);
+  const object = id && objectOf(id);
+  return object && `/sobjects/${object}/${id}`;
+}
+
+async function tellOne(
+  session: Session,
+  record: { path: string; body: Record<string, boolean> },
+): Promise<Told> {
+  const accepts = [204, 400, 403, 404];
+  const said = await session.ask({ ...record, method: 'PATCH', accepts });
+  if (said.status < 300) return { is: 'told' };
+  return toldBy(said, session.host);
+}
+
+function toldBy(said: Said, host: string): Told {
+  const refusal = refusalOf(said);
+  const { status, code } = refusal;
+  if (code === 'ENTITY_IS_DELETED') return { is: 'told' };
+  if (!ofRecord.has(code)) throw errorOf(refusal, host);
+  return {
+    is: 'rejected',
+    reason:
+      status === 404
+        ? 'the organization does not have this record (404)'
+        : `Salesforce refused it (${status} ${code})`,
+    fix: 'correct the record there, or what its user may write',
+  };
+}

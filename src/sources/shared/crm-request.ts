@@ -1,0 +1,196 @@
+/**
+ * One question to the CRM, asked until there is an answer or none is to be had: 429 and 503 are
+ * waited out as they say, failures are tried again. So it only reads, whatever its method, or says
+ * what may be said twice. No redirect is followed: the headers are for one host. No message holds a
+ * header, an address beyond its host, or anything of an answer.
+ */
+import { observe } from '../../http/rate-limit-headers.ts';
+import { createRetry, resend } from '../../http/retry.ts';
+import { createSend } from '../../http/send-request.ts';
+import type { Clock, Random } from '../../domain/clock.ts';
+import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
+import type { Answer, Method, Request } from '../../domain/exchange.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+
+const WAIT_MS = 10_000;
+const LEAST_WAIT_MS = 1_000;
+/** All that is waited for one answer; who asks for more is come back to by the next run. */
+const MOST_WAIT_MS = 10 * 60_000;
+
+/** By its full address, which must be of the host of the options. */
+export interface Question {
+  address: string;
+  /** Without it POST when there is a body, else GET. */
+  method?: Method;
+  body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
+  headers?: Readonly<Record<string, string>>;
+  /** Statuses that are an answer too, whatever their body is; nothing of them is waited out. */
+  accepts?: readonly number[];
+}
+
+export interface Said {
+  status: number;
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string>>;
+  /** Undefined where an accepted status came without JSON. */
+  value: unknown;
+  /** What the value was read from. */
+  text: string;
+}
+
+export interface Asking {
+  readonly host: string;
+  /**
+   * Undefined: there is no such thing (404). Throws Invalid for what only a person can mend,
+   * Unavailable, RateLimited, and the signal's reason when aborted.
+   */
+  ask(question: Question, signal: AbortSignal): Promise<Said | undefined>;
+  close(): Promise<void>;
+}
+
+export interface Surroundings {
+  clock: Clock;
+  random: Random;
+}
+
+export interface AskingOptions {
+  /** Of the one host that is asked, whatever its path. */
+  url: string;
+  headers?: Readonly<Record<string, string>> | undefined;
+  timeoutMs: number;
+  /** Options of the source to correct when it refuses the credentials, or a request. */
+  mend: Mend;
+  /** All that is waited for one answer; ten minutes without it. */
+  mostWaitMs?: number;
+}
+
+/** `of`: where they stand; in the source, without it. */
+interface Mend {
+  credentials: string;
+  request: string;
+  address?: string;
+  of?: string;
+}
+
+export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
+  const { origin, host } = new URL(options.url);
+  const { timeoutMs, mend, mostWaitMs = MOST_WAIT_MS } = options;
+  const { send, close } = createSend({
+    url: origin,
+    timeoutMs,
+    userAgent: 'crm-mirror',
+    connections: 1,
+  });
+  const retry = createRetry({ clock, random });
+  const standing = {
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    ...lowerCased(options.headers),
+  };
+  return {
+    host,
+    async ask({ address, method, body, headers, accepts = [] }, signal) {
+      const { pathname, search } = new URL(address);
+      const request: Request = {
+        method: method ?? (body ? 'POST' : 'GET'),
+        path: pathname + search,
+        headers: {
+          ...standing,
+          ...(body && { 'content-type': body.type }),
+          ...lowerCased(headers),
+        },
+        ...(body && { body: body.text }),
+      };
+      const attempt = async () => {
+        const patient = { host, accepts, mostWaitMs, clock, signal };
+        const answer = await outwaited(() => send(request, signal), patient);
+        return read(answer, { host, mend, accepts });
+      };
+      try {
+        return await retry(resend.freely, attempt, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      }
+    },
+    close,
+  };
+}
+
+export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
+
+interface Patient {
+  host: string;
+  accepts?: readonly number[];
+  mostWaitMs?: number;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** The answer that does not ask to wait. */
+export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
+  send: () => Promise<T>,
+  { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patient,
+): Promise<T> {
+  for (let waitedMs = 0; ;) {
+    const answer = await send();
+    if (accepts.includes(answer.status)) return answer;
+    const { refused, retryAfterMs } = observe(answer.status, answer.headers, clock.now());
+    if (!refused && retryAfterMs === undefined) return answer;
+    const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
+    waitedMs += waitMs;
+    if (waitedMs > mostWaitMs) {
+      const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
+      const asked = `${host} asks to wait (${answer.status}), and ${most} were not enough`;
+      const detail = { retryAfterMs: waitMs, route: host };
+      throw new RateLimited(`${asked} → run less often, or have its limit raised`, detail);
+    }
+    await clock.sleep(waitMs, signal);
+  }
+}
+
+interface Refused extends Pick<AskingOptions, 'mend'> {
+  host: string;
+}
+
+interface Asked extends Refused {
+  accepts: readonly number[];
+}
+
+function read(answer: Answer, asked: Asked): Said | undefined {
+  const { status, body: text, headers } = answer;
+  const { host, accepts } = asked;
+  const value = parseJson(text);
+  if (accepts.includes(status)) return { status, headers, value, text };
+  if (status === 404) return undefined;
+  if (status >= 500 || status === 408 || status === 425) {
+    throw new Unavailable(`${host} answered ${status}`, { acted: 'maybe', status });
+  }
+  if (status < 200 || status > 299) throw new Invalid(refusal(status, asked));
+  if (value === undefined) {
+    const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
+    const what = isPage ? 'a web page' : 'something that is no JSON';
+    const doubt = 'is url of the source the address of its API?';
+    throw new Unavailable(`${host} answered ${status} with ${what} (${doubt})`, { acted: 'maybe' });
+  }
+  return { status, headers, value, text };
+}
+
+/** Why the CRM did not do what was asked, and what to mend. */
+export function refusal(status: number, { host, mend }: Refused): string {
+  const { of = 'the source' } = mend;
+  if (status === 401 || status === 403) {
+    const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
+    return `${host} ${what} (${status}) → correct ${mend.credentials} of ${of}, or its rights there`;
+  }
+  if (status < 400) {
+    const into = mend.address ?? 'url';
+    const where = `write where it leads into ${into}; the headers are sent nowhere else`;
+    return `${host} answered with a redirect (${status}) → ${where}`;
+  }
+  return `${host} refused the request (${status}) → correct ${mend.request} of ${of}`;
+}

@@ -1,0 +1,80 @@
+/**
+ * Standard input as a file. It can be read once: so it goes into a temporary file that has no name,
+ * which this process alone can read and which ends with it. What was read under it never changes;
+ * what is the same to the last byte is the same reading.
+ */
+import { createHash } from 'node:crypto';
+import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { Invalid } from '../../../domain/errors.ts';
+import { chunksOf, unreadable } from './file-bytes.ts';
+import type { Origin } from './file-origin.ts';
+
+const NAME = 'standard input';
+
+export type Input = Origin;
+
+interface Spool {
+  handle: FileHandle;
+  reading: string;
+}
+
+/** `stream` is first asked for when it is read. */
+export function standardInput(stream: () => Readable & { isTTY?: boolean }): Input {
+  let spool: Promise<Spool> | undefined;
+  let known: Spool | undefined;
+  return {
+    name: NAME,
+    isPacked: false,
+    async open(signal) {
+      spool ??= spooled(stream(), signal);
+      known = await spool;
+      const { handle, reading } = known;
+      return {
+        reading,
+        bytes: chunksOf(handle, { path: NAME, signal }),
+        flaws: async () => [],
+        close: async () => undefined,
+      };
+    },
+    still: (reading) => known?.reading === reading,
+  };
+}
+
+async function spooled(
+  stream: Readable & { isTTY?: boolean },
+  signal: AbortSignal,
+): Promise<Spool> {
+  if (stream.isTTY) {
+    throw new Invalid(`${NAME} is a terminal → pipe the export into it, or name a file`);
+  }
+  const handle = await nameless();
+  const stop = () => void stream.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    const hash = createHash('sha256');
+    const chunks: AsyncIterable<Buffer> = stream;
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      await handle.write(chunk);
+    }
+    return { handle, reading: `input-${hash.digest('hex').slice(0, 16)}` };
+  } catch (error) {
+    await handle.close();
+    signal.throwIfAborted();
+    throw unreadable(NAME, error);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+async function nameless(): Promise<FileHandle> {
+  const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-'));
+  try {
+    return await open(join(folder, 'input'), 'wx+', 0o600);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * A file behind an address, read as it comes. Its ETag, or when it was last modified, names the
+ * reading; without either each is one of its own. It cannot be asked whether it still holds: it
+ * counts for a quarter of an hour. Where it breaks off, what has come is not lost.
+ */
+import { hash } from 'node:crypto';
+import { download, type Download } from '../../../http/download.ts';
+import { createRetry, resend } from '../../../http/retry.ts';
+import { Invalid, Unavailable } from '../../../domain/errors.ts';
+import { holding } from '../reading-lifetime.ts';
+import { lowerCased, outwaited, refusal, type Surroundings } from '../crm-request.ts';
+import type { Flaw } from '../read-certificate.ts';
+import type { Opened, Origin } from './file-origin.ts';
+import type { PlacedOptions } from './file-options.ts';
+
+const SILENCE_MS = 30_000;
+const mend = { credentials: 'the headers', request: 'path', address: 'path' };
+
+export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
+  const { clock } = surroundings;
+  const { host } = new URL(options.path);
+  const { keep, still } = holding(clock);
+  return {
+    name: host,
+    isPacked: false,
+    async open(signal) {
+      const found = await fetched(options, { ...surroundings, host, signal });
+      const reading = nameOf(found.headers) ?? `address-${clock.now()}`;
+      keep(reading);
+      return { reading, ...counted(found), close: found.close };
+    },
+    still,
+  };
+}
+
+interface Asked extends Surroundings {
+  host: string;
+  signal: AbortSignal;
+}
+
+/** The answer that is the file. Tried again until it begins, and not after. */
+async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> {
+  const { host, clock, random, signal } = asked;
+  const request = {
+    url: options.path,
+    timeoutMs: options.timeoutMs ?? SILENCE_MS,
+    headers: {
+      accept: '*/*',
+      ...lowerCased(options.headers),
+      'accept-encoding': 'gzip',
+      'user-agent': 'crm-mirror',
+    },
+  };
+  const attempt = async () => {
+    const once = async () => {
+      const found = await download(request, signal);
+      if (found.status !== 200) await found.close();
+      return found;
+    };
+    const found = await outwaited(once, { host, clock, signal });
+    const fault = faultOf(found, host);
+    if (!fault) return found;
+    await found.close();
+    throw fault;
+  };
+  try {
+    return await createRetry({ clock, random })(resend.freely, attempt, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+function faultOf({ status, headers }: Download, host: string): Error | undefined {
+  if (status === 404 || status === 410) {
+    return new Invalid(`${host} has no such file (${status}) → correct path of the source`);
+  }
+  if (status >= 500 || status === 408 || status === 425) {
+    return new Unavailable(`${host} answered ${status}`, { acted: 'no', status });
+  }
+  if (status !== 200) return new Invalid(refusal(status, { host, mend }));
+  if (headers['content-type']?.includes('html')) {
+    const doubt = 'is path of the source the address of the file?';
+    return new Unavailable(`${host} answered with a web page (${doubt})`, { acted: 'no' });
+  }
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (/^(x-gzip|gzip|identity)$/i.test(encoding)) return undefined;
+  return new Invalid(`${host} packs the file as it was not asked to → have it use gzip or nothing`);
+}
+
+function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers']) {
+  if (etag) return `etag-${hash('sha256', etag).slice(0, 16)}`;
+  return modified && `modified-${modified} ${rest['content-length'] ?? ''}`.trim();
+}
+
+/** An answer without a length, that is not in chunks either, ends wherever the line is cut. */
+function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'flaws'> {
+  const { 'content-length': length, 'transfer-encoding': transfer = '' } = headers;
+  let count = 0;
+  async function* bytes() {
+    for await (const chunk of body) {
+      count += chunk.length;
+      yield chunk;
+    }
+  }
+  const flaws = (): Flaw[] => {
+    if (length !== undefined) {
+      if (count === Number(length)) return [];
+      return [{ why: `${count} of ${length} bytes were read`, fix: 'read it again' }];
+    }
+    if (/\bchunked\b/i.test(transfer)) return [];
+    const why = 'the answer does not say how long it is, so it may be cut off';
+    return [{ why, fix: 'have the server name its length' }];
+  };
+  return { bytes: bytes(), flaws: async (whole) => (whole ? flaws() : []) };
+}

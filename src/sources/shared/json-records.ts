@@ -1,0 +1,69 @@
+/** What a source of JSON records must find in each of them. */
+import { fieldAt } from '../../domain/values/record-field.ts';
+import { listed, quoted } from './field-suggestions.ts';
+import type { SourceRecord } from '../source.ts';
+
+const LISTED_DEPTH = 3;
+
+export interface JsonRecords {
+  /** `text`: what the value was read from, or more. */
+  recordOf(value: unknown, where: string, text: string): SourceRecord;
+  /** What is wrong when no record had a field that is asked for; undefined when all were seen. */
+  lacking(): string | undefined;
+}
+
+/**
+ * A field that only some records have is empty in the others; one that none has is a slip of the
+ * pen.
+ */
+export function jsonRecords(fields: readonly string[]): JsonRecords {
+  const unseen = new Set(fields);
+  let first: object | undefined;
+  return {
+    recordOf(value, where, text) {
+      if (!isRecord(value)) {
+        const fix = 'give a JSON object for each record';
+        return { where, broken: 'is no JSON object', fix };
+      }
+      if (text.includes('\\u0000') && holdsNul(value)) {
+        return { where, broken: 'holds a NUL character', fix: 'remove it from the record' };
+      }
+      first ??= value;
+      for (const field of unseen) if (fieldAt(value, field) !== undefined) unseen.delete(field);
+      const absent = fields.filter((field) => fieldAt(value, field) === undefined);
+      if (absent.length === 0) return { where, value };
+      return { where, value: { ...value, ...Object.fromEntries(absent.map((at) => [at, null])) } };
+    },
+    lacking() {
+      if (first === undefined || unseen.size === 0) return undefined;
+      const names = pathsOf(first, LISTED_DEPTH);
+      return (
+        `no record has ${[...unseen].map(quoted).join(', ')}; ` +
+        `fields of the first one: ${listed(names)}; correct the configuration or the CRM`
+      );
+    },
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Without recursion: nobody knows how deep it goes. */
+function holdsNul(value: unknown): boolean {
+  const rest = [value];
+  while (rest.length > 0) {
+    const next = rest.pop();
+    if (typeof next === 'string' && next.includes('\0')) return true;
+    if (typeof next !== 'object' || next === null) continue;
+    for (const [name, inner] of Object.entries(next)) rest.push(name, inner);
+  }
+  return false;
+}
+
+function pathsOf(value: object, depth: number): string[] {
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const isNested = isRecord(inner) && depth > 1;
+    return isNested ? pathsOf(inner, depth - 1).map((path) => `${name}.${path}`) : [name];
+  });
+}

@@ -1,0 +1,92 @@
+/** Where a database is: what stands in `url`, taken apart. */
+import { isLoopback } from '../../../domain/values/loopback-address.ts';
+
+export type Place = { system: 'sqlite'; path: string } | ServerPlace;
+
+export interface ServerPlace {
+  system: 'postgres' | 'mysql';
+  /** Of a socket the folder (PostgreSQL) or file (MySQL): it begins with a slash. */
+  host: string;
+  port: number;
+  user: string;
+  /** Undefined: the address has none. */
+  password: string | undefined;
+  database: string;
+  /** Nothing that is sent there leaves this machine. */
+  local: boolean;
+  /** The address itself asks for encryption. */
+  encrypted: boolean;
+}
+
+const systems: Record<string, { system: ServerPlace['system']; port: number }> = {
+  'postgres:': { system: 'postgres', port: 5432 },
+  'postgresql:': { system: 'postgres', port: 5432 },
+  'mysql:': { system: 'mysql', port: 3306 },
+  'mariadb:': { system: 'mysql', port: 3306 },
+};
+
+const none =
+  'is no address of a database → write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
+  'a password with other than letters and digits as password';
+
+/** The place, or what is wrong with the address: "what → how to mend it", without a part of it. */
+export function placeOf(address: string): Place | string {
+  const file = fileOf(address);
+  if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
+  const url = URL.parse(address);
+  const known = systems[url?.protocol ?? ''];
+  if (!url || !known) return none;
+  const params = parametersOf(url);
+  if (typeof params === 'string') return params;
+  const parts = [url.hostname, url.username, url.password, url.pathname.slice(1)].map(decoded);
+  if (parts.includes(undefined)) return 'holds a % that stands for itself → write it as %25';
+  const [name = '', user = '', password = '', database = ''] = parts;
+  const host = params.host ?? name.replace(/^\[(.*)\]$/, '$1');
+  if (host === '') return 'names no host → write it after the user and an @';
+  if (user === '') return 'names no user → write it before the host: postgres://USER@HOST/DATABASE';
+  if (database === '' || database.includes('/')) {
+    return 'names no database → write it after the host: postgres://USER@HOST/DATABASE';
+  }
+  return {
+    system: known.system,
+    host,
+    port: url.port === '' ? known.port : Number(url.port),
+    user,
+    password: password === '' ? undefined : password,
+    database,
+    local: host.startsWith('/') || isLoopback(address),
+    encrypted: params.encrypted,
+  };
+}
+
+/** The file of an address of SQLite, absolute or not; undefined: it is another database's. */
+function fileOf(address: string): string | undefined {
+  return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
+}
+
+/** The same address, with a file made absolute. */
+export function absoluteAddress(address: string, absolute: (path: string) => string): string {
+  const file = fileOf(address);
+  return file === undefined ? address : `sqlite:${absolute(file)}`;
+}
+
+function parametersOf(url: URL): { host?: string; encrypted: boolean } | string {
+  const found: { host?: string; encrypted: boolean } = { encrypted: false };
+  if (url.hash) return 'holds a # → write a password with one as password';
+  for (const [name, value] of url.searchParams) {
+    if (name === 'host' && value.startsWith('/')) found.host = value;
+    else if (/^ssl-?mode$/.test(name) && /^(require|verify)/i.test(value)) found.encrypted = true;
+    else if (/^ssl-?mode$/.test(name)) {
+      return 'does without encryption → remove sslmode, or add allowPlain: true instead of it';
+    } else return 'holds a parameter that is not known here → remove what follows the ?';
+  }
+  return found;
+}
+
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

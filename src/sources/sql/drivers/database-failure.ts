@@ -1,0 +1,138 @@
+/**
+ * What went wrong with a database, in one line that names it and nothing it said but the name of a
+ * table or column: its messages hold values. What may pass by itself is Unavailable, the rest is
+ * for a person to mend.
+ */
+import { Invalid, isExpected, Unavailable } from '../../../domain/errors.ts';
+import { quoted } from '../../shared/field-suggestions.ts';
+
+interface Said {
+  /** SQLSTATE, a number of MySQL, or what Node.js or a driver calls it. */
+  codes: string[];
+  message: string;
+}
+
+type Verdict = [codes: RegExp, what: string, fix?: string];
+
+const REFUSED = 'does not take this';
+const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
+
+/** The first that one of the codes matches. Without a fix it may pass. */
+const verdicts: readonly Verdict[] = [
+  [
+    /^(1044|1142|1143|1227|1370|42501)$/,
+    'does not permit to read this',
+    'grant its user SELECT on it',
+  ],
+  [/^(1049|3D000)$/, 'has no database of that name', 'correct url of the source'],
+  [
+    /^(1130|1698)$/,
+    'does not let this user in from here',
+    'correct url of the source, or its rights',
+  ],
+  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca'],
+  [/^(1969|3024|57014|SQLITE_INTERRUPT)$/, `took longer than is waited for (${SLOW})`],
+  [
+    /^28/,
+    'refused the credentials',
+    'correct user and password of the source, or their rights there',
+  ],
+  [/^(42P01|42S02|3F000)$/, 'has no table {name}', 'correct table or query of the source'],
+  [/^(42703|42S22)$/, 'knows no column {name}', 'correct query of the source'],
+  [
+    /^(42702|42S21|1052|1060)$/,
+    'has two columns of one name',
+    'give them names of their own in query',
+  ],
+  [/^(23|45000$|P0001$|SQLITE_CONSTRAINT)/, REFUSED, 'correct what is written'],
+  [/^25/, 'does not let this be written', 'have query read only'],
+  [
+    /^(42|0A|21|22)/,
+    'cannot do what it is asked',
+    'correct key, updatedAt and query of the source',
+  ],
+  [/^(SQLITE_CORRUPT|SQLITE_NOTADB)/, 'is no database of SQLite, or a damaged one', 'correct url'],
+  [
+    /^SQLITE_(CANTOPEN|READONLY)/,
+    'cannot be opened while its log is elsewhere',
+    'let the user who runs this write in its folder, or take it out of WAL',
+  ],
+  [/^SQLITE_(BUSY|LOCKED)/, 'is being written to'],
+  [/^SQLITE_ERROR/, 'cannot do what it is asked', 'correct key, updatedAt and query of the source'],
+  [
+    /^(HANDSHAKE_NO_SSL_SUPPORT|NO_TLS)$/,
+    'offers no encryption',
+    'switch it on there, or add allowPlain',
+  ],
+  [
+    /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|HANDSHAKE_SSL)/,
+    'has a certificate that is not believed',
+    'name with ca who signed it, and its host in url as it stands there',
+  ],
+  [/^ECONNREFUSED$/, 'refused the connection'],
+  [/^ENOTFOUND$/, 'is not known to DNS'],
+  [/^EAI_AGAIN$/, 'could not be looked up in DNS'],
+  [/^ENOENT$/, 'has no socket there'],
+  [/^(ETIMEDOUT|CONNECT_TIMEOUT)$/, 'gave no connection in time'],
+  [/^(PROTOCOL_SEQUENCE_TIMEOUT|ANSWER_TIMEOUT)$/, `gave no answer in time (${SLOW})`],
+  [/^(08|ECONNRESET$|EPIPE$|PROTOCOL_CONNECTION_LOST$|LOST$)/, 'cut the connection'],
+  [/^(53|1040$|1203$|1226$)/, 'has no connection left'],
+  [/^(57P|1053$|1927$)/, 'is being shut down or started'],
+];
+
+/** What the drivers say without a code. */
+const unnamed: readonly [message: RegExp, code: string][] = [
+  [/^no such table: /, '42P01'],
+  [/^no such column: /, '42703'],
+  [/more than one statement/, '42601'],
+  [/^attempt to write/, '25006'],
+  [/does not support SSL/, 'NO_TLS'],
+  [/establishing an SSL/, 'NO_TLS'],
+  [/timeout expired|due to connection timeout/, 'CONNECT_TIMEOUT'],
+  [/read timeout/, 'ANSWER_TIMEOUT'],
+  [/terminated|not queryable|connection.*closed|closed state/i, 'LOST'],
+];
+
+/** `name`: the database. Bugs go up as they are. */
+export function failureOf(error: unknown, name: string): unknown {
+  if (!(error instanceof Error) || isExpected(error)) return error;
+  const said = saidBy(error);
+  const isBug =
+    error.name === 'ZodError' || (error instanceof TypeError && said.codes.length === 0);
+  if (isBug) return error;
+  const [code = error.name] = said.codes;
+  for (const [codes, what, fix] of verdicts) {
+    if (!said.codes.some((one) => codes.test(one))) continue;
+    const line = `${name} ${what.replace('{name}', () => nameIn(said.message))} (${code})`;
+    return fix === undefined
+      ? new Unavailable(line, { acted: 'no' })
+      : new Invalid(`${line} → ${fix}`);
+  }
+  return new Unavailable(`${name} could not be read (${code})`, { acted: 'no' });
+}
+
+function saidBy(error: Error): Said {
+  const { message } = error;
+  const told = ['errno', 'sqlState', 'code'].map((field): unknown => Reflect.get(error, field));
+  const codes = told.filter((code) => typeof code === 'string' || typeof code === 'number');
+  const named = unnamed.filter(([text]) => text.test(message)).map(([, code]) => code);
+  return { codes: [...named, ...codes.map(String).toReversed()], message };
+}
+
+/** A name is no value, and says what to correct. */
+function nameIn(message: string): string {
+  const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(message);
+  const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);
+  const name = found?.[1] ?? other?.[1] ?? other?.[2];
+  return name === undefined ? 'of that name' : quoted(name);
+}
+
+/** Whether the database takes a text for no value of a column. */
+export function isNoValue(error: unknown): boolean {
+  return error instanceof Invalid && /\(22[0-9A-Z]{3}\)/.test(error.message);
+}
+
+/** Whether the database does not take what is written, whatever else it does. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof Invalid && error.message.includes(` ${REFUSED} (`);
+}

@@ -1,0 +1,213 @@
+/**
+ * MySQL and MariaDB, by the driver `mysql2`. Every value with more digits than a double has comes
+ * as text, and so does time, in UTC.
+ */
+import type { Connection, ConnectionOptions } from 'mysql2/promise';
+import { z } from 'zod';
+import { type Access, BRIEF_MS, createLine, type Line, patienceOf } from './server-connection.ts';
+import {
+  bytesOf,
+  type Column,
+  type Holds,
+  type Opening,
+  type Raw,
+  type Session,
+} from './read-session.ts';
+import type { Writing } from './write-session.ts';
+
+/** By the number of the type in the protocol; what is not here is a text, or bytes. */
+const kinds: Record<number, Holds> = {
+  0: 'decimal',
+  1: 'integer',
+  2: 'integer',
+  3: 'integer',
+  4: 'float',
+  5: 'float',
+  7: 'instant',
+  8: 'integer',
+  9: 'integer',
+  10: 'day',
+  12: 'time',
+  13: 'integer',
+  14: 'day',
+  16: 'bits',
+  245: 'json',
+  246: 'decimal',
+};
+const BINARY = 63;
+const UNSIGNED = 32;
+const MOST_MS = 10_000;
+
+const started = z.tuple([z.coerce.string(), z.coerce.number(), z.string()]);
+const raws = z.array(
+  z.array(z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()])),
+);
+const fields = z.array(
+  z.object({
+    name: z.string(),
+    columnType: z.number(),
+    characterSet: z.number(),
+    flags: z.number(),
+    decimals: z.number(),
+    extendedFormat: z.string().nullish(),
+  }),
+);
+
+export async function openMysql(access: Access, opening: Opening): Promise<Session> {
+  const name = `${access.host}/${access.database}`;
+  const { timeoutMs } = opening;
+  const { createConnection } = await import('mysql2/promise');
+  const line = createLine(name, opening);
+  const config = configOf(access, timeoutMs);
+  const begin = () => begun(line, access);
+  let connection: Connection | undefined;
+  const close = () => line.close(async () => connection?.end());
+  try {
+    const open = await line.ask(() => createConnection({ ...config, stream: begin }));
+    connection = open;
+    open.on('error', () => undefined);
+    const rows = (statement: string, values: readonly Raw[]) =>
+      line.ask(() => asked(open, { statement, values, timeoutMs }));
+    const [row] = await rows(CLOCK, []);
+    const [thread, now, version] = started.parse(row);
+    const brief = { ...config, connectTimeout: BRIEF_MS };
+    line.onAbort(async () => cancel(await createConnection(brief), thread));
+    for (const statement of settings(version, timeoutMs))
+      await line.ask(() => open.query(statement));
+    return {
+      name,
+      now: Math.floor(now * 1000),
+      quote: (part) => `\`${part.replaceAll('`', '``')}\``,
+      place: (_, { type }) => (type === undefined ? '?' : `cast(? as ${type})`),
+      exact: (quoted) => `cast(${quoted} as binary)`,
+      meant,
+      columns: (relation) => line.ask(() => columnsOf(open, relation)),
+      rows,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+const CLOCK = 'select connection_id(), unix_timestamp(now(3)), version()';
+
+function configOf(access: Access, timeoutMs: number): ConnectionOptions {
+  const { host, port, user, password = '', database, tls } = access;
+  return {
+    ...(host.startsWith('/') ? { socketPath: host } : { host, port }),
+    user,
+    password,
+    database,
+    ...(tls && { ssl: { ...tls, rejectUnauthorized: true, verifyIdentity: true } }),
+    charset: 'utf8mb4',
+    connectTimeout: Math.min(timeoutMs, MOST_MS),
+    dateStrings: true,
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+    jsonStrings: true,
+    flags: ['-LOCAL_FILES'],
+  };
+}
+
+function begun({ socket }: Line, { host, port }: Access) {
+  return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
+}
+
+export async function writeMysql(access: Access, opening: Opening): Promise<Writing> {
+  const { timeoutMs } = opening;
+  const { createConnection } = await import('mysql2/promise');
+  const line = createLine(`${access.host}/${access.database}`, opening);
+  const config = configOf(access, timeoutMs);
+  let connection: Connection | undefined;
+  const close = () => line.close(async () => connection?.end());
+  try {
+    const open = await line.ask(() =>
+      createConnection({ ...config, stream: () => begun(line, access) }),
+    );
+    connection = open;
+    open.on('error', () => undefined);
+    const timeout = patienceOf(timeoutMs);
+    const command = (sql: string) =>
+      line.ask(async () => void (await open.query({ sql, timeout })));
+    await command("set session time_zone = '+00:00'");
+    await command('start transaction');
+    return {
+      place: () => '?',
+      time: (at) => new Date(at).toISOString().replace('T', ' ').replace('Z', ''),
+      run: (sql, values) =>
+        line.ask(async () => void (await open.execute({ sql, timeout }, [...values]))),
+      command,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The clock was asked before: what is set here fixes the state that is read. */
+function settings(version: string, timeoutMs: number): string[] {
+  const isMaria = /mariadb/i.test(version);
+  return [
+    "set session time_zone = '+00:00'",
+    'set session sql_select_limit = default',
+    isMaria
+      ? `set session max_statement_time = ${timeoutMs / 1000}`
+      : `set session max_execution_time = ${timeoutMs}`,
+    'set session transaction isolation level repeatable read',
+    'set session transaction read only',
+    'start transaction with consistent snapshot, read only',
+  ];
+}
+
+interface Asked {
+  statement: string;
+  values: readonly Raw[];
+  timeoutMs: number;
+}
+
+async function asked(connection: Connection, { statement, values, timeoutMs }: Asked) {
+  const [rows] = await connection.execute(
+    { sql: statement, rowsAsArray: true, timeout: patienceOf(timeoutMs) },
+    [...values],
+  );
+  return raws.parse(rows);
+}
+
+async function columnsOf(connection: Connection, relation: string): Promise<Column[]> {
+  const [, found] = await connection.execute(`select * from ${relation} limit 0`);
+  return fields.parse(found).map((field) => {
+    const { name, columnType, characterSet, flags, decimals, extendedFormat } = field;
+    const plain = characterSet === BINARY ? 'bytes' : 'text';
+    const holds = extendedFormat === 'json' ? 'json' : (kinds[columnType] ?? plain);
+    const type = typeOf(holds, { isUnsigned: (flags & UNSIGNED) !== 0, decimals });
+    return type === undefined ? { name, holds } : { name, holds, type };
+  });
+}
+
+/** Without it, a text and a number are compared as doubles, and two ids are one. */
+function typeOf(holds: Holds, { isUnsigned, decimals }: { isUnsigned: boolean; decimals: number }) {
+  if (holds === 'integer') return isUnsigned ? 'unsigned' : 'signed';
+  if (holds === 'decimal') return `decimal(65, ${Math.min(decimals, 30)})`;
+  if (holds === 'instant' || holds === 'time') return 'datetime(6)';
+  return holds === 'day' ? 'date' : undefined;
+}
+
+function meant(text: string, { holds }: Column): Raw[] {
+  if (holds === 'integer') return /^-?\d{1,20}$/.test(text) ? [text] : [];
+  if (holds === 'decimal') return /^-?\d{1,60}(\.\d+)?$/.test(text) ? [text] : [];
+  if (holds === 'float') return /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : [];
+  if (holds === 'bytes') return [bytesOf(text) ?? []].flat();
+  return [text];
+}
+
+async function cancel(connection: Connection, thread: string): Promise<void> {
+  connection.on('error', () => undefined);
+  try {
+    await connection.query(`kill query ${Number(thread)}`);
+  } finally {
+    await connection.end();
+  }
+}

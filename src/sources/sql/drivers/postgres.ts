@@ -1,0 +1,162 @@
+/**
+ * PostgreSQL, by the driver `pg`. All that is set is set for the one transaction, so that a pool in
+ * between (PgBouncer) gives nothing on to others. Every value comes and goes as the database writes
+ * it: no driver rounds a number or a moment.
+ */
+import type { Client, ClientConfig } from 'pg';
+import { z } from 'zod';
+import { type Access, BRIEF_MS, createLine, patienceOf } from './server-connection.ts';
+import type { Column, Holds, Opening, Raw, Session } from './read-session.ts';
+import type { Writing } from './write-session.ts';
+
+const kinds: Record<number, Holds> = {
+  16: 'boolean',
+  17: 'bytes',
+  20: 'integer',
+  21: 'integer',
+  23: 'integer',
+  26: 'integer',
+  114: 'json',
+  700: 'float',
+  701: 'float',
+  1082: 'day',
+  1114: 'time',
+  1184: 'instant',
+  1700: 'decimal',
+  3802: 'json',
+};
+
+const started = z.tuple([z.string(), z.string()]);
+const raws = z.array(z.string().nullable());
+const MOST_MS = 10_000;
+/** Whoever reads keeps to this between two pages; else nobody reads any more. */
+const IDLE = '15min';
+
+export async function openPostgres(access: Access, opening: Opening): Promise<Session> {
+  const name = `${access.host}/${access.database}`;
+  const { timeoutMs } = opening;
+  const { Client: Connection } = await import('pg');
+  const line = createLine(name, opening);
+  const config = configOf(access, timeoutMs);
+  const client = new Connection({ ...config, stream: () => line.socket });
+  // What happens between two questions is said to the next one.
+  client.on('error', () => undefined);
+  const close = () => line.close(() => client.end());
+  try {
+    await line.ask(() => client.connect());
+    await line.ask(() => client.query('begin isolation level repeatable read, read only'));
+    await line.ask(() => client.query(settings(timeoutMs)));
+    const [row] = await line.ask(() => asked(client, CLOCK, []));
+    const [backend, now] = started.parse(row);
+    line.onAbort(() =>
+      cancel(new Connection({ ...config, connectionTimeoutMillis: BRIEF_MS }), backend),
+    );
+    return {
+      name,
+      now: Math.floor(Number(now)),
+      quote: (part) => `"${part.replaceAll('"', '""')}"`,
+      place: (number) => `$${number}`,
+      exact: (quoted) => quoted,
+      meant,
+      columns: (relation) => line.ask(() => columnsOf(client, relation)),
+      rows: (statement, values) => line.ask(() => asked(client, statement, values)),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+export async function writePostgres(access: Access, opening: Opening): Promise<Writing> {
+  const { timeoutMs } = opening;
+  const { Client: Connection } = await import('pg');
+  const line = createLine(`${access.host}/${access.database}`, opening);
+  const client = new Connection({ ...configOf(access, timeoutMs), stream: () => line.socket });
+  client.on('error', () => undefined);
+  const close = () => line.close(() => client.end());
+  const command = (text: string) => line.ask(async () => void (await client.query(text)));
+  try {
+    await line.ask(() => client.connect());
+    await command('begin');
+    await command(settings(timeoutMs));
+    return {
+      place: (number) => `$${number}`,
+      time: (at) => new Date(at).toISOString(),
+      run: (statement, values) =>
+        line.ask(async () => void (await client.query(configured(statement, values)))),
+      command,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
+
+/** Who asks, and how, is not left to the environment (PGPASSWORD, PGSSLMODE and their like). */
+function configOf(access: Access, timeoutMs: number): ClientConfig {
+  const { host, port, user, password = '', database, tls } = access;
+  return {
+    host,
+    port,
+    user,
+    password: () => password,
+    database,
+    ssl: tls ? { ...tls, rejectUnauthorized: true } : false,
+    application_name: 'crm-mirror',
+    connectionTimeoutMillis: Math.min(timeoutMs, MOST_MS),
+    query_timeout: patienceOf(timeoutMs),
+  };
+}
+
+function settings(timeoutMs: number): string {
+  return [
+    `set local statement_timeout = ${timeoutMs}`,
+    `set local idle_in_transaction_session_timeout = '${IDLE}'`,
+    "set local timezone = 'UTC'",
+    "set local datestyle = 'ISO'",
+    "set local intervalstyle = 'iso_8601'",
+    "set local bytea_output = 'hex'",
+  ].join('; ');
+}
+
+function configured(text: string, values: readonly Raw[]) {
+  return {
+    text,
+    values: [...values],
+    rowMode: 'array' as const,
+    types: { getTypeParser: () => (value: string) => value },
+    // The protocol for one statement only, whatever it holds.
+    queryMode: 'extended',
+  };
+}
+
+async function asked(client: Client, text: string, values: readonly Raw[]): Promise<Raw[][]> {
+  const { rows } = await client.query(configured(text, values));
+  return rows.map((row) => raws.parse(row));
+}
+
+async function columnsOf(client: Client, relation: string): Promise<Column[]> {
+  const { fields } = await client.query(configured(`select * from ${relation} limit 0`, []));
+  return fields.map(({ name, dataTypeID }) => ({ name, holds: kinds[dataTypeID] ?? 'text' }));
+}
+
+function meant(text: string, { holds }: Column): Raw[] {
+  if (text.includes('\0')) return [];
+  if (holds === 'integer') return /^-?\d{1,40}$/.test(text) ? [text] : [];
+  return [holds === 'bytes' ? `\\x${text}` : text];
+}
+
+/** By a connection of its own: the first one is busy. */
+async function cancel(client: Client, backend: string): Promise<void> {
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select pg_cancel_backend($1)', [backend]);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * A program of its own in which one session reads or writes a file of SQLite. Nothing interrupts
+ * a statement inside SQLite, not even the end of its thread. So statements run in a second thread,
+ * and the first one, which is never busy, kills this process: when a statement takes longer than
+ * it may, and when the process that started this one lets go of the channel or dies.
+ *
+ * Arguments: the file, `read` or `write`, and the milliseconds a statement may take. The first
+ * `Answer`, each serialized, says that the file is open; then one goes back for each `Question`,
+ * and the next question waits for it.
+ */
+import type { Database, Statement } from 'better-sqlite3';
+import { serialize } from 'node:v8';
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+import type { Raw } from './read-session.ts';
+
+export type Question =
+  /** Its rows, each an array of `Raw`. */
+  | { ask: 'rows'; text: string; values: readonly Raw[] }
+  /** `[name, declared type or null]` of each column of a statement. */
+  | { ask: 'columns'; text: string }
+  /** Nothing comes back. */
+  | { ask: 'run'; text: string; values: readonly Raw[] };
+
+export type Answer = { value: unknown } | { failed: Failed };
+
+interface Failed {
+  name: string;
+  message: string;
+  code?: string;
+}
+
+/** What is being written is to end by itself, so that no journal of it stays behind. */
+const BRIEF_MS = 3_000;
+
+/** By what SQLite itself would say. */
+const late: Failed = { name: 'Error', message: 'too late', code: 'SQLITE_INTERRUPT' };
+
+if (isMainThread) watch(process.argv[3] === 'write', Number(process.argv[4]));
+else await work();
+
+function watch(writes: boolean, timeoutMs: number): void {
+  const worker = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) });
+  const kill = () => void process.kill(process.pid, 'SIGKILL');
+  const send = (answer: Uint8Array, done: () => void = () => undefined) =>
+    process.send?.(answer, done);
+  let deadline: NodeJS.Timeout | undefined;
+  worker.on('message', (answer: Uint8Array) => {
+    clearTimeout(deadline);
+    send(answer);
+  });
+  process.on('message', (question) => {
+    deadline = setTimeout(() => send(serialize({ failed: late }), kill), timeoutMs);
+    worker.postMessage(question, []);
+  });
+  worker.on('exit', kill);
+  // A signal to the whole group is for the process that started this one.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => undefined);
+  const leave = () => {
+    if (!writes) kill();
+    worker.postMessage(undefined, []);
+    setTimeout(kill, BRIEF_MS);
+  };
+  process.on('disconnect', leave);
+  if (!process.connected) leave();
+}
+
+async function work(): Promise<void> {
+  const { default: Connection } = await import('better-sqlite3');
+  const reply = (value: () => unknown) => parentPort?.postMessage(serialize(answerOf(value)), []);
+  let db: Database | undefined;
+  reply(() => {
+    const [, , path, access] = process.argv;
+    const readonly = access === 'read';
+    db = new Connection(path, { readonly, fileMustExist: true, timeout: 0 });
+    if (readonly) db.pragma('query_only = on');
+  });
+  const statements = new Map<string, Statement>();
+  const prepared = (text: string): Statement | undefined => {
+    const found = statements.get(text) ?? db?.prepare(text).safeIntegers();
+    if (found) statements.set(text, found);
+    return found;
+  };
+  const said = (question: Question): unknown => {
+    const statement = prepared(question.text);
+    if (question.ask === 'columns') {
+      return statement?.columns().map(({ name, type }) => [name, type]);
+    }
+    const { values } = question;
+    if (question.ask === 'rows') return statement?.raw().all(...values);
+    if (statement?.reader) statement.all(...values);
+    else statement?.run(...values);
+    return undefined;
+  };
+  parentPort?.on('message', (question: Question | undefined) => {
+    if (question) {
+      reply(() => said(question));
+    } else {
+      db?.close();
+      parentPort?.close();
+    }
+  });
+}
+
+function answerOf(work: () => unknown): Answer {
+  try {
+    return { value: work() };
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const { name, message } = error;
+    const code = 'code' in error ? { code: String(error.code) } : {};
+    return { failed: { name, message, ...code } };
+  }
+}

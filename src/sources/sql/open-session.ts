@@ -1,0 +1,52 @@
+/** From the options to a session with the database they name. */
+import { Invalid } from '../../domain/errors.ts';
+import { smallText } from '../shared/files/file-bytes.ts';
+import { placeOf } from './drivers/database-address.ts';
+import type { Access } from './drivers/server-connection.ts';
+import { openMysql, writeMysql } from './drivers/mysql.ts';
+import type { SqlOptions } from './options.ts';
+import { openPostgres, writePostgres } from './drivers/postgres.ts';
+import type { Opening, Session } from './drivers/read-session.ts';
+import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
+import type { Writing } from './drivers/write-session.ts';
+
+/** Which database, and how to get in. */
+export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
+
+/** Encrypted, unless it stays on this machine or the options allow it. */
+export async function open(reach: Reach, around: Around): Promise<Session> {
+  const opening = { ...around, timeoutMs: reach.timeoutMs };
+  const access = await accessOf(reach, around.signal);
+  if (access.system === 'sqlite') return openSqlite(access.path, opening);
+  return access.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
+}
+
+/** The same, to write. */
+export async function openToWrite(reach: Reach, around: Around): Promise<Writing> {
+  const opening = { ...around, timeoutMs: reach.timeoutMs };
+  const access = await accessOf(reach, around.signal);
+  if (access.system === 'sqlite') return writeSqlite(access.path, opening);
+  return access.system === 'postgres'
+    ? writePostgres(access, opening)
+    : writeMysql(access, opening);
+}
+
+type Around = Pick<Opening, 'signal' | 'clock'>;
+
+async function accessOf(
+  reach: Reach,
+  signal: AbortSignal,
+): Promise<Access | { system: 'sqlite'; path: string }> {
+  signal.throwIfAborted();
+  const place = placeOf(reach.url);
+  if (typeof place === 'string') throw new Invalid(`url of the source ${place}`);
+  if (place.system === 'sqlite') return place;
+  const { allowPlain, ca: file } = reach;
+  const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);
+  const ca = file === undefined ? {} : { ca: smallText(file) };
+  return {
+    ...place,
+    password: reach.password ?? place.password,
+    tls: isPlain ? undefined : ca,
+  };
+}

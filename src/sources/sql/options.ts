@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { durationForm } from '../../domain/values/duration.ts';
+import { absoluteAddress, placeOf } from './drivers/database-address.ts';
+import { namedIn, parameters, unknownIn } from './named-parameters.ts';
+import { flag, text, whole } from '../shared/option-fields.ts';
+
+/** The YAML of this source. */
+export const sqlOptions = z
+  .strictObject({
+    type: z.literal('sql').describe('A table or query of PostgreSQL, MySQL, MariaDB or SQLite'),
+    url: text('Address: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE'),
+    password: text('Password of that user; better as ${NAME} than in the file').optional(),
+    table: text('Table or view to read, with its schema if need be: crm.contacts').optional(),
+    query: text('A select to read instead of a table').optional(),
+    key: text('Column whose values are unique, with an index; contacts.id without it').optional(),
+    updatedAt: text('Column of when a row was last changed, for fast runs').optional(),
+    overlap: z
+      .string()
+      .regex(durationForm, 'is no duration → write a number and s, m, h or d: 2m')
+      .describe('How long before a reading a row that it did not show may have been changed')
+      .prefault('2m'),
+    zone: z
+      .string()
+      .regex(/^(UTC|[+-]\d\d:\d\d)$/, 'is no such zone → write UTC, or an offset such as +01:00')
+      .describe('Zone of times that are stored without one: UTC, or an offset such as +01:00')
+      .optional(),
+    ca: text('File of the authority that signed the certificate of the database').optional(),
+    allowPlain: flag('Allow a connection without encryption to what is not this machine').prefault(
+      false,
+    ),
+    timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    pageSize: whole(1, 50_000, 'How many rows are read at a time').prefault(2_000),
+  })
+  .superRefine((given, context) => {
+    for (const [path, message] of faultsOf(given)) {
+      context.addIssue({ code: 'custom', path: [path], message });
+    }
+  });
+export type SqlOptions = z.infer<typeof sqlOptions>;
+
+/** Faults in how the fields fit together, each with the field it concerns. */
+function faultsOf(given: SqlOptions): [field: string, message: string][] {
+  const faults: [string, string][] = [];
+  const { url, password, table, query, ca, allowPlain } = given;
+  const place = placeOf(url);
+  if (typeof place === 'string') faults.push(['url', place]);
+  else if (place.system === 'sqlite') {
+    const remove = 'belongs to a database that is asked over the network → remove it';
+    if (password !== undefined) faults.push(['password', remove]);
+    if (ca !== undefined) faults.push(['ca', remove]);
+  } else if (password !== undefined && place.password !== undefined) {
+    faults.push(['password', 'stands beside one in url → keep one of the two']);
+  }
+  if (table === undefined && query === undefined) {
+    faults.push(['table', 'is missing → add it, or query']);
+  }
+  if (table !== undefined && query !== undefined) {
+    faults.push(['query', 'stands beside table → keep one of the two']);
+  }
+  if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table)) {
+    faults.push(['table', 'is no name of a table → write TABLE or SCHEMA.TABLE, or use query']);
+  }
+  if (query !== undefined && !/^\s*(select|with|table|values)\b/i.test(query)) {
+    faults.push(['query', 'is no select → write one, and nothing else']);
+  }
+  if (ca !== undefined && allowPlain) faults.push(['ca', 'stands beside allowPlain → remove one']);
+  return faults;
+}
+
+/** The YAML of the way back; without `url` it is the database of the source. */
+export const sqlReturnsOptions = z
+  .strictObject({
+    type: z.literal('sql').describe('A statement for each person who left'),
+    url: text('Address of the database; that of the source without it').optional(),
+    password: text('Password of that user; better as ${NAME} than in the file').optional(),
+    statement: text("What is done: update people set newsletter = 'no' where id = :id"),
+    ca: text('File of the authority that signed the certificate of the database').optional(),
+    allowPlain: flag(
+      'Allow a connection without encryption to what is not this machine',
+    ).optional(),
+    timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+  })
+  .superRefine(({ url, password, ca, allowPlain, statement }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    const place = url === undefined ? undefined : placeOf(url);
+    if (typeof place === 'string') wrong('url', place);
+    for (const [path, given] of Object.entries({ password, ca, allowPlain })) {
+      if (given !== undefined && url === undefined) wrong(path, 'belongs to url → add that');
+    }
+    wrong('statement', statementFault(statement));
+  });
+
+function statementFault(statement: string): string | undefined {
+  const unknown = unknownIn(statement);
+  const known = `:${parameters.join(', :')}`;
+  if (unknown !== undefined) return `holds :${unknown}, which stands for nothing → use ${known}`;
+  const names = namedIn(statement).flatMap((piece) =>
+    typeof piece === 'object' ? piece.name : [],
+  );
+  if (names.includes('id') || names.includes('email')) return undefined;
+  return 'names nobody, and would concern everybody → say whom with :id or :email';
+}
+
+/** The same options with every path in them made absolute. */
+export function withPaths<T extends { url?: string | undefined; ca?: string | undefined }>(
+  options: T,
+  absolute: (path: string) => string,
+): T {
+  const { url, ca } = options;
+  return {
+    ...options,
+    ...(url !== undefined && { url: absoluteAddress(url, absolute) }),
+    ...(ca !== undefined && { ca: absolute(ca) }),
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * Who left, told to a database: one statement for each, its values bound and never written into it;
+ * a batch is one transaction. What the database does not take of one is undone by itself, and the
+ * rest is told. A statement whose end nobody heard of is repeated.
+ */
+import type { Clock } from '../../domain/clock.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Return } from '../../domain/opt-out-report.ts';
+import type { Returns, Told } from '../write-back.ts';
+import { placeOf } from './drivers/database-address.ts';
+import { isNoValue, isRefused } from './drivers/database-failure.ts';
+import { namedIn } from './named-parameters.ts';
+import { openToWrite, type Reach } from './open-session.ts';
+import type { Writing } from './drivers/write-session.ts';
+
+const AT_ONCE = 100;
+
+/** `statement`: with named parameters; `reach`: which database, and how to get in. */
+export function sqlReturns(statement: string, reach: Reach, { clock }: { clock: Clock }): Returns {
+  const pieces = namedIn(statement);
+  const needsId = pieces.some((piece) => typeof piece === 'object' && piece.name === 'id');
+  return {
+    most: AT_ONCE,
+    together: true,
+    takes: ({ crmId }) => !needsId || crmId !== '',
+    async *tell(batch, signal) {
+      const told: Told[] = [];
+      try {
+        const writing = await openToWrite(reach, { signal, clock });
+        try {
+          for (const one of batch) told.push(await tellOne(writing, pieces, one));
+          await writing.command('commit');
+        } finally {
+          await writing.close();
+        }
+      } catch (error) {
+        throw mended(error);
+      }
+      yield* told;
+    },
+    look: () => `told to ${nameOf(reach)}, by a statement`,
+  };
+}
+
+function nameOf({ url }: Reach): string {
+  const place = placeOf(url);
+  if (typeof place === 'string') throw new Invalid(`url of returns ${place}`);
+  return place.system === 'sqlite' ? place.path : `${place.host}/${place.database}`;
+}
+
+type Pieces = ReturnType<typeof namedIn>;
+
+async function tellOne(writing: Writing, pieces: Pieces, one: Return): Promise<Told> {
+  const values = valuesOf(one, writing);
+  const bound: string[] = [];
+  const text = pieces.map((piece) => {
+    if (typeof piece === 'string') return piece;
+    bound.push(values[piece.name]);
+    return writing.place(bound.length);
+  });
+  await writing.command('savepoint one');
+  try {
+    await writing.run(text.join(''), bound);
+  } catch (error) {
+    if (!isRefused(error) && !isNoValue(error)) throw error;
+    await writing.command('rollback to savepoint one');
+    const [code = ''] = /\(\w+\)/.exec(error instanceof Error ? error.message : '') ?? [];
+    const reason = `the database does not take it ${code}`.trim();
+    return { is: 'rejected', reason, fix: 'correct the record there, or statement of returns' };
+  }
+  await writing.command('release savepoint one');
+  return { is: 'told' };
+}
+
+function valuesOf({ id, email, crmId, channel, cause, by }: Return, { time }: Writing) {
+  return { return: id, id: crmId, email, channel, cause, at: time(by) };
+}
+
+/** What the statement is to blame for is said of that, and not of the source. */
+function mended(error: unknown): unknown {
+  if (!(error instanceof Invalid)) return error;
+  const [what = '', fix = ''] = error.message.split(' → ');
+  if (/\b(url|ca|password|allowPlain|encryption)\b/.test(fix)) return error;
+  const said = what.replace('permit to read this', 'permit this');
+  return new Invalid(`${said} → correct statement of returns, or the rights of its user`);
+}

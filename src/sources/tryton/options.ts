@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { flag, overlap, text, whole } from '../shared/option-fields.ts';
+
+/** The YAML of this source; a relative path has been resolved by the time it is read. */
+export const trytonOptions = z
+  .strictObject({
+    type: z.literal('tryton').describe('The parties of a Tryton'),
+    url: text('Address of the server: https://HOST or https://HOST:PORT'),
+    database: text('Name of its database'),
+    username: text('Login of the user it is read as, who needs to read and nothing else'),
+    password: text('Password of that user; better ${NAME} than in the file').optional(),
+    passwordFile: text('File that holds the password, instead of password').optional(),
+    language: text(
+      'Code of the language that names of categories are read in; without it that of the database',
+    ).optional(),
+    overlap: overlap('How long before the last reading changes are read again: 2m, 1h'),
+    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(60_000),
+    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+  })
+  .superRefine(({ url, password, passwordFile, allowHttp }, context) => {
+    const wrong = (path: string, message: string | undefined) =>
+      message && context.addIssue({ code: 'custom', path: [path], message });
+    wrong('url', addressFault(url, allowHttp));
+    if (password === undefined && passwordFile === undefined)
+      wrong('password', 'is missing → add it, or passwordFile');
+    if (password !== undefined && passwordFile !== undefined)
+      wrong('passwordFile', 'stands beside password → keep one of the two');
+  });
+export type TrytonOptions = z.infer<typeof trytonOptions>;
+
+function addressFault(address: string, allowHttp: boolean): string | undefined {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST:PORT';
+  if (url.username || url.password) {
+    return 'holds a user or password → move them to username and password';
+  }
+  if (url.pathname !== '/' || url.search || url.hash) {
+    return 'holds more than a host → end it before the path; the database has a field of its own';
+  }
+  if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
+  return 'would send people and the password unencrypted → use https, or add allowHttp: true';
+}

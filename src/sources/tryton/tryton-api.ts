@@ -1,0 +1,133 @@
+/**
+ * The questions to Tryton, by JSON-RPC, in a session that is renewed once when it has expired. All
+ * of them only read, and are asked with `active_test: false`: else those who are inactive would not
+ * be told, and seem to have left.
+ */
+import { z } from 'zod';
+import { observe } from '../../http/rate-limit-headers.ts';
+import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { createAsking, type Surroundings } from '../shared/crm-request.ts';
+import type { Logins } from './login-session.ts';
+import type { TrytonOptions } from './options.ts';
+import { questionOf } from './json-rpc-call.ts';
+
+export type Model = 'party.party' | 'party.category';
+/** A condition as Tryton writes it. */
+export type Domain = readonly unknown[];
+
+export interface Listing {
+  above: number;
+  domain: Domain;
+  fields: readonly string[];
+  limit: number;
+}
+
+/** Each throws what asking throws, and Invalid where the user may not, or there is none. */
+export interface Api {
+  readonly host: string;
+  /** When the first answer was given, by the clock of the server. */
+  startedAt(): number | undefined;
+  /** The fields of a party that the user may read, each with its type. */
+  fields(): Promise<Map<string, string>>;
+  count(): Promise<number>;
+  /** Those above an id, by rising ids; `text` is what they were read from. */
+  list(model: Model, listing: Listing): Promise<{ values: Listed[]; text: string }>;
+  close(): Promise<void>;
+}
+
+const listed = z.looseObject({ id: z.number().int().positive() });
+export type Listed = z.infer<typeof listed>;
+
+const described = z.record(z.string(), z.looseObject({ type: z.string() }));
+const mend = { credentials: 'username and password', request: 'url' };
+
+interface ApiOptions extends Surroundings {
+  options: TrytonOptions;
+  logins: Logins;
+  signal: AbortSignal;
+}
+
+export function createApi({ options, logins, signal, ...rest }: ApiOptions): Api {
+  const asking = createAsking({ ...options, mend }, rest);
+  const { host } = asking;
+  const context = {
+    active_test: false,
+    ...(options.language !== undefined && { language: options.language }),
+  };
+  let startedAt: number | undefined;
+  const askWith = async (session: string, method: string, params: readonly unknown[]) => {
+    const question = questionOf(options, method, [...params, context]);
+    const headers = { authorization: session };
+    const said = await asking.ask({ ...question, headers, accepts: [401, 403] }, signal);
+    if (!said) throw new Invalid(`${host} has no such address (404) → correct ${mend.request}`);
+    startedAt ??= observe(said.status, said.headers, 0).dateMs;
+    return said;
+  };
+  const ask = async <T>(shape: z.ZodType<T>, call: Call) => {
+    const method = `model.${call.model}.${call.method}`;
+    const session = await logins.current(asking, signal);
+    let said = await askWith(session, method, call.params);
+    if (said.status >= 400) {
+      said = await askWith(await logins.renew(session, asking, signal), method, call.params);
+    }
+    if (said.status >= 400) throw forbidden(host, call.model, said.status);
+    return { value: resultOf(shape, said.value, { host, model: call.model }), text: said.text };
+  };
+  return {
+    host,
+    startedAt: () => startedAt,
+    async fields() {
+      const call = { model: 'party.party', method: 'fields_get', params: [] } as const;
+      const { value } = await ask(described, call);
+      return new Map(Object.entries(value).map(([name, { type }]) => [name, type]));
+    },
+    async count() {
+      const call = { model: 'party.party', method: 'search_count', params: [[]] } as const;
+      return (await ask(z.number().int().min(0), call)).value;
+    },
+    async list(model, { above, domain, fields, limit }) {
+      const where = [['id', '>', above], domain];
+      const params = [where, 0, limit, [['id', 'ASC']], fields];
+      const { value, text } = await ask(z.array(listed), { model, method: 'search_read', params });
+      return { values: value, text };
+    },
+    close: () => asking.close(),
+  };
+}
+
+interface Call {
+  model: Model;
+  method: string;
+  params: readonly unknown[];
+}
+
+const failed = z.object({ error: z.array(z.unknown()) });
+const answered = z.object({ result: z.unknown() });
+
+/** What is told of a failure may hold personal data: of it only its kind is passed on. */
+function resultOf<T>(
+  shape: z.ZodType<T>,
+  value: unknown,
+  { host, model }: { host: string; model: Model },
+): T {
+  const { data: failure } = failed.safeParse(value);
+  if (failure) {
+    const [kind] = failure.error;
+    if (kind === `'${model}'`) {
+      throw new Invalid(`${host}: the database has no parties → activate the module party in it`);
+    }
+    if (kind === 'UserError') throw forbidden(host, model);
+    const what = `${host} failed to answer about ${model}`;
+    throw new Unavailable(`${what} → look into its log`, { acted: 'maybe' });
+  }
+  const result = shape.safeParse(answered.safeParse(value).data?.result);
+  if (result.success) return result.data;
+  const what = `${host} answers about ${model} as no Tryton does`;
+  throw new Unavailable(`${what} → correct url of the source`, { acted: 'maybe' });
+}
+
+function forbidden(host: string, model: Model, status?: number): Invalid {
+  const how = status === undefined ? '' : ` (${status})`;
+  const fix = 'give it a group that may read them';
+  return new Invalid(`${host} does not let this user read ${model}${how} → ${fix}`);
+}

@@ -1,0 +1,73 @@
+/**
+ * Which worker of all is the home of a mirror, as Redis knows it
+ * (worker/queues/assignment-store.ts).
+ */
+import { randomBytes } from 'node:crypto';
+import { Busy, isExpected } from '../domain/errors.ts';
+import type { Clock } from '../domain/clock.ts';
+import { aliveMs, type Claim, type HomeRecord } from './queues/assignment-store.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { copiedAt } from '../cli/compose/restored-snapshot.ts';
+
+export interface Residence {
+  /** Throws Busy where another worker is the home, and Unavailable while Redis is away. */
+  claim(snapshot: Snapshot): Promise<void>;
+  /** Whether it still is; a Redis that is away says nothing to the contrary. */
+  keep(snapshot: Snapshot): Promise<boolean>;
+}
+
+const name = 'snapshot-id';
+
+const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
+  taken: (mirror) =>
+    `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`,
+  untold: (mirror) =>
+    `Redis was emptied → this one stands by for 15 s, so that the worker that serves ${mirror} can tell it so`,
+  older: (mirror) =>
+    `this is not the newest snapshot of ${mirror}: another one was written since → start the ` +
+    'worker where that one is, put a backup of it back, or give it up aloud with ' +
+    '`worker --accept-lost-snapshot`',
+};
+
+export function residenceIn(
+  record: HomeRecord,
+  { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
+): Residence {
+  let refusedAt = Number.NEGATIVE_INFINITY;
+  return {
+    async claim(snapshot) {
+      const generation = snapshot.generation();
+      const restored = copiedAt(snapshot.meta) !== undefined;
+      const claim = await record.claim({
+        snapshot: idOf(snapshot),
+        generation,
+        restored,
+        acceptLost,
+        stoodBy: clock.monotonic() - refusedAt < aliveMs,
+      });
+      if (claim.is === 'home') {
+        if (claim.generation > generation) snapshot.fence(claim.generation);
+        return;
+      }
+      if (claim.is !== 'untold') refusedAt = clock.monotonic();
+      throw new Busy(why[claim.is](mirror));
+    },
+    async keep(snapshot) {
+      try {
+        return await record.keep({ snapshot: idOf(snapshot), generation: snapshot.generation() });
+      } catch (error) {
+        if (!isExpected(error)) throw error;
+        return true;
+      }
+    },
+  };
+}
+
+/** Names the snapshot, and every copy of it. */
+function idOf({ meta, transaction }: Snapshot): string {
+  const known = meta.get(name);
+  if (known !== undefined) return known;
+  const id = randomBytes(8).toString('hex');
+  transaction(() => meta.set(name, id));
+  return id;
+}

@@ -1,0 +1,235 @@
+/**
+ * Where a worker keeps one mirror: its snapshot, ledger and lease. What it cannot begin with ends
+ * the worker; what goes wrong later ends a run, is said, and the next tick tries again.
+ *
+ *   the lease is another's     stands by: said once, taken soon after it is free
+ *   so is the home             the same; one that was lost to another is left
+ *   paused                     said once, and nothing is run
+ *   the input cannot be used   said with every run
+ *   a run failed               its summary says why; opened anew, the configuration read again
+ *   a bug, or damage           said; everything is closed, and opened anew by the next tick
+ *
+ * Runs about everybody are one after the other; a record that the CRM says has changed, a command
+ * about one person and the sentinel stand beside them.
+ */
+import pLimit from 'p-limit';
+import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import type { Heard, Worked } from './queues/event-queue.ts';
+import type { Tick } from './queues/run-schedule.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { eraseTold } from '../erasure/privacy-deletions.ts';
+import { watch } from '../engine/watch/unsubscribe-watch.ts';
+import type { Assembled } from '../cli/compose/assemble-mirror.ts';
+import { complaintsOf } from './notifications/blocked-notices.ts';
+import { foreseeing } from '../cli/run/forecast-notice.ts';
+import { createLog } from '../cli/run/run-log.ts';
+import { createNotifier } from './notifications/webhook-notifier.ts';
+import { runNow } from '../cli/run/run-command.ts';
+import { refusePaused } from '../cli/compose/paused-mirror.ts';
+import { copiedAt } from '../cli/compose/restored-snapshot.ts';
+import {
+  close,
+  come,
+  comeAgain,
+  shellOf,
+  stay,
+  taken,
+  type HomeOptions,
+  type State,
+} from './assignment-lifecycle.ts';
+
+type RunTick = Exclude<Tick, 'sentinel'>;
+
+export interface Home {
+  /** Stands by until the mirror is this worker's, or it is to stop. Throws as assemble does. */
+  taken(): Promise<void>;
+  /** Asks now and then whether it still is; where it is not, leaves it, and stands by again. */
+  stay(): Promise<void>;
+  /** Never throws; `elsewhere`: the mirror is another's by now. */
+  run(tick: Tick): Promise<'over' | 'elsewhere'>;
+  /**
+   * Brings in line whoever stands under this id of the source; where that is said to have erased
+   * the record, forgets whoever stood there. Never throws.
+   */
+  record(id: string, heard: Heard): Promise<Worked>;
+  /**
+   * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
+   * well. Throws Busy where it is another's.
+   */
+  hold<T>(
+    how: 'beside' | 'alone',
+    work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+  ): Promise<T>;
+  /** Opens everything anew, by the configuration as it is now, when nothing runs. */
+  again(): Promise<void>;
+  /** By route, as the platform's answers tell. */
+  limits(): Record<string, RouteLimit>;
+  close(): Promise<void>;
+}
+
+export function createHome(options: HomeOptions): Home {
+  const { config, shell } = options;
+  const log = createLog(shell, config.mirror);
+  const state: State = {
+    ...options,
+    opened: undefined,
+    coming: undefined,
+    left: new AbortController(),
+    complain: complaintsOf(config.mirror, shell),
+    log,
+    alone: pLimit(1),
+    notifier: createNotifier(config, { shell, log, clock: systemClock, random: Math.random }),
+  };
+  return {
+    taken: async () => taken(state),
+    stay: async () => stay(state),
+    run: async (tick) =>
+      tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
+    record: async (id, heard) => (heard === 'erased' ? erase : record)(state, id),
+    hold: async (how, work) => hold(state, how, work),
+    again: async () => state.alone(() => comeAgain(state)),
+    limits: () => state.opened?.mirror.limits() ?? {},
+    close: async () => {
+      await state.notifier?.close();
+      await close(state);
+    },
+  };
+}
+
+async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
+  if (state.shell.stop.aborted) return 'elsewhere';
+  try {
+    await runOnce(state, tick);
+  } catch (error) {
+    state.complain.of(error);
+    if (error instanceof Busy && !state.opened) return 'elsewhere';
+    if (!isExpected(error)) await close(state, error);
+    else if (!(error instanceof Busy)) await comeAgain(state);
+  }
+  state.notifier?.ran();
+  return 'over';
+}
+
+async function runOnce(state: State, tick: RunTick): Promise<void> {
+  const { mirror } = await come(state);
+  refusePaused(mirror.snapshot.meta, state.config);
+  const { config, shell } = state;
+  const options = optionsOf(tick);
+  const said = foreseeing(shell, mirror, { config, mode: options.mode });
+  const summary = await runNow(mirror, shellOf(state), { ...options, ...said });
+  state.log.ended(summary, 'run');
+  state.ended(summary);
+  state.complain.no();
+  if (summary.status === 'failed') await comeAgain(state);
+  // What was noticed when it was opened holds until a run has seen everything.
+  else if (state.opened && summary.mode === 'full' && summary.only === null) {
+    state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
+  }
+}
+
+/** What goes wrong is no matter of a run that is under way; only else all is opened anew. */
+async function look(state: State): Promise<'over' | 'elsewhere'> {
+  const { shell, complain, alone } = state;
+  if (shell.stop.aborted) return 'elsewhere';
+  try {
+    await lookOnce(state);
+  } catch (error) {
+    if (error instanceof Interrupted) return 'over';
+    complain.of(error);
+    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
+    if (alone.activeCount === 0) await alone(() => comeAgain(state));
+  }
+  return 'over';
+}
+
+async function lookOnce(state: State): Promise<void> {
+  const { mirror, lanes } = await come(state);
+  const { meta } = mirror.snapshot;
+  refusePaused(meta, state.config);
+  const { stop, abort } = shellOf(state);
+  const restored = copiedAt(meta) !== undefined;
+  state.log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
+  state.complain.no();
+}
+
+async function record(state: State, id: string): Promise<Worked> {
+  const { shell, config, complain, log } = state;
+  if (shell.stop.aborted || state.coming) return 'elsewhere';
+  try {
+    const opened = await come(state);
+    refusePaused(opened.mirror.snapshot.meta, config);
+    const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
+    const inner = shellOf(state);
+    const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
+    if (isWorthTelling(summary)) {
+      log.ended(summary, 'event');
+      state.ended(summary);
+    }
+    return isOver(summary) ? 'done' : 'again';
+  } catch (error) {
+    complain.of(error);
+    return state.opened ? 'again' : 'elsewhere';
+  }
+}
+
+async function erase(state: State, id: string): Promise<Worked> {
+  const { shell, config, complain, log, notifier } = state;
+  if (shell.stop.aborted || state.coming) return 'elsewhere';
+  try {
+    const { mirror, lanes } = await come(state);
+    refusePaused(mirror.snapshot.meta, config);
+    const { stop: signal, abort } = shellOf(state);
+    const { rest, people } = await lanes.beside(async (own) =>
+      eraseTold(own.mirror, id, { signal, abort }),
+    );
+    for (const one of people) {
+      log.erased(one);
+      if (one.is === 'failed') complain.of(one.told.failure);
+      if (one.is === 'held') notifier?.ran();
+    }
+    if (rest === 'event') return await record(state, id);
+    return rest === 'again' ? 'again' : 'done';
+  } catch (error) {
+    if (error instanceof Interrupted) return 'again';
+    complain.of(error);
+    return state.opened ? 'again' : 'elsewhere';
+  }
+}
+
+async function hold<T>(
+  state: State,
+  how: 'beside' | 'alone',
+  work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (how === 'alone') {
+    return state.alone(async () => {
+      const held = { ...(await come(state)), close: async () => undefined };
+      return work(held, shellOf(state).stop);
+    });
+  }
+  const { lanes } = await come(state);
+  return lanes.beside((held) => work(held, shellOf(state).stop));
+}
+
+const quietly = { writes: true, progress: () => undefined };
+
+function optionsOf(tick: RunTick) {
+  return {
+    ...quietly,
+    mode: tick === 'fast' ? 'fast' : 'full',
+    only: tick === 'templates' ? 'templates' : undefined,
+  } as const;
+}
+
+/** Nobody wants a line for each event that changed nothing. */
+function isWorthTelling({ status, contacts }: Summary): boolean {
+  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
+}
+
+/** An opt-in that waits for a quarantine to end is for the next run about everybody. */
+function isOver({ status, reasons }: Summary): boolean {
+  if (status === 'interrupted') return false;
+  return status !== 'failed' || reasons.every((reason) => reason.startsWith('quarantined'));
+}

@@ -1,0 +1,156 @@
+/** One mirror of a worker: its schedule, its events, what is handed to it, and how it stands. */
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid, isExpected, Unavailable } from '../domain/errors.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { homeRecord } from './queues/assignment-store.ts';
+import { serveCommands } from './queues/command-queue.ts';
+import { openEventQueue, type EventQueue } from './queues/event-queue.ts';
+import { viewQueues, type QueueView } from './queues/queue-view.ts';
+import { connectQuickly } from './queues/fail-fast-connection.ts';
+import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
+import { dueIn, type Schedule } from './queues/run-schedule.ts';
+import { sealOf } from './queues/payload-encryption.ts';
+import type { Watched } from '../server/mirror-gauges.ts';
+import type { MirrorStatus } from '../server/status-page.ts';
+import type { Webhook } from '../server/webhooks.ts';
+import { readKey } from '../do-not-contact/list-key.ts';
+import { doHanded } from './remote-commands.ts';
+import { createHome, type Home } from './mirror-host.ts';
+import { lanesAtOnce } from './person-runs.ts';
+import { residenceIn } from './mirror-assignment.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { standingNow, statusNow } from '../commands/status.ts';
+
+export interface Workable extends Config {
+  readonly redis: string;
+  readonly schedule: Schedule;
+}
+
+export interface Served extends Watched {
+  /** Rejects when it can never be served. */
+  failed: Promise<never>;
+  webhook: Webhook | undefined;
+  queues: QueueView['queues'];
+  /** Why Redis cannot be asked for it; undefined: it can. */
+  away(): string | undefined;
+  status(): MirrorStatus;
+  close(): Promise<void>;
+}
+
+export interface ServeOptions {
+  acceptLost: boolean;
+  /** Told of every run, and of what events brought about. */
+  ended(summary: Summary): void;
+}
+
+export function serve(config: Workable, shell: Shell, options: ServeOptions): Served {
+  const { mirror, redis: url, schedule, contacts } = config;
+  const place = { url, mirror, clock: systemClock };
+  const failed = Promise.withResolvers<never>();
+  const fail = (error: unknown): void => failed.reject(error);
+  const quick = connectQuickly(url);
+  const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
+  const residence = residenceIn(own, {
+    mirror,
+    acceptLost: options.acceptLost,
+    clock: systemClock,
+  });
+  const load = () => loadConfig(config.file, shell.env);
+  const home = createHome({ config, shell, residence, load, ended: options.ended });
+  const hook = contacts?.webhook;
+  const events = hook && openEventQueue({ ...place, notice: () => undefined });
+  const view = viewQueues(place);
+  const redis = watchRedis(mirror, shell);
+  const queue: RunQueue = openRunQueue({
+    ...place,
+    notice(lost) {
+      redis.say(lost);
+      // It may have come back empty.
+      if (lost === undefined) follow(queue, config).catch(fail);
+    },
+  });
+  let handed: ReturnType<typeof takeHanded> | undefined;
+  const begin = async (): Promise<void> => {
+    await follow(queue, config);
+    redis.answers();
+    await home.taken();
+    if (shell.stop.aborted) return;
+    shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
+    queue.serve(home.run);
+    events?.serve(home.record, { concurrency: lanesAtOnce, failed: fail });
+    handed = takeHanded(config, shell, home);
+    await home.stay();
+  };
+  begin().catch(fail);
+  return {
+    mirror,
+    failed: failed.promise,
+    webhook: hook && events && { ...hook, events },
+    queues: view.queues,
+    away: redis.away,
+    status: () => statusNow(config),
+    standing: async () => standingNow(config),
+    limits: home.limits,
+    depths: view.depths,
+    lagMs: async () => events?.lagMs(),
+    async close() {
+      failed.promise.catch(() => undefined);
+      await Promise.all([queue.close(), handed?.close(), events?.close()]);
+      await own.leave().catch(() => undefined);
+      await home.close();
+      view.close();
+      quick.close();
+    },
+  };
+}
+
+/** Throws what a person has to mend in Redis. */
+async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<void> {
+  try {
+    await queue.follow(schedule);
+  } catch (error) {
+    if (isExpected(error)) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    const text = `${file}: Redis refuses the schedule (${why}) → mend its access, then start again`;
+    throw new Unavailable(text, { acted: 'no', cause: error });
+  }
+}
+
+function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
+  const due: string[] = dueIn(schedule).map(({ tick }) => tick);
+  return [...due, ...(events ? ['events'] : [])].join(', ');
+}
+
+/** Says when it is lost, and when it is there again. */
+function watchRedis(mirror: string, { note }: Shell) {
+  let why: string | undefined = 'Redis has not answered yet';
+  return {
+    away: () => why,
+    answers: () => void (why = undefined),
+    say(lost: string | undefined): void {
+      why = lost === undefined ? undefined : `Redis is away (${lost})`;
+      const what =
+        why === undefined
+          ? 'Redis is there again, the schedule goes on'
+          : `${why}; the schedule waits for it`;
+      note(`crm-mirror: ${mirror}: ${what}`);
+    },
+  };
+}
+
+/** Commands that were called beside this worker. */
+function takeHanded(
+  config: Workable,
+  shell: Shell,
+  home: Pick<Home, 'hold' | 'again'>,
+): { close(): Promise<void> } {
+  const { redis: url, mirror, ledger } = config;
+  return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
+    const key = readKey(ledger.keyFile);
+    if (key === undefined) throw new Invalid(`${ledger.keyFile}: the key of the ledger is gone`);
+    return doHanded({ config, shell, home, seal: sealOf(key, randomBytes) }, sealed, tell);
+  });
+}

@@ -1,0 +1,33 @@
+/** The queues of a mirror, to be looked at: a Redis that is away keeps nobody waiting. */
+import type { Queue } from 'bullmq';
+import { countsOf, type Counts } from './event-queue.ts';
+import { eventsOf, runsOf } from './queue-names.ts';
+import { connectQuickly } from './fail-fast-connection.ts';
+
+export interface Depth extends Counts {
+  mirror: string;
+  queue: 'runs' | 'events';
+}
+
+export interface QueueView {
+  queues: readonly Queue[];
+  /** Throws Unavailable while Redis is away. */
+  depths(): Promise<Depth[]>;
+  close(): void;
+}
+
+export function viewQueues({ url, mirror }: { url: string; mirror: string }): QueueView {
+  const quick = connectQuickly(url);
+  const runs = quick.queue(runsOf(mirror));
+  const events = quick.queue(eventsOf(mirror));
+  const depthOf = async (queue: Depth['queue'], of: Queue): Promise<Depth> => ({
+    mirror,
+    queue,
+    ...(await quick.ask(() => countsOf(of))),
+  });
+  return {
+    queues: [runs, events],
+    depths: () => Promise.all([depthOf('runs', runs), depthOf('events', events)]),
+    close: () => quick.close(),
+  };
+}

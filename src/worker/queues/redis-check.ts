@@ -1,0 +1,31 @@
+/** What answers at the address of a Redis, and whether it keeps what it is given. */
+import { connectQuickly } from './fail-fast-connection.ts';
+
+export interface Looked {
+  /** As `Redis 7.0.15` or `Valkey 8.1.0`. */
+  name: string;
+  /** How it throws things away once its memory is full; undefined: it does not, or does not say. */
+  evictsBy: string | undefined;
+}
+
+const fix =
+  'start it, or correct `redis` in the configuration; Node trusts an authority of your own by ' +
+  'NODE_EXTRA_CA_CERTS';
+
+/** Throws Unavailable, with what it says and what to do. */
+export async function lookAtRedis(url: string): Promise<Looked> {
+  const quick = connectQuickly(url);
+  try {
+    const info = await quick.ask(async () => quick.redis.info(), fix);
+    const told = (name: string): string | undefined =>
+      new RegExp(`^${name}:(.+?)\\r?$`, 'm').exec(info)?.[1];
+    const valkey = told('valkey_version');
+    const policy = told('maxmemory_policy');
+    return {
+      name: valkey === undefined ? `Redis ${told('redis_version')}` : `Valkey ${valkey}`,
+      evictsBy: policy === 'noeviction' ? undefined : policy,
+    };
+  } finally {
+    quick.close();
+  }
+}

@@ -1,0 +1,110 @@
+/** What a worker does of what is handed to it: the command line of a caller, in its own mirror. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { Busy } from '../domain/errors.ts';
+import type { Seal } from './queues/payload-encryption.ts';
+import type { Assembled } from '../cli/compose/assemble-mirror.ts';
+import type { Home } from './mirror-host.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import { besides, call, type Call } from '../cli/remote/command-call.ts';
+import type { News, Outcome } from '../cli/remote/worker-handover.ts';
+import { refusePaused } from '../cli/compose/paused-mirror.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+/** Progress is told no more often. */
+const progressEachMs = 500;
+
+export interface Hand {
+  config: Config;
+  shell: Shell;
+  seal: Seal;
+  home: Pick<Home, 'hold' | 'again'>;
+}
+
+const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
+/** These touch nobody, and a mirror that is paused minds them not. */
+const steers: ReadonlySet<string> = new Set(['approve', 'retry', 'rebind']);
+
+/**
+ * Answers what came of it, sealed, or `elsewhere` where the mirror is another's by now; throws only
+ * for what was sealed with another key.
+ */
+export async function doHanded(
+  { config, shell, seal, home }: Hand,
+  sealed: string,
+  tell: (sealed: string) => void,
+): Promise<string> {
+  const wanted = call.parse(JSON.parse(seal.open(sealed)));
+  const lines: string[] = [];
+  const notes: string[] = [];
+  const inner = shellFor(shell, wanted, {
+    print: (line) => lines.push(line),
+    told(news) {
+      if ('note' in news) notes.push(news.note);
+      tell(seal.close(JSON.stringify(news)));
+    },
+  });
+  const [name = ''] = wanted.argv;
+  const how = besides.has(name) ? 'beside' : 'alone';
+  let isHeld = false;
+  const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
+    isHeld = true;
+    if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
+    const own = { ...inner, stop, held: () => held };
+    return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
+  };
+  const ended = (code: number) =>
+    seal.close(JSON.stringify({ code, lines, notes } satisfies Outcome));
+  if (!besides.has(name) && !alone.has(name)) return ended(2);
+  try {
+    const code = await home.hold(how, attempt);
+    // It belongs to what the configuration says now.
+    if (name === 'rebind') await home.again();
+    return ended(code);
+  } catch (error) {
+    if (!isHeld && error instanceof Busy) return 'elsewhere';
+    const fault = explain(error);
+    inner.note(`crm-mirror: ${fault.text}`);
+    return ended(fault.code);
+  }
+}
+
+/** With the plan in a file of its own, as the command expects it. */
+async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promise<T>): Promise<T> {
+  if (plan === undefined) return run(argv);
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  try {
+    const file = join(folder, 'plan.json');
+    writeFileSync(file, plan, { mode: 0o600 });
+    const [name = '', ...rest] = argv;
+    return await run([name, file, ...rest]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function shellFor(
+  { env, stop, abort, call: again }: Shell,
+  { terminal, interactive }: Call,
+  hears: { print(line: string): void; told(news: News): void },
+): Shell {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return {
+    env,
+    stop,
+    abort,
+    ...(again && { call: again }),
+    terminal,
+    interactive,
+    print: hears.print,
+    note: (note) => hears.told({ note }),
+    progress(progress) {
+      const now = performance.now();
+      if (!interactive || now - toldAt < progressEachMs) return;
+      toldAt = now;
+      hears.told({ progress });
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** The server of a worker, for all its mirrors. */
+import type { Config } from '../config/config.ts';
+import { Invalid } from '../domain/errors.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { createMetrics, type Metrics } from '../server/metrics.ts';
+import { createServer } from '../server/http-server.ts';
+import type { Webhook } from '../server/webhooks.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import type { Served } from './mirror-service.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+export interface WorkerServer extends Pick<Metrics, 'ended'> {
+  /** Throws Invalid where it cannot listen there. */
+  listen(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Undefined where nobody asks for one. Throws Invalid where two ask for different ones. */
+export function openServer(
+  configs: readonly Config[],
+  served: readonly Served[],
+  shell: Shell,
+): WorkerServer | undefined {
+  const asked = serverOf(configs);
+  if (!asked) return undefined;
+  const metrics = createMetrics(served);
+  const webhooks = new Map<string, Webhook>();
+  for (const { mirror, webhook } of served) if (webhook) webhooks.set(mirror, webhook);
+  const server = createServer({
+    ...asked,
+    webhooks,
+    metrics,
+    queues: served.flatMap(({ queues }) => queues),
+    ready: () =>
+      served.flatMap(({ mirror, away }) => {
+        const why = away();
+        return why === undefined ? [] : [`${mirror}: ${why}`];
+      }),
+    statuses: async () => served.map(({ status }) => status()),
+    clock: systemClock,
+    failed: (error) => shell.note(`crm-mirror: server: ${explain(error).text}`),
+  });
+  return {
+    ended: metrics.ended,
+    async listen() {
+      shell.note(`crm-mirror: the server listens on ${await server.listen()}`);
+    },
+    close: server.close,
+  };
+}
+
+function serverOf(configs: readonly Config[]) {
+  const [first, ...others] = configs.filter(({ server }) => server);
+  const asked = first?.server;
+  if (!first || !asked) return undefined;
+  for (const { file, server } of others) {
+    if (JSON.stringify(server) === JSON.stringify(asked)) continue;
+    throw new Invalid(
+      `${first.file} and ${file} ask for different servers, and a worker has one → write the same block, or leave one out`,
+    );
+  }
+  const { host, port, token, publicUrl } = asked;
+  return { host, port, token, publicUrl };
+}

@@ -1,0 +1,274 @@
+/**
+ * Whom the CRM has to be told of: everybody of whom it is known that they left on the platform, for
+ * each record of hers that the CRM has, once.
+ *
+ *   she left, and of this record      known of it so far           then
+ *   the CRM wants her in, or
+ *     says nothing                    nothing, or needless         planned
+ *     the same                        anything else                it stays as it is
+ *   the CRM says so itself, or has
+ *     no such record                  planned, rejected, nothing   needless
+ *   anything; nobody is known to      planned, rejected, unknown   needless; else it stays as it is
+ *     have left by it (doubtful)
+ *   nothing was read of it            nothing                      planned, where only what changed
+ *                                                                  was read, else nothing
+ *   she is back                       anything                     dropped: should she leave again,
+ *                                                                  that is another one
+ */
+import { createHmac } from 'node:crypto';
+import type { Kind } from '../records/record-type.ts';
+import type { Out, Outs } from '../records/opt-outs.ts';
+import type { DesiredRow, Key, KindName } from '../domain/record.ts';
+import type { Return } from '../domain/opt-out-report.ts';
+import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
+import type { Span } from '../snapshot/database/key-range.ts';
+import type { Returns } from '../sources/write-back.ts';
+import type { Run } from '../engine/context/mirror-context.ts';
+import type { Knowledge } from '../engine/read/record-states.ts';
+import { throughout } from '../engine/context/for-each-range.ts';
+import { unfinishedIn } from '../erasure/unfinished-erasures.ts';
+
+export interface Finding {
+  run: Run;
+  kind: Kind & { readonly outs: Outs };
+  returns: Returns;
+  known: Knowledge;
+  /** Whether what the source was not seen to have, it has not: of all, or of who was asked for. */
+  conclusive: boolean;
+}
+
+/** What a look at everybody, or at one, found out. */
+export interface Found {
+  /** How many wait by it to be told. */
+  waiting: number;
+  /** Who cannot be told in the way that is configured. */
+  leftOut: number;
+  /** How many opt-outs it does not tell, since nobody is known to have left by them. */
+  doubtful: number;
+}
+
+/** What is to be done about one return; `waits`: 1 where it is to be told then. */
+interface Step {
+  waits: 0 | 1;
+  leftOut?: boolean;
+  doubtful?: boolean;
+  write?(): void;
+}
+
+/** So many may have left, and of each a dozen things are asked. */
+const peopleAtOnce = 500;
+
+const isOpen = new Set(['planned', 'unknown', 'sent']);
+const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
+
+/** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
+export async function findReturns(finding: Finding, key: Key | undefined): Promise<Found> {
+  const { run, kind } = finding;
+  const found: Found = { waiting: 0, leftOut: 0, doubtful: 0 };
+  const look = (keys: Span | Key): void => {
+    const barred = run.snapshot.returned.barred(kind.name, keys);
+    const within = barred.filter((one) => !one.startsWith('#'));
+    const steps = stepsFor(finding, keys, within);
+    for (const { waits, leftOut, doubtful } of steps) {
+      found.waiting += waits;
+      if (leftOut) found.leftOut += 1;
+      if (doubtful) found.doubtful += 1;
+    }
+    const writes = steps.flatMap(({ write }) => write ?? []);
+    if (!run.writes || writes.length === 0) return;
+    run.snapshot.transaction(() => {
+      for (const write of writes) write();
+    });
+  };
+  const { spans } = run.snapshot;
+  if (key === undefined) await throughout(run, spans.ofKeys(kind.name, peopleAtOnce), look);
+  else look(key);
+  return found;
+}
+
+function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): Step[] {
+  const { run, kind } = finding;
+  const { returned } = run.snapshot;
+  const rows = new Map(returned.of(kind.name, keys).map((row) => [nameOf(row), row]));
+  const isErased = run.ledger.erased() ?? (() => false);
+  // What an erasure that was cut short has done is nobody's departure.
+  const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
+  const steps: Step[] = [];
+  const people = [...leavers(finding, keys), ...barred.map((key) => remembered(finding, key))];
+  for (const { key, outs } of people) {
+    if (isErased(key) || isBegun.has(key)) continue;
+    for (const out of outs) {
+      for (const crmId of idsOf(run, kind.name, key)) {
+        const at = { email: key, crmId, ...out };
+        const row = rows.get(nameOf(at));
+        rows.delete(nameOf(at));
+        steps.push(stepFor(finding, at, row));
+      }
+    }
+  }
+  return [...steps, ...[...rows.values()].map((row) => endOf(finding, row))];
+}
+
+const nameOf = ({ email, crmId, channel }: Pick<Return, 'email' | 'crmId' | 'channel'>): string =>
+  JSON.stringify([email, crmId, channel]);
+
+interface Person {
+  key: Key;
+  outs: Out[];
+}
+
+/** In a plan what is seen just now is noted and not recorded. */
+function leavers({ run, kind }: Finding, keys: Span | Key): Person[] {
+  const { returned } = run.snapshot;
+  const rows = new Map(returned.leavers(kind.name, keys).map((row) => [row.key, row]));
+  if (!run.writes) for (const row of returned.noted(kind.name, keys)) rows.set(row.key, row);
+  return [...rows.values()].map((row) => ({
+    key: row.key,
+    outs: kind.outs.recorded(row, run.facts.known()),
+  }));
+}
+
+function remembered({ run, kind }: Finding, key: Key): Person {
+  const entries = run.ledger.concerning({ key, ids: [] });
+  const outs = new Map<string, Out>();
+  for (const entry of entries) {
+    const out = kind.outs.remembered(entry, run.facts.known());
+    const before = out && outs.get(out.channel);
+    if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
+  }
+  return { key, outs: [...outs.values()] };
+}
+
+/**
+ * Every id that she has in the CRM, '' where a record of hers has none; and one that she had, while
+ * nobody else has the address, nor came to it after that one: it is another's that stands under
+ * another one by now.
+ */
+function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
+  const { staging, recorded } = snapshot;
+  const now = staging.desired(kind, key).map(({ id }) => id);
+  const isLast = (id: string): boolean => recorded.isLastOrigin(kind, id, key);
+  const isHers = (id: string): boolean => {
+    const isRead = staging.keysOf(kind, [id]).length > 0;
+    if (isRead) return now.includes(id) || (now.length === 0 && isLast(id));
+    return recorded.ofOrigins(kind, [id], key).length === 0;
+  };
+  return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];
+}
+
+type One = Omit<Return, 'id'>;
+
+type Outgoing = Omit<One, 'cause'> & Pick<Out, 'cause'>;
+
+function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): Step {
+  const { cause } = at;
+  if (cause === 'doubtful') return doubtOf(finding, { ...at, cause: 'opt_out' }, row);
+  return stepOf(finding, { ...at, cause }, row);
+}
+
+function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
+  const { run, returns } = finding;
+  const { returned } = run.snapshot;
+  const at = run.clock.now();
+  const isWaiting = row !== undefined && isOpen.has(row.state);
+  const verdict = verdictOn(finding, one);
+  if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
+  // Of whom a reading that failed does not speak, the next one does.
+  if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
+  if (verdict === 'needless') {
+    if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
+    if (row.state !== 'planned' && row.state !== 'rejected') return { waits: isWaiting ? 1 : 0 };
+    return { waits: 0, write: () => returned.move(row.seq, 'needless', { at }) };
+  }
+  if (!returns.takes(one)) {
+    const isUntold = row?.state === 'planned' || row?.state === 'rejected';
+    return { waits: 0, leftOut: true, ...(isUntold && { write: () => returned.drop(row.seq) }) };
+  }
+  if (!row) return { waits: 1, write: () => add(finding, one, 'planned') };
+  if (row.state !== 'needless') return { waits: isWaiting ? 1 : 0 };
+  const again = (): void => {
+    returned.drop(row.seq);
+    add(finding, one, 'planned');
+  };
+  return { waits: 1, write: again };
+}
+
+/** The source is not told of it, whatever an earlier version has planned. */
+function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
+  const { run } = finding;
+  const doubtful = verdictOn(finding, one) === 'tell';
+  if (!row || !isUnsettled.has(row.state)) return { waits: 0, doubtful };
+  const at = run.clock.now();
+  return {
+    waits: 0,
+    doubtful,
+    write: () => run.snapshot.returned.move(row.seq, 'needless', { at }),
+  };
+}
+
+function add({ run, kind }: Finding, one: One, state: 'planned' | 'needless'): void {
+  const row = { ...one, id: idOf(run, one), state, at: run.clock.now() };
+  run.snapshot.returned.add(kind.name, row);
+}
+
+/**
+ * The same opt-out has the same id for as long as this snapshot knows when it was seen; from it
+ * nobody learns of whom it is.
+ */
+function idOf({ snapshot }: Run, { email, crmId, channel, by }: One): string {
+  const secret = snapshot.meta.get('name-key') ?? '';
+  const text = JSON.stringify([email, crmId, channel, by]);
+  return `ret_${createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)}`;
+}
+
+type Verdict = 'tell' | 'needless' | 'unread';
+
+/** What the CRM says of this record now, under whatever address. */
+function verdictOn({ run, kind, conclusive }: Finding, one: One): Verdict {
+  const rows = standing(run, kind.name, one);
+  if (rows.length === 0) return conclusive ? 'needless' : 'unread';
+  const present = rows.filter(({ presence }) => presence === 'present');
+  // A bounce is of the address, and tells nothing of another one.
+  const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
+  if (of.length === 0) return 'needless';
+  // It is the CRM's will that may count by now: that is found out first.
+  if (of.some((row) => kind.outs.isNewer(row, one))) return 'unread';
+  return of.some((row) => kind.outs.saysSo(row, one)) ? 'needless' : 'tell';
+}
+
+function standing({ snapshot }: Run, kind: KindName, { email, crmId }: One): DesiredRow[] {
+  const { staging } = snapshot;
+  const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
+  return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
+}
+
+/** Who is back is told of no more; nor is who is gone here, where the CRM does not want her. */
+function endOf(finding: Finding, row: ReturnedRow): Step {
+  const { run, kind } = finding;
+  const { recorded, returned } = run.snapshot;
+  const isRecorded = recorded.get(kind.name, row.email) !== undefined;
+  if (isRecorded && !isStillOut(finding, row)) {
+    return { waits: 0, write: () => returned.drop(row.seq) };
+  }
+  const isUntold = row.state === 'planned' || row.state === 'rejected';
+  if (isRecorded || !isUntold || verdictOn(finding, row) !== 'needless') {
+    return { waits: isOpen.has(row.state) ? 1 : 0 };
+  }
+  const at = run.clock.now();
+  return { waits: 0, write: () => returned.move(row.seq, 'needless', { at }) };
+}
+
+/** Whether the person is still out, and is known to have left, at this moment. */
+export function isStillOut(
+  { run, kind }: Pick<Finding, 'run' | 'kind'>,
+  { email, channel }: Pick<Return, 'email' | 'channel'>,
+): boolean {
+  if (run.ledger.erased()?.(email)) return false;
+  const row = run.snapshot.recorded.get(kind.name, email);
+  const outs = row
+    ? kind.outs.recorded(row, run.facts.known())
+    : run.ledger
+        .concerning({ key: email, ids: [] })
+        .flatMap((entry) => kind.outs.remembered(entry, run.facts.known()) ?? []);
+  return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
+}

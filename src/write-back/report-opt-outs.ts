@@ -1,0 +1,56 @@
+/** The last step of a run: the CRM is told who left on the platform (README, back to the CRM). */
+import type { ReturnsSummary } from '../engine/report/run-summary.ts';
+import type { Course } from '../engine/context/run-context.ts';
+import { onlyKey } from '../engine/context/mirror-context.ts';
+import { findReturns, type Finding } from './find-opt-outs.ts';
+import { knowledgeNamed } from '../engine/read/record-states.ts';
+import { noteStuck, sayRejected, tellReturns } from './report-delivery.ts';
+
+const listed = 100;
+
+/**
+ * Notes who has to be told of, and tells it; a plan counts it. Of what a run could not read nothing
+ * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or such a
+ * run does not.
+ */
+export async function giveBack(course: Course): Promise<ReturnsSummary | undefined> {
+  const { run, begun, known, failure, isEvent, tally } = course;
+  const { returns, snapshot, writes } = run;
+  const kind = begun.map((part) => part.kind).find(({ outs }) => outs);
+  if (!returns || !kind?.outs || run.stop.aborted) return undefined;
+  const of = { ...kind, outs: kind.outs };
+  const knowledge = knowledgeNamed(known, kind.name);
+  const conclusive = knowledge.certified && (knowledge.whole || isEvent);
+  const finding: Finding = { run, kind: of, returns, known: knowledge, conclusive };
+  const key = onlyKey(run);
+  const isRead = known.has(kind) && !failure && key !== '';
+  const found = isRead ? await findReturns(finding, key) : undefined;
+  const before = snapshot.returned.counts(kind.name);
+  if (!writes) {
+    const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
+    return { told: 0, rejected: before.rejected, ...(found ?? none) };
+  }
+  const account = await tellReturns({ ...finding, tally }, key);
+  noteStuck(snapshot, account, run.clock.now());
+  const { waiting, rejected } = snapshot.returned.counts(kind.name);
+  if (account.failure) course.stuck = sayStuck(waiting, account.failure);
+  listKnown(course, kind.name);
+  const { leftOut = 0, doubtful = 0 } = found ?? {};
+  return { told: account.told, rejected, waiting, leftOut, doubtful };
+}
+
+/** What earlier runs were refused; what this one was is listed already. */
+function listKnown({ run, tally }: Course, kind: 'contact' | 'template'): void {
+  if (onlyKey(run) !== undefined) return;
+  for (const row of run.snapshot.returned.rejected(kind, listed)) {
+    const { email: key, channel: part, reason, fix } = row;
+    if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
+    const problem = { kind, key, class: 'rejected' as const, part, fix: fix ?? '' };
+    tally.returned({ ...problem, reason: sayRejected(reason ?? '') }, false);
+  }
+}
+
+function sayStuck(waiting: number, { message }: Error): string {
+  const many = waiting === 1 ? 'an opt-out' : `${waiting} opt-outs`;
+  return `the CRM could not be told of ${many}, the next run tries again: ${message}`;
+}

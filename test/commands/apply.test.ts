@@ -1,0 +1,203 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+interface Planned extends Mirrored {
+  plan: string;
+  apply(...flags: string[]): ReturnType<Mirrored['call']>;
+}
+
+/** A mirror, and a plan of it in a file. */
+async function planned(...flags: string[]): Promise<Planned> {
+  const world = await mirrored({ kinds: ['contact', 'template'] });
+  world.template('welcome', { subject: 'Hi' });
+  const plan = join(world.folder, 'plan.json');
+  expect((await world.call('plan', '--out', plan, ...flags)).code).toBe(0);
+  return { ...world, plan, apply: async (...more) => world.call('apply', plan, ...more) };
+}
+
+function rewrite({ plan }: Planned, fields: object): void {
+  writeFileSync(plan, JSON.stringify({ ...JSON.parse(readFileSync(plan, 'utf8')), ...fields }));
+}
+
+const hourMs = 3_600_000;
+const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
+
+describe('apply', () => {
+  test('does what was planned, and no address stands in the file', async () => {
+    const world = await planned();
+    const text = readFileSync(world.plan, 'utf8');
+    expect(text).not.toContain('@');
+    const file = JSON.parse(text);
+    expect(file).toMatchObject({ version: 1, mirror: 'world', mode: 'full', only: null });
+    const { code, json } = await world.apply('--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: { status: 'done', mode: 'full', plan: file.plan, contacts: { applied: { create: 2 } } },
+    });
+    expect(json.contacts.changes).toEqual(file.contacts.changes);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+    expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({ create: 0 });
+  });
+
+  test('in its mode, and of its kind', async () => {
+    const world = await planned('--fast', '--only', 'contacts');
+    const { code, json } = await world.apply('--json');
+    expect({ code, json }).toMatchObject({ code: 0, json: { mode: 'fast', only: 'contacts' } });
+    expect(world.emulator.world.templates()).toEqual([]);
+  });
+
+  test('once: the second time it is refused, also where nothing was planned', async () => {
+    const world = await planned();
+    expect((await world.apply()).code).toBe(0);
+    const again = await world.apply();
+    expect(again).toMatchObject({ code: 2, err: expect.stringMatching(/applied at .*used up/) });
+    const runs = (await world.call('runs', '--json')).json.runs;
+    expect(runs).toHaveLength(1);
+    expect((await world.call('plan', '--out', world.plan)).code).toBe(0);
+    expect((await world.apply('--json')).json.contacts.changes).toMatchObject({ create: 0 });
+    expect(await world.apply()).toMatchObject({ code: 2, err: expect.stringContaining('used up') });
+    expect((await world.call('status', '--json')).json.ok).toBe(true);
+  });
+
+  test('once: also where it did not get through', async () => {
+    const world = await planned('--only', 'contacts');
+    const { undo } = world.server.fail(({ method }) => method === 'POST', {
+      is: 'answer',
+      status: 403,
+    });
+    expect((await world.apply()).code).toBe(1);
+    undo();
+    world.writes();
+    expect((await world.apply()).code).toBe(2);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test.each<[string, (world: Planned) => void]>([
+    ['the CRM changed', (world) => world.people([{ email: ann, news: 'yes' }])],
+    ['somebody signed up', (world) => void world.emulator.seed.contact({ email: bob })],
+    ['there is another template', (world) => world.template('other', { subject: 'Hi' })],
+    ['the file names another plan', (world) => rewrite(world, { plan: '0123456789abcdef' })],
+  ])('is refused when planning again gives another plan: %s', async (_, change) => {
+    const world = await planned();
+    change(world);
+    const { code, err, json } = await world.apply('--json');
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/has changed.*plan again/),
+    });
+    expect(json).toMatchObject({ status: 'failed', mode: 'full' });
+    expect(world.writes()).toEqual([]);
+    // What was refused was not applied.
+    expect((await world.call('plan', '--out', world.plan)).code).toBe(0);
+    expect((await world.apply()).code).toBe(0);
+  });
+
+  test.each([
+    ['too old', { madeAt: ago(25 * hourMs) }, /1 d 1 h old|25 h old/],
+    ['of a time to come', { madeAt: ago(-hourMs) }, /yet to come/],
+    ['of another mirror', { mirror: 'acme' }, /a plan for acme, not for world/],
+    ['of another version', { version: 2 }, /version is not as/],
+    ['without a plan', { plan: '' }, /plan is not as/],
+    ['of a mode that is not planned', { mode: 'single' }, /mode is not as/],
+    ['of no time', { madeAt: 'yesterday' }, /madeAt is not as/],
+  ])('is refused when it is %s', async (_, fields, why) => {
+    const world = await planned();
+    rewrite(world, fields);
+    const { code, err } = await world.apply();
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(why) });
+    expect(err.trim().split('\n')).toHaveLength(1);
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('runs', '--json')).json.runs).toEqual([]);
+  });
+
+  test.each([
+    ['not there', undefined, 'there is no such file'],
+    ['not JSON', 'plan', 'it is not JSON'],
+    ['something else', '[]', 'the document is not as'],
+  ])('a file that is %s', async (_, text, why) => {
+    const world = await mirrored();
+    const file = join(world.folder, 'some.json');
+    if (text !== undefined) writeFileSync(file, text);
+    const { code, err } = await world.call('apply', file);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
+  });
+
+  test('somebody who leaves between planning and sending stays out', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.people([{ email: ann, news: 'yes', product: 'yes' }]);
+    const plan = join(world.folder, 'plan.json');
+    await world.call('plan', '--out', plan);
+    world.emulator.dashboard.unsubscribe(ann);
+    world.writes();
+    expect((await world.call('apply', plan)).code).toBe(2);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('what is learnt on the way is left to the next run', async () => {
+    const world = await mirrored();
+    world.people([{ email: ann, news: 'yes' }]);
+    const plan = join(world.folder, 'plan.json');
+    await world.call('plan', '--fast', '--out', plan);
+    // A fast plan lists nothing: she is found only when she is about to be created.
+    world.emulator.seed.contact({ email: ann });
+    const { code, json } = await world.call('apply', plan, '--json');
+    expect({ code, json }).toMatchObject({
+      code: 1,
+      json: { reasons: [expect.stringContaining('did not get through')] },
+    });
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test('beside another process, and while paused: come back later, with the plan unused', async () => {
+    const world = await planned();
+    await world.call('pause');
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    expect((await world.apply()).err).toContain('holds this mirror');
+    lease.release();
+    expect((await world.apply()).code).toBe(75);
+    await world.call('resume');
+    expect((await world.apply()).code).toBe(0);
+  });
+});
+
+test('plan writes no file where no plan was made', async () => {
+  const world = await mirrored();
+  world.server.fail(() => true, { is: 'answer', status: 401 });
+  const plan = join(world.folder, 'plan.json');
+  expect((await world.call('plan', '--out', plan)).code).toBe(1);
+  expect(() => readFileSync(plan)).toThrow(/ENOENT/);
+});
+
+describe('plan --out', () => {
+  test.each([
+    ['the snapshot', 'cli/snapshot.sqlite'],
+    ['the export', 'people.csv'],
+    ['the configuration', 'mirror.yaml'],
+    ['a folder', 'templates'],
+  ])('does not overwrite what is no plan: %s', async (_, name) => {
+    const world = await mirrored();
+    expect((await world.call('sync')).code).toBe(0);
+    const file = join(world.folder, name);
+    const asked = world.server.arrived.length;
+    const { code, err } = await world.call('plan', '--out', file);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('it is there and is') });
+    expect(world.server.arrived).toHaveLength(asked);
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test('wants a folder that is there, and a refused run tells its reason plainly', async () => {
+    const world = await mirrored();
+    const file = join(world.folder, 'nowhere/plan.json');
+    const { code, err, json } = await world.call('plan', '--out', file, '--json');
+    const reason = expect.stringMatching(/^\/.*: there is no folder .*nowhere → make it/);
+    expect({ code, reasons: json.reasons }).toEqual({ code: 2, reasons: [reason] });
+    expect(err).toMatch(/^crm-mirror: \//);
+  });
+});

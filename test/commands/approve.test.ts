@@ -1,0 +1,220 @@
+/** What a guard holds, as the command line tells it and lets it pass. */
+import { existsSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const hash = /[0-9a-f]{16}/;
+
+/** After a first load two more people come, where one passes. */
+async function held(): Promise<Mirrored & { plan: string }> {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  const names = [ann, bob, 'eve@example.com', 'kim@example.com'];
+  world.people(names.map((email) => ({ email, news: 'yes' })));
+  const { code, json } = await world.call('sync', '--json');
+  expect({ code, status: json.status, held: json.contacts.held }).toEqual({
+    code: 3,
+    status: 'held',
+    held: { delete: 0, opt_in: 2, opt_out: 0 },
+  });
+  world.writes();
+  return { ...world, plan: json.plan };
+}
+
+test('a run that holds something says what, why, and how to let it pass', async () => {
+  const world = await held();
+  const { code, err, out } = await world.call('sync');
+  expect(code).toBe(3);
+  expect(err).toContain('2 people would be created or opted in, and this was held');
+  expect(err).toContain(`crm-mirror approve ${world.plan}`);
+  expect(out).toMatch(/Run \S+ of world: held/);
+  expect(`${out}${err}`).not.toContain('@');
+  const planned = await world.call('plan', '--exit-code', '--json');
+  expect(planned).toMatchObject({ code: 3, json: { plan: world.plan, status: 'held' } });
+  expect((await world.call('plan')).out).toMatch(/create contact #\w+ in ch_news \(held\)/);
+  expect(world.writes()).toEqual([]);
+});
+
+test('plan and status count the same of what they do not list: changes, not people', async () => {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  const names = [ann, bob, ...Array.from({ length: 13 }, (_, at) => `p${at}@example.com`)];
+  world.people(names.map((email) => ({ email, news: 'yes', product: 'yes' })));
+  expect((await world.call('sync')).code).toBe(3);
+  const planned = (await world.call('plan')).out;
+  const { out } = await world.call('status');
+  const more = [planned, out].map((text) => /… and (.*)/.exec(text)?.[1]);
+  expect(planned.match(/\(held\)$/gm)).toHaveLength(20);
+  expect(out.match(/^ {4}\w{16}: /gm)).toHaveLength(20);
+  expect(more).toEqual(['8 more changes', '8 more changes']);
+  expect((await world.call('status', '--json')).json.held).toMatchObject([{ opt_in: 15, more: 8 }]);
+});
+
+test('approve records the consent and runs nothing; the next run does it', async () => {
+  const world = await held();
+  const since = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
+  const before = (await world.call('status', '--json')).json;
+  expect(before).toMatchObject({
+    ok: false,
+    attention: [{ code: 'held', text: expect.stringContaining('2 people to be created') }],
+    held: [{ plan: world.plan, since, delete: 0, opt_in: 2, changes: [{ op: 'create' }, {}] }],
+    approvals: [],
+  });
+  expect((await world.call('status')).out).toMatch(/create #\w{12} in ch_news/);
+  const { code, json } = await world.call('approve', world.plan.toUpperCase(), '--json');
+  expect({ code, json }).toEqual({
+    code: 0,
+    json: {
+      mirror: 'world',
+      approved: world.plan,
+      held: { delete: 0, opt_in: 2, opt_out: 0, template: 0 },
+      until: since,
+    },
+  });
+  expect(world.writes()).toEqual([]);
+  expect((await world.call('status', '--json')).json).toMatchObject({
+    ok: true,
+    approvals: [{ plan: world.plan, at: since, until: since }],
+  });
+  expect((await world.call('status')).out).toMatch(/approved +[0-9a-f]{16}, until the next full/);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.writes()).toHaveLength(2);
+  expect((await world.call('status', '--json')).json).toMatchObject({
+    ok: true,
+    held: [],
+    approvals: [],
+  });
+});
+
+test('sync --approve does both at once, of a plan that only `plan` has shown too', async () => {
+  const world = await held();
+  world.people(
+    ['eve', 'kim', 'lea'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })),
+  );
+  const { plan } = (await world.call('plan', '--json')).json;
+  expect(plan).not.toBe(world.plan);
+  const { code, json } = await world.call('sync', '--approve', plan, '--json');
+  expect({ code, applied: json.contacts.applied.create }).toEqual({ code: 0, applied: 3 });
+});
+
+test.each(['approve', 'sync --approve'])(
+  '%s of an unknown plan names what is held',
+  async (how) => {
+    const world = await held();
+    const { code, err } = await world.call(...how.split(' '), '0123456789abcdef');
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringContaining(`held now: ${world.plan}`),
+    });
+    expect(world.writes()).toEqual([]);
+  },
+);
+
+test('where nothing is held there is nothing to approve, and no snapshot is made', async () => {
+  const world = await mirrored();
+  const { code, err } = await world.call('approve', 'cafe');
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('nothing is held now') });
+  expect(existsSync(world.path)).toBe(false);
+});
+
+test('beside a process that holds the lease: come back later', async () => {
+  const world = await held();
+  const lease = takeLease(world.path);
+  onTestFinished(() => lease.release());
+  expect((await world.call('approve', world.plan)).code).toBe(75);
+  expect(world.plan).toMatch(hash);
+});
+
+test('a backfill asks no guard whom it brings in', async () => {
+  const world = await held();
+  expect((await world.call('backfill')).code).toBe(0);
+  expect(world.writes()).toHaveLength(2);
+});
+
+/** Three whom we have brought in are flagged, where one may be deleted. */
+async function leaving(): Promise<Mirrored & { plan: string; archive(...gone: number[]): void }> {
+  const world = await mirrored();
+  world.config({
+    contacts: { deleted: 'archived' },
+    policy: { absent: 'opt_out', deletes: 'created' },
+    guards: { deletes: { percent: 0, floor: 1 } },
+  });
+  const archive = (...gone: number[]) => {
+    const rows = Array.from(
+      { length: 6 },
+      (_, at) => `${at},p${at}@ex${at}.com,yes,,,${gone.includes(at) ? 'yes' : ''}`,
+    );
+    world.csv(`${['id,email,news,product,lost,archived', ...rows].join('\n')}\n`);
+  };
+  archive();
+  expect((await world.call('sync')).code).toBe(0);
+  archive(0, 1, 2);
+  const { code, json } = await world.call('sync', '--json');
+  expect(code).toBe(3);
+  world.writes();
+  return { ...world, archive, plan: json.plan };
+}
+
+test('what is approved of people who are flagged is done by a fast run, too', async () => {
+  const world = await leaving();
+  expect((await world.call('sync', '--fast')).code).toBe(3);
+  expect((await world.call('approve', world.plan)).out).toMatch(
+    /^Approved: 3 people .*\nThe next run does it, what is for absence the next full one;/,
+  );
+  expect((await world.call('status', '--json')).json).toMatchObject({ ok: true, attention: [] });
+  expect((await world.call('status')).out).toMatch(/held +3 people [^;]*\(approved\)/);
+  expect((await world.call('one', 'p0@ex0.com')).code).toBe(0);
+  expect(world.writes().map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+  expect((await world.call('sync', '--fast')).code).toBe(0);
+  expect(world.writes().filter(({ method }) => method === 'DELETE')).toHaveLength(2);
+});
+
+test('approve of what is done says that nothing of it is left, and consents to nothing', async () => {
+  const world = await leaving();
+  await world.call('approve', world.plan);
+  expect((await world.call('sync')).code).toBe(0);
+  const { code, json } = await world.call('approve', world.plan, '--json');
+  expect({ code, json }).toEqual({
+    code: 0,
+    json: {
+      mirror: 'world',
+      approved: null,
+      held: { delete: 0, opt_in: 0, opt_out: 0, template: 0 },
+      until: null,
+    },
+  });
+  expect((await world.call('approve', world.plan)).out).toMatch(/^nothing of the plan \w+ is left/);
+  expect(await world.call('sync', '--approve', world.plan)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining('is left'),
+  });
+  expect((await world.call('status', '--json')).json).toMatchObject({ approvals: [] });
+});
+
+test('approve of what nobody wants any more lets nobody go who leaves again', async () => {
+  const world = await leaving();
+  world.archive();
+  expect((await world.call('sync')).code).toBe(0);
+  expect((await world.call('approve', world.plan)).out).toMatch(/^nothing of the plan \w+ is left/);
+  world.archive(0, 1, 2);
+  expect((await world.call('sync')).code).toBe(3);
+  expect(world.writes()).toEqual([]);
+});
+
+test('who is held stays held from run to run, each of which shows what can be approved', async () => {
+  const world = await leaving();
+  world.archive(1);
+  expect((await world.call('status', '--json')).json.held).toMatchObject([{ approved: false }]);
+  const { code, json } = await world.call('sync', '--json');
+  expect({ code, held: json.contacts.held }).toEqual({
+    code: 3,
+    held: { delete: 1, opt_in: 0, opt_out: 0 },
+  });
+  expect((await world.call('sync')).err).toContain(`crm-mirror approve ${json.plan}`);
+  expect((await world.call('approve', json.plan)).out).toMatch(/^Approved: 1 person /);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.writes().map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+});

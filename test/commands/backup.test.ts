@@ -1,0 +1,193 @@
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { launch } from '../support/engine/engine-world.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const copyOf = ({ folder }: Mirrored) => join(folder, 'copy.sqlite');
+
+/** Puts a backup where the snapshot is, as the README says. */
+function restore(world: Mirrored): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
+  copyFileSync(copyOf(world), world.path);
+}
+
+function rowsOf(file: string): unknown[] {
+  const db = new Database(file);
+  try {
+    return db.prepare('select key, body from recorded order by key').all();
+  } finally {
+    db.close();
+  }
+}
+
+describe('backup', () => {
+  test('copies of snapshot, ledger and key, whole, for their owner alone', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const file = copyOf(world);
+    const { code, json } = await world.call('backup', file, '--json');
+    const { size: bytes, mode } = statSync(file);
+    const at = expect.stringMatching(/Z$/);
+    const ledger = { file: `${file}-ledger`, key: `${file}-ledger-key`, keyCopied: true };
+    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', ledger });
+    expect({ code, mode: mode & 0o777 }).toEqual({ code: 0, mode: 0o600 });
+    for (const one of [ledger.file, ledger.key]) expect(statSync(one).mode & 0o777).toBe(0o600);
+    expect(rowsOf(file)).toEqual(rowsOf(world.path));
+    expect(rowsOf(file)).toHaveLength(2);
+    expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([
+      'copy.sqlite',
+      'copy.sqlite-ledger',
+      'copy.sqlite-ledger-key',
+    ]);
+    const { out } = await world.call('backup', `${file}2`);
+    expect(out).toMatch(/copy.sqlite2: \d+ kB, whole.*\n.*copy.sqlite2-ledger: \d+ kB, whole/);
+    expect(out).toContain(`${file}2-ledger-key: its key`);
+  });
+
+  test('never overwrites', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key'];
+    for (const name of names.map((end) => `copy.sqlite${end}`)) {
+      writeFileSync(join(world.folder, name), 'mine');
+      const { code, err } = await world.call('backup', copyOf(world));
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${name}: `) });
+      expect(statSync(join(world.folder, name)).size).toBe(4);
+      // What was copied before that was found out is gone again.
+      expect(readdirSync(world.folder).filter((one) => one.startsWith('copy'))).toEqual([name]);
+      rmSync(join(world.folder, name));
+    }
+    expect((await world.call('backup', world.path)).code).toBe(2);
+    const nowhere = await world.call('backup', join(world.folder, 'none/copy'));
+    const says = expect.stringMatching(/none\/copy: there is no folder .*none →/);
+    expect(nowhere).toMatchObject({ code: 2, err: says });
+  });
+
+  test('without a snapshot there is nothing to copy', async () => {
+    const world = await mirrored();
+    const { code, err } = await world.call('backup', copyOf(world));
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('no snapshot yet') });
+    expect(existsSync(copyOf(world))).toBe(false);
+  });
+
+  test('of a snapshot with broken pages: refused, and no copy is left', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const bytes = readFileSync(world.path);
+    writeFileSync(world.path, bytes.fill('x', bytes.length - 4096));
+    const { code, err } = await world.call('backup', copyOf(world));
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('not a readable') });
+    expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
+  });
+
+  test('beside a run that is writing: of one moment, and the run is not disturbed', async () => {
+    const world = await mirrored();
+    world.people(
+      Array.from({ length: 300 }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' })),
+    );
+    world.server.delayMs = 5;
+    const { child, ended } = launch(['sync', '-c', world.file]);
+    let copies = 0;
+    while (child.exitCode === null) {
+      await pause(20);
+      if (!(await world.call('status', '--json')).json.snapshot.exists) continue;
+      const file = `${copyOf(world)}${copies}`;
+      expect((await world.call('backup', file)).code).toBe(0);
+      copies += 1;
+    }
+    expect((await ended).code).toBe(0);
+    expect(copies).toBeGreaterThan(1);
+  });
+
+  test('put back: who left since stays out, and the next run is full, whatever it is asked', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    await world.call('backup', copyOf(world));
+    world.people([{ email: bob, news: 'no', product: 'no' }]);
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    restore(world);
+    const standing = (await world.call('status', '--json')).json;
+    expect(standing.attention).toMatchObject([{ code: 'restored' }]);
+    expect(standing.restored.backupOf).toEqual(expect.any(String));
+    world.people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: 'yes' },
+    ]);
+    world.writes();
+    const { json, err } = await world.call('sync', '--fast', '--json');
+    expect(json).toMatchObject({ mode: 'full', status: 'done', contacts: { conflicts: 2 } });
+    expect(err).toContain('put back from a backup of');
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('status', '--json')).json).toMatchObject({ restored: null, ok: true });
+    expect((await world.call('sync', '--fast', '--json')).json).toMatchObject({ mode: 'fast' });
+  });
+
+  test('of a ledger that is no use: refused, and no copy is left', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    rmSync(`${world.path}-ledger-key`);
+    const { code, err } = await world.call('backup', copyOf(world));
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('key of the ledger') });
+    expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
+  });
+
+  test('a key that has a place of its own stays there, and that is said', async () => {
+    const world = await mirrored();
+    const config = JSON.parse(readFileSync(world.file, 'utf8'));
+    const keyFile = join(world.folder, 'ledger.key');
+    writeFileSync(world.file, JSON.stringify({ ...config, ledgerKeyFile: keyFile }));
+    await world.call('sync');
+    const { code, out } = await world.call('backup', copyOf(world));
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${keyFile}: the key`) });
+    expect(existsSync(`${copyOf(world)}-ledger`)).toBe(true);
+    expect(existsSync(`${copyOf(world)}-ledger-key`)).toBe(false);
+  });
+
+  test('all of it lost, and put back from copies: who left by then stays out', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    await world.call('sync');
+    await world.call('backup', copyOf(world));
+    for (const name of readdirSync(join(world.folder, 'cli'))) {
+      rmSync(join(world.folder, 'cli', name));
+    }
+    for (const end of ['', '-ledger', '-ledger-key']) {
+      copyFileSync(copyOf(world) + end, world.path + end);
+    }
+    world.emulator.dashboard.deleteContact(ann);
+    world.writes();
+    const { json } = await world.call('sync', '--json');
+    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('an opt-out that was ours at the time of the backup may be the person’s own by now', async () => {
+    const world = await mirrored();
+    const news = (word: string): void => world.people([{ email: ann, news: word }]);
+    await world.call('sync');
+    news('no');
+    await world.call('sync');
+    await world.call('backup', copyOf(world));
+    news('yes');
+    expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({ opt_in: 1 });
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    restore(world);
+    world.writes();
+    const { json } = await world.call('sync', '--json');
+    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+    expect(world.writes()).toEqual([]);
+  });
+});

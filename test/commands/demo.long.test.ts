@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { makePeople } from '../../config/demo/make.ts';
+import { claimsOfActOne, claimsOfActTwo } from '../../src/demo/sample-people.ts';
+import { tellOf, type Claim } from '../../src/demo/expected-outcome.ts';
+import { lookBefore, tellSafety } from '../../src/demo/safety-check.ts';
+import { contactKey } from '../../src/records/contact/observe/observed-contact.ts';
+import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
+import type { DesiredRow } from '../../src/domain/record.ts';
+import type { Summary } from '../../src/engine/report/run-summary.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-demo-test-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('the sample export', () => {
+  it('is what its script makes, every time', () => {
+    const made = makePeople();
+    expect(makePeople()).toBe(made);
+    expect(readFileSync(join(root, 'config/demo/people.csv'), 'utf8')).toBe(made);
+  });
+
+  it('holds everybody a story is told of, save those who come later', () => {
+    const keys = new Set(
+      makePeople()
+        .split('\n')
+        .map((row) => contactKey(row.split(',')[3] ?? '')),
+    );
+    const told = [...claimsOfActOne, ...claimsOfActTwo].map(({ who }) => who);
+    expect(told.filter((who) => !keys.has(who))).toEqual(['zoe.laurent@example.com']);
+  });
+
+  it('has addresses in reserved domains only', () => {
+    const domains = makePeople().match(/@\s?[\w.-]+/g) ?? [];
+    const foreign = domains.filter((domain) => !/@ ?example(\.(com|org|net))?$/i.test(domain));
+    expect(foreign).toEqual([]);
+  });
+});
+
+describe('the demo', () => {
+  it('plays through, leaves everything in its folder, and says the truth', async () => {
+    const dir = join(folder, 'played');
+    const demo = await play(dir);
+    expect(demo.errors).not.toMatch(/bug|Error/);
+    expect(demo.output).not.toContain('NOT AS TOLD');
+    expect(demo.code).toBe(0);
+    expect(demo.output).toMatch(/clara\.fischer@example\.com\n.*not\s+opted in again/);
+    expect(demo.output).toMatch(/Act 3[^]*, 0 of them to change anything/);
+    const files = ['mirror.yaml', 'people.csv', 'templates', 'after-the-demo.sqlite'];
+    expect(files.filter((file) => !existsSync(join(dir, file)))).toEqual([]);
+    const state = JSON.parse(readFileSync(join(dir, 'platform.json'), 'utf8'));
+    expect(state.totals.contacts).toBe(state.contacts.length);
+  });
+
+  it('refuses a folder that holds something, and leaves it alone', async () => {
+    writeFileSync(join(folder, 'mine.txt'), 'mine');
+    const demo = await play(folder);
+    expect(demo).toMatchObject({ code: 2, output: '' });
+    expect(demo.errors).toMatch(/not empty; name a new one\n$/);
+    expect(existsSync(join(folder, 'mirror.yaml'))).toBe(false);
+  });
+});
+
+describe('what the demo tells', () => {
+  const news = '/api/contacts/channel/ch_news';
+  const ann = { id: '1', email: 'ann@example.com', news: 'yes' };
+  const claim: Claim = { who: 'ann@example.com', says: '', sent: [], shows: 'ch_news out' };
+
+  it('holds while the platform shows it', () => {
+    const { emulator, facts } = scene();
+    emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_out' } });
+    expect(tellOf(claim, facts())).toMatchObject({ truth: undefined });
+  });
+
+  it('is contradicted by what was sent, also when it all looks well', () => {
+    const { emulator, ask, facts } = scene();
+    emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_in' } });
+    ask(`POST ${news}`, { email: ann.email, subscription: 'opt_out' });
+    expect(tellOf(claim, facts()).truth).toMatch(/^sent: opt_out ch_news;/);
+  });
+
+  it('names whoever had left and was opted in again', () => {
+    const { emulator, ask, facts } = scene();
+    emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_out' } });
+    const before = lookBefore(emulator, []);
+    ask(`POST ${news}`, { email: ann.email, subscription: 'opt_in' });
+    const people = [desired(ann)];
+    const told = tellSafety({ emulator, before, foreign: [], people, passed: facts() });
+    expect(told.map(({ truth }) => truth)).toEqual([
+      'opened again: ann@example.com ch_news',
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('names an opt-in that a second record contradicts, and a change of a foreign person', () => {
+    const { emulator, ask, facts } = scene();
+    emulator.seed.contact({ email: ann.email });
+    const before = lookBefore(emulator, [ann.email]);
+    ask(`POST ${news}`, { email: ann.email, subscription: 'opt_in' });
+    const people = [desired(ann), desired({ ...ann, id: '2', news: 'no' })];
+    const told = tellSafety({ emulator, before, foreign: [ann.email], people, passed: facts() });
+    expect(told.map(({ truth }) => truth)).toEqual([
+      undefined,
+      'not wanted: ann@example.com ch_news',
+      'some were changed',
+    ]);
+  });
+});
+
+function scene() {
+  const emulator = stage();
+  const { world, ask } = emulator;
+  const facts = () => ({ world, people: [], requests: world.requests(), summary });
+  return { emulator, ask, facts };
+}
+
+function desired(record: Record<string, string>): DesiredRow {
+  const channels = [{ id: 'ch_news', subscription: 'news' }];
+  return contactDesire({ id: 'id', email: 'email', channels }, Date.now)(record, 'line 2');
+}
+
+const counts = { desired: 0, observed: 0, changes: {}, applied: {}, rejected: 0, conflicts: 0 };
+const summary: Summary = {
+  run: 'run',
+  mirror: 'acme',
+  status: 'done',
+  mode: 'full',
+  plan: '',
+  contacts: { ...counts, held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0, invalid: 0 },
+  templates: { ...counts, held: 0, invalid: 0 },
+  returns: null,
+  requests: { total: 0, byRoute: {}, rateLimited: 0 },
+  forecast: null,
+  only: null,
+  certificate: { source: true, platform: true },
+  problems: [],
+  reasons: [],
+  known: 0,
+  ms: 0,
+};
+
+async function play(dir: string) {
+  const child = spawn(process.execPath, ['bin/crm-mirror.mjs', 'demo', '--dir', dir], {
+    cwd: root,
+  });
+  const [output, errors, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ]);
+  return { code, output, errors };
+}

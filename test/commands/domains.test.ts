@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest';
+import { KEY, mirrorOn, platformOf } from '../support/commands/platform-stage.ts';
+
+const news = {
+  object: 'domain',
+  id: 'dom_1',
+  domain: 'news.example.com',
+  status: 'pending',
+  isSendingEmailEnabled: true,
+  isReceivingEmailEnabled: false,
+  tls: 'enforced',
+  dnsRecords: [
+    {
+      id: 'rec_1',
+      recordType: 'MX',
+      recordTypeName: 'Return path',
+      name: 'inbound.news',
+      value: 'mx.platform.example',
+      ttl: 'Auto',
+      priority: 10,
+    },
+  ],
+};
+const other = { ...news, id: 'dom_2', domain: 'Example.com', status: 'failed' };
+const listed = {
+  body: { domains: [news, { ...other, verificationFailedReason: 'No\u001b[2J MX' }], total: 2 },
+};
+
+describe('domains list', () => {
+  test('as a table', async () => {
+    const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
+    const { code, out, err } = await mirrorOn(url)('domains', 'list');
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toEqual([
+      'DOMAIN            STATUS   SENDS  RECEIVES  TLS       LAST VERIFIED  ID',
+      'news.example.com  pending  yes    no        enforced  –              dom_1',
+      'Example.com       failed   yes    no        enforced  –              dom_2',
+      'Example.com failed: No [2J MX',
+    ]);
+  });
+
+  test('as one document', async () => {
+    const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
+    const { out } = await mirrorOn(url)('domains', 'list', '--json');
+    const { domains } = JSON.parse(out.join('\n'));
+    expect(domains).toMatchObject([
+      { id: 'dom_1', dnsRecords: [{ ttl: 'Auto' }] },
+      { id: 'dom_2' },
+    ]);
+  });
+
+  test('none', async () => {
+    const { url } = await platformOf({ 'GET /api/domain/v1/list': { body: { domains: [] } } });
+    expect(await mirrorOn(url)('domains', 'list')).toMatchObject({ code: 0, out: ['No domains.'] });
+  });
+});
+
+describe('domains create', () => {
+  const create = 'POST /api/domain/v1/create';
+
+  test('sends what is said, and prints the records to make', async () => {
+    const { url, asked } = await platformOf({ [create]: { status: 201, body: news } });
+    const flags = ['--return-path', 'in.bound', '--open-tracking', '--tls', 'enforced'];
+    const run = mirrorOn(url);
+    const { code, out } = await run(
+      'domains',
+      'create',
+      ' news.example.com.',
+      ...flags,
+      '--no-receiving',
+    );
+    expect(code).toBe(0);
+    expect(asked).toMatchObject([
+      {
+        line: create,
+        headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+        body: {
+          domain: 'news.example.com',
+          custom_return_path: 'in.bound',
+          open_tracking: true,
+          tls: 'enforced',
+          receiving_email: false,
+        },
+      },
+    ]);
+    expect(out.slice(2)).toEqual([
+      '',
+      'Put these into the DNS of news.example.com, then: crm-mirror domains verify dom_1',
+      '',
+      'TYPE  NAME          FOR          TTL   PRIORITY  VALUE',
+      'MX    inbound.news  Return path  Auto  10        mx.platform.example',
+    ]);
+  });
+
+  test('nothing that is not said', async () => {
+    const { url, asked } = await platformOf({ [create]: { status: 201, body: news } });
+    const { out } = await mirrorOn(url)('domains', 'create', 'news.example.com', '--json');
+    expect(asked[0]?.body).toEqual({ domain: 'news.example.com' });
+    expect(JSON.parse(out.join('\n'))).toMatchObject({ id: 'dom_1', domain: 'news.example.com' });
+  });
+
+  test('a duplicate: what, why and how to mend it in one line', async () => {
+    const words = { message: 'Domain already exists', why: 'Another one has it.', fix: 'Take it.' };
+    const { url, asked } = await platformOf({ [create]: { status: 409, body: words } });
+    const { code, out, err } = await mirrorOn(url)('domains', 'create', 'example.com');
+    expect({ code, out }).toEqual({ code: 1, out: [] });
+    expect(err).toBe('crm-mirror: Domain already exists: Another one has it → Take it.');
+    expect(asked).toHaveLength(1);
+  });
+
+  test('an unknown end is never tried again', async () => {
+    const { url, asked } = await platformOf({
+      [create]: { status: 503, body: { message: 'Oops' } },
+    });
+    const { code, err } = await mirrorOn(url)('domains', 'create', 'example.com');
+    expect(code).toBe(1);
+    expect(err).toContain('Oops; it may have been done → crm-mirror domains list tells');
+    expect(asked).toHaveLength(1);
+  });
+
+  test.each([
+    [['example'], 'no domain name'],
+    [['a.b'], 'no domain name'],
+    [['-a.example.com'], "unknown option '-a.example.com'"],
+    [['a-.example.com'], 'no domain name'],
+    [['example.c0m'], 'no domain name'],
+    [['bücher.example'], 'xn--'],
+    [['example.com', '--return-path', 'a_b'], '--return-path'],
+    [['example.com', '--tracking', ''], '--tracking'],
+    [['example.com', '--tls', 'strict'], '--tls: there are opportunistic and enforced'],
+    [[], "missing required argument 'domain'"],
+  ])('%j is refused before anything is sent', async (words, message) => {
+    const { url, asked } = await platformOf({});
+    const { code, err } = await mirrorOn(url)('domains', 'create', ...words);
+    expect(code).toBe(2);
+    expect(err).toContain(message);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('domains verify', () => {
+  const verify = (id: string, status: string) => ({
+    'GET /api/domain/v1/list': listed,
+    [`POST /api/domain/v1/verify/${id}`]: { body: { id, status } },
+  });
+
+  test.each([
+    ['dom_1', 'dom_1', ['POST /api/domain/v1/verify/dom_1']],
+    ['example.COM', 'dom_2', ['GET /api/domain/v1/list', 'POST /api/domain/v1/verify/dom_2']],
+    ['id.of.it', 'id.of.it', ['GET /api/domain/v1/list', 'POST /api/domain/v1/verify/id.of.it']],
+  ])('%s', async (said, id, lines) => {
+    const { url, asked } = await platformOf(verify(id, 'verifying'));
+    const { code, out } = await mirrorOn(url)('domains', 'verify', said);
+    expect({ code, out }).toEqual({ code: 0, out: [`${said}: verifying`] });
+    expect(asked.map(({ line }) => line)).toEqual(lines);
+  });
+
+  test('that failed', async () => {
+    const { url } = await platformOf(verify('dom_1', 'failed'));
+    expect(await mirrorOn(url)('domains', 'verify', 'dom_1')).toMatchObject({
+      code: 1,
+      out: ['dom_1: failed → crm-mirror domains list says why'],
+    });
+  });
+
+  test('of an unknown one', async () => {
+    const { url } = await platformOf({});
+    const { code, err } = await mirrorOn(url)('domains', 'verify', 'dom_9');
+    expect({ code, err }).toEqual({ code: 1, err: 'crm-mirror: Not found' });
+  });
+});
+
+describe('domains nameservers', () => {
+  const path = 'GET /api/domain/v1/nameservers/dom_1';
+  const cookie = 'PLATFORM_SESSION_COOKIE=app.session_token=s3cr3t.value';
+
+  test('with the cookie of a session', async () => {
+    const body = { domain: 'news.example.com', nameservers: ['ns1.x', 'ns2.x'], dnsProvider: 'X' };
+    const { url, asked } = await platformOf({ [path]: { body } });
+    const { code, out } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
+    expect(code).toBe(0);
+    expect(out).toEqual(['news.example.com is answered for by (X):', '  ns1.x', '  ns2.x']);
+    expect(asked[0]?.headers).toMatchObject({ cookie: 'app.session_token=s3cr3t.value' });
+    expect(asked[0]?.headers).not.toHaveProperty('x-api-key');
+  });
+
+  test('of somebody without an organization', async () => {
+    const message = 'User is not a member of an organization';
+    const { url } = await platformOf({ [path]: { status: 403, body: { message } } });
+    const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
+    expect(code).toBe(1);
+    expect(err).toContain(`(403): ${message} → sign in as a member`);
+  });
+
+  test.each([
+    [[], 'PLATFORM_SESSION_COOKIE is not set'],
+    [['PLATFORM_SESSION_COOKIE=s3cr3t'], 'its name ends in .session_token'],
+  ])('not with %j', async (env, message) => {
+    const { url, asked } = await platformOf({});
+    const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', ...env);
+    expect(code).toBe(2);
+    expect(err).toContain(message);
+    expect(err).not.toContain('s3cr3t');
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('api-key enable', () => {
+  const path = 'POST /api/api-key/v1/enable/key_1';
+  const key = { id: 'key_1', name: 'CI', start: 'key_l', permissions: 'read,write' };
+
+  test.each([
+    [true, 0],
+    [false, 1],
+  ])('enabled: %s', async (enabled, code) => {
+    const { url } = await platformOf({ [path]: { body: { ...key, enabled, requestCount: 7 } } });
+    expect(await mirrorOn(url)('api-key', 'enable', 'key_1')).toEqual({
+      code,
+      err: '',
+      out: [
+        'KEY  BEGINS WITH  ENABLED  PERMISSIONS  REQUESTS  ID',
+        `CI   key_l        ${enabled ? 'yes' : 'no '}      read,write   7         key_1`,
+      ],
+    });
+  });
+
+  test('a key that is refused itself', async () => {
+    const { url } = await platformOf({ [path]: { status: 401, body: { message: 'Disabled' } } });
+    const { code, err } = await mirrorOn(url)('api-key', 'enable', 'key_1', '--json');
+    expect(code).toBe(1);
+    expect(err).toContain('refused the API key (401)');
+  });
+
+  test.each([[['api-key']], [['api-key', 'enable']], [['api-key', 'revoke', 'key_1']]])(
+    '%j is no command',
+    async (words) => {
+      const { url, asked } = await platformOf({});
+      expect(await mirrorOn(url)(...words)).toMatchObject({ code: 2, out: [] });
+      expect(asked).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,85 @@
+/** An export that is no file here: piped in, or behind an address. */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { serve } from '../support/http/test-server.ts';
+import { body } from '../support/sources/placed-file.ts';
+import { createWorld, csvOf, launch } from '../support/engine/engine-world.ts';
+
+const people = csvOf([
+  { email: 'ann@example.com', news: 'yes' },
+  { email: 'bob@example.com', news: 'no' },
+]);
+
+async function mirrored(path: string, lines: object = {}) {
+  const world = await createWorld({ kinds: ['contact'] });
+  const file = world.config({
+    contacts: {
+      source: { type: 'csv', path },
+      id: 'id',
+      email: 'email',
+      channels: [{ id: 'ch_news', subscription: 'news' }],
+    },
+    ...lines,
+  });
+  return { ...world, file };
+}
+
+/** As a shell pipes it. */
+async function piped(argv: readonly string[], input: string | Buffer) {
+  const bin = join(import.meta.dirname, '../../bin/crm-mirror.mjs');
+  const child = spawn(process.execPath, [bin, ...argv], { stdio: ['pipe', 'pipe', 'pipe'] });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => void (said += chunk.toString()));
+  child.stdin.end(input);
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  return { code, said };
+}
+
+describe('standard input', () => {
+  test('is mirrored, packed or not, and ends like any other run', async () => {
+    const { file, shown, writes } = await mirrored('-');
+    const checked = await piped(['check', '-c', file], people);
+    expect(checked.said).toContain('2 records, 0 of them invalid');
+    expect(await piped(['sync', '-c', file], people)).toMatchObject({ code: 0 });
+    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+    writes();
+    const left = gzipSync(people.replace('yes', 'no'));
+    expect(await piped(['sync', '--fast', '-c', file], left)).toMatchObject({ code: 0 });
+    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
+    expect(writes()).toHaveLength(1);
+  });
+
+  test('is not what a worker can read', async () => {
+    const { file } = await mirrored('-', {
+      redis: 'redis://127.0.0.1:1',
+      schedule: { full: '0 3 * * *' },
+    });
+    const { code, stderr } = await launch(['worker', '-c', file]).ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'contacts.source is standard input, which a worker cannot read → name a file, or pipe it into `sync`',
+    );
+  });
+});
+
+test('an export behind an address is mirrored; cut short, only its opt-outs are done', async () => {
+  let cut = false;
+  const later = `${people.replace('yes', 'no')}id-cid,cid@example.com,yes,,\n`;
+  const url = await serve((_, response) => {
+    if (!cut) return body(gzipSync(people))(response);
+    response.writeHead(200, { 'content-length': '9999' });
+    return response.write(`${later}id-`, () => response.destroy());
+  });
+  const { file, shown } = await mirrored(`${url}/people.csv.gz`);
+  expect((await launch(['sync', '-c', file]).ended).code).toBe(0);
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  cut = true;
+  const { code, stdout, stderr } = await launch(['sync', '-c', file]).ended;
+  expect(code).toBe(1);
+  expect(stdout + stderr).toMatch(/cut the connection .* so only opt-outs are applied/);
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
+  expect(shown('cid@example.com')).toBeUndefined();
+});

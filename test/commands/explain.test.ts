@@ -1,0 +1,374 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const head = 'id,email,news,product,lost\n';
+const record = (id: string, email: string, news: string): string => `${id},${email},${news},,\n`;
+
+/** What explain says of one channel of a person, in short. */
+async function tell(world: Mirrored, who = ann, ...flags: string[]) {
+  const { code, json, err } = await world.call('explain', who, '--json', ...flags);
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  const [news] = json.channels ?? [];
+  const { tried = [], ...rest } = news ?? {};
+  return { ...json, news: { ...rest, rows: tried.map(({ row }: { row: number }) => row) } };
+}
+
+function policy(world: Mirrored, rules: object): void {
+  const config = JSON.parse(readFileSync(world.file, 'utf8'));
+  writeFileSync(world.file, JSON.stringify({ ...config, policy: rules }));
+}
+
+const fingerprint = (path: string): string =>
+  createHash('sha256').update(readFileSync(path)).digest('hex');
+
+type Situation = [name: string, arrange: (world: Mirrored) => unknown, is: object];
+
+const situations: Situation[] = [
+  [
+    'wanted, and nowhere',
+    (world) => world,
+    { known: true, snapshot: null, news: { row: 12, decision: 'create', observed: null } },
+  ],
+  [
+    'in line',
+    async (world) => world.call('sync'),
+    {
+      snapshot: { ownership: 'created', crmIds: [expect.stringMatching(/^#/)] },
+      platform: { read: true, contacts: [{ status: 'subscribed', left: false }] },
+      news: { row: 10, decision: 'nothing', recorded: { is: 'opt_in', by: null } },
+      sends: [],
+      history: [{ op: 'create', outcome: 'acked', channel: 'ch_news' }],
+    },
+  ],
+  [
+    'left the channel since',
+    async (world) => {
+      await world.call('sync');
+      world.emulator.dashboard.leave(ann, 'ch_news');
+    },
+    {
+      snapshot: { channels: { ch_news: { is: 'opt_in' } } },
+      news: {
+        row: 15,
+        decision: 'conflict',
+        observed: 'opt_out',
+        outweighed: false,
+        problem: { reason: expect.stringContaining('left this channel'), since: null },
+      },
+    },
+  ],
+  [
+    'left, and a run has seen it',
+    async (world) => {
+      await world.call('sync');
+      world.emulator.dashboard.leave(ann, 'ch_news');
+      await world.call('sync');
+    },
+    {
+      news: {
+        row: 17,
+        recorded: { by: 'platform', after: expect.any(String), until: expect.any(String) },
+        problem: { since: expect.any(String) },
+      },
+    },
+  ],
+  [
+    'unsubscribed from all mail',
+    (world) => world.emulator.seed.contact({ email: ann, status: 'unsubscribed' }),
+    { platform: { contacts: [{ status: 'unsubscribed', left: true }] }, news: { row: 9 } },
+  ],
+  [
+    'an opt-out of ours, to be taken back',
+    async (world) => {
+      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+      for (const news of ['no', 'yes']) {
+        world.people([{ email: ann, news }]);
+        if (news === 'no') await world.call('sync');
+      }
+    },
+    { news: { row: 16, decision: 'opt_in' }, sends: [{ op: 'opt_in', channel: 'ch_news' }] },
+  ],
+  [
+    'vanished on the platform',
+    async (world) => {
+      await world.call('sync');
+      world.emulator.dashboard.deleteContact(ann);
+    },
+    { platform: { contacts: [] }, news: { row: 11, decision: 'conflict' }, sends: [] },
+  ],
+  [
+    'left, and then vanished: beyond the table, whatever the policy',
+    async (world) => {
+      policy(world, { missing: 'recreate' });
+      await world.call('sync');
+      world.emulator.dashboard.unsubscribe(ann);
+      await world.call('sync');
+      world.emulator.dashboard.deleteContact(ann);
+    },
+    {
+      news: {
+        row: 20,
+        rows: expect.arrayContaining([11]),
+        outweighed: true,
+        decision: 'conflict',
+        problem: { reason: expect.stringContaining('left, and then the contact vanished') },
+      },
+    },
+  ],
+  [
+    'two CRM records that contradict each other',
+    (world) => {
+      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+      world.csv(head + record('1', ann, 'yes') + record('2', ann.toUpperCase(), 'no'));
+    },
+    {
+      crm: { records: [{ id: '1' }, { id: '2' }] },
+      news: {
+        row: 6,
+        desired: 'opt_out',
+        decision: 'opt_out',
+        problem: { reason: expect.stringContaining('contradict each other') },
+      },
+    },
+  ],
+  [
+    'two contacts of the address on the platform',
+    (world) => {
+      world.emulator.seed.contact({ email: ann });
+      world.server.fail(({ route }) => route === 'contacts.list', {
+        is: 'rewrite',
+        by: (answer) => {
+          const body = JSON.parse(answer.body);
+          const twins = body.contacts.map((one: object) => ({ ...one, id: 'con_twin' }));
+          return {
+            ...answer,
+            body: JSON.stringify({ ...body, contacts: [...body.contacts, ...twins] }),
+          };
+        },
+      });
+    },
+    {
+      platform: { contacts: [{}, {}] },
+      news: {
+        row: 13,
+        decision: 'conflict',
+        problem: { reason: expect.stringMatching('2 contacts') },
+      },
+      sends: [],
+    },
+  ],
+  [
+    'refused, and parked',
+    async (world) => {
+      world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+      await world.call('sync');
+    },
+    {
+      news: { row: 12, decision: 'create' },
+      sends: [],
+      parked: [{ channel: 'ch_news', attempts: 1, retryAt: null }],
+      history: [{ outcome: 'rejected', reason: expect.stringContaining('answered 422') }],
+    },
+  ],
+  [
+    'an invalid record',
+    (world) => world.csv(head + record('1', ann, 'perhaps')),
+    {
+      crm: { records: [{ place: 'line 2', invalid: { reason: expect.stringContaining('news') } }] },
+      news: { row: 5, decision: 'nothing' },
+    },
+  ],
+  [
+    'gone from the CRM',
+    async (world) => {
+      await world.call('sync');
+      world.people([{ email: bob, news: 'yes' }]);
+    },
+    { crm: { records: [] }, news: { row: 3, desired: 'gone', decision: 'nothing' } },
+  ],
+  [
+    'foreign',
+    (world) => {
+      world.people([{ email: bob, news: 'yes' }]);
+      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+    },
+    { known: true, snapshot: null, news: { row: 1 }, platform: { contacts: [{}] } },
+  ],
+  [
+    'unknown to all',
+    (world) => world.people([{ email: bob, news: 'yes' }]),
+    { known: false, crm: { records: [] }, snapshot: null, platform: { contacts: [] }, history: [] },
+  ],
+  [
+    'who left under a former address of the same CRM record',
+    async (world) => {
+      world.csv(head + record('1', 'old@example.com', 'yes'));
+      await world.call('sync');
+      world.emulator.dashboard.leave('old@example.com', 'ch_news');
+      world.csv(head + record('1', ann, 'yes'));
+    },
+    { news: { row: 19, rows: expect.arrayContaining([12]), decision: 'conflict' }, sends: [] },
+  ],
+  [
+    'an uncertified reading of the CRM',
+    (world) => world.csv(`${head}1,${ann},yes,,`),
+    { crm: { read: true, certified: false }, news: { row: 12, decision: 'nothing' }, sends: [] },
+  ],
+];
+
+describe('explain', () => {
+  test.each(situations)('%s', async (_, arrange, is) => {
+    const world = await mirrored();
+    await arrange(world);
+    world.writes();
+    const told = await tell(world);
+    expect(told).toMatchObject(is);
+    expect(world.writes()).toEqual([]);
+    // What it announces is what a run about this person does.
+    const { json } = await world.call('one', ann, '--json');
+    const { delete: _none, ...changes } = json.contacts.changes;
+    const announced = Object.groupBy(told.sends, ({ op }: { op: string }) => op);
+    expect({ create: 0, opt_in: 0, opt_out: 0, ...counts(announced) }).toEqual({
+      create: changes.create,
+      opt_in: changes.opt_in,
+      opt_out: changes.opt_out,
+    });
+  });
+
+  test.each([
+    ['off', 'opt_out', 'a run opts out'],
+    ['created', 'delete', 'a run deletes'],
+  ])('an address the CRM has replaced; deletes: %s', async (deletes, does, words) => {
+    const world = await mirrored();
+    policy(world, { deletes });
+    const old = 'old@example.com';
+    world.csv(head + record('1', old, 'yes'));
+    await world.call('sync');
+    expect((await tell(world, old)).snapshot.moved).toBeNull();
+    world.csv(head + record('1', ann, 'yes'));
+    const told = await tell(world, old, '--addresses');
+    expect(told.snapshot.moved).toEqual({ to: [ann], does });
+    expect((await world.call('explain', old)).out).toMatch(
+      new RegExp(`in the CRM as #\\w+ by now: ${words} this contact once`),
+    );
+    await world.call('sync');
+    const { channels, history } = (await world.call('explain', old, '--json')).json;
+    expect(channels[0].observed).toBe(deletes === 'off' ? 'opt_out' : null);
+    expect(history[0]).toMatchObject({ op: does, outcome: 'acked' });
+  });
+
+  test('every rule is told in its order, the last one matches', async () => {
+    const world = await mirrored();
+    const { json } = await world.call('explain', ann, '--json');
+    const [{ tried }] = json.channels;
+    const rows = tried.map(({ row }: { row: number }) => row);
+    expect(rows).toEqual([1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 12]);
+    const matched = tried.filter(({ matches }: { matches: boolean }) => matches);
+    expect(matched).toEqual([tried.at(-1)]);
+  });
+
+  test('a CRM that cannot be read: the rest is told, and nothing is decided', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.csv('who,where\n1,2\n');
+    const told = await tell(world);
+    expect(told).toMatchObject({
+      known: true,
+      crm: { read: false, why: expect.stringContaining('column') },
+      snapshot: { ownership: 'created' },
+      platform: { read: true, contacts: [{ status: 'subscribed' }] },
+      channels: null,
+      sends: null,
+      history: [{ outcome: 'acked' }],
+    });
+    expect((await world.call('explain', ann)).out).toContain('so nothing is decided');
+  });
+
+  test('--offline, and a platform that is away: what is recorded stands in for it', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    const before = world.server.arrived.length;
+    const offline = { read: false, why: 'not asked', contacts: [] };
+    expect(await tell(world, ann, '--offline')).toMatchObject({
+      platform: offline,
+      news: { row: 10 },
+    });
+    expect(world.server.arrived).toHaveLength(before);
+    world.server.fail(() => true, { is: 'answer', status: 403 });
+    expect(await tell(world)).toMatchObject({
+      platform: { read: false, why: expect.stringContaining('403') },
+      news: { row: 10 },
+    });
+  });
+
+  test('takes no lease and changes nothing; makes no snapshot', async () => {
+    const world = await mirrored();
+    await tell(world);
+    expect(() => readFileSync(world.path)).toThrow(/ENOENT/);
+    await world.call('sync');
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const before = fingerprint(world.path);
+    world.people([{ email: ann, news: 'no' }]);
+    expect(await tell(world)).toMatchObject({ sends: [{ op: 'opt_out' }] });
+    expect(fingerprint(world.path)).toBe(before);
+  });
+
+  test('of somebody who was never in the CRM says no more than that it does not name them', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: 'eve@example.com', channels: { ch_news: 'opt_in' } });
+    await world.call('sync');
+    const { out } = await world.call('explain', 'eve@example.com');
+    expect(out).toContain('the CRM does not name this person; recorded –; the platform shows');
+    expect(out).toContain(
+      'YES  1  not named by the CRM, or gone there; not on the platform, or not',
+    );
+    expect(out).not.toMatch(/wants gone|left the CRM/);
+    world.csv(`id,email,news,product,lost,gone\n1,${bob},yes,,,yes\n`);
+    const config = JSON.parse(readFileSync(world.file, 'utf8'));
+    const contacts = { ...config.contacts, deleted: 'gone' };
+    writeFileSync(world.file, JSON.stringify({ ...config, contacts }));
+    const told = (await world.call('explain', bob)).out;
+    expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt_in');
+  });
+
+  test('takes a hash, names people by it, and shows names only where addresses are', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: ann, firstName: 'Annabel' });
+    await world.call('sync');
+    const told = await world.call('explain', ann, '--json');
+    expect(told.out).not.toMatch(/ann@example|Annabel/);
+    const { person } = told.json;
+    expect(person).toMatch(/^#[0-9a-f]{12}$/);
+    expect((await world.call('explain', person, '--json')).json).toEqual(told.json);
+    const loud = await world.call('explain', person, '--json', '--addresses');
+    const [contact] = loud.json.platform.contacts;
+    expect(loud.json.person).toBe(ann);
+    expect(contact.notSynced).toMatchObject({ firstName: 'Annabel' });
+    const seen = (await world.seen('explain', ann)).out;
+    expect(seen).toContain('not synced: name "Annabel"');
+    expect(seen).toContain('YES 10  wanted in; subscribed');
+  });
+
+  test('an outcome that nobody knows yet: only opt-outs are announced', async () => {
+    const world = await mirrored();
+    world.config({ timeoutMs: 1_000 });
+    world.server.fail(({ method }) => method === 'POST', { is: 'half' });
+    world.server.fail(({ nth, route }) => route === 'contacts.list' && nth > 1, {
+      is: 'answer',
+      status: 403,
+    });
+    await world.call('sync');
+    const told = await tell(world);
+    expect(told).toMatchObject({ sends: [], history: [{ outcome: 'unknown' }] });
+    expect((await world.call('explain', ann)).out).toContain('is not known yet');
+  });
+});
+
+function counts(groups: Partial<Record<string, unknown[]>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(groups).map(([op, all]) => [op, all?.length ?? 0]));
+}

@@ -1,0 +1,90 @@
+/** How long a run takes is said before it begins. */
+import { expect, test } from 'vitest';
+import { foreseeing, sayForecast } from '../../src/cli/run/forecast-notice.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import type { RouteLimit } from '../../src/domain/route-limit.ts';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const enrolments = (requests: number, known: boolean) => ({
+  route: 'contacts.enrol',
+  requests,
+  limit: known ? 1_000_000 : null,
+  windowMs: known ? 1000 : null,
+  others: 0,
+  ms: known ? 0 : null,
+});
+
+test('a plan tells the requests of each route, and how long they take as far as it is known', async () => {
+  const world = await mirrored();
+  const first = await world.call('plan', '--json');
+  expect(first.json.forecast).toEqual({
+    readMs: expect.any(Number),
+    ms: null,
+    routes: [enrolments(2, false)],
+  });
+  expect((await world.seen('plan')).out).toContain(
+    '  contacts.enrol  2 requests, its limit was not seen yet',
+  );
+
+  expect((await world.call('sync')).code).toBe(0);
+  world.people([
+    { email: ann, news: 'yes' },
+    { email: bob, news: 'no' },
+    { email: 'carl@example.com', news: 'yes' },
+  ]);
+  const next = await world.call('plan', '--json');
+  expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)] });
+});
+
+test('a first load tells it before it begins', async () => {
+  const world = await mirrored();
+  const { err } = await world.call('backfill');
+  expect(err).toMatch(/contacts\.enrol {2}2 requests, its limit was not seen yet/);
+  expect((await world.call('sync')).err).not.toMatch(/contacts\.enrol/);
+});
+
+const config = {
+  mirror: 'acme',
+  schedule: {
+    patterns: { full: '*/5 * * * *', fast: undefined, templates: undefined, sentinel: undefined },
+    timezone: 'Europe/Berlin',
+  },
+};
+const at = Date.parse('2026-11-22T10:00:01Z');
+
+test('one that takes longer than its schedule gives it says so before it begins', () => {
+  const said: string[] = [];
+  const shell = { note: (line: string) => void said.push(line) };
+  const forecast = (ms: number, readMs = 0) => {
+    return { readMs, ms, routes: [{ ...enrolments(9, true), ms }] };
+  };
+  const about = { config, mode: 'full', now: at } as const;
+  sayForecast(forecast(4 * 60_000), shell, about);
+  sayForecast(forecast(60 * 60_000), shell, { ...about, mode: 'fast' });
+  expect(said.filter((line) => line.includes('cannot finish'))).toEqual([]);
+  sayForecast(forecast(6 * 60_000), shell, about);
+  expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 6 min.* 5 min/);
+  // What it took to read both sides is part of it, also where nothing is left to do.
+  sayForecast(forecast(2 * 60_000, 5 * 60_000), shell, about);
+  expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 7 min.* 5 min/);
+  sayForecast({ readMs: 8 * 60_000, ms: null, routes: [enrolments(9, false)] }, shell, about);
+  expect(said.at(-1)).toMatch(
+    /acme: this run cannot finish within its schedule: .* at least 8 min.* 5 min/,
+  );
+});
+
+test('of a limit that nobody knew it says so when the first answer has told it, and once', () => {
+  const said: string[] = [];
+  const limits: Record<string, RouteLimit> = {};
+  const clock = { ...systemClock, now: () => at };
+  const mirror = { limits: () => limits, reserve: 0, clock };
+  const shell = { note: (line: string) => void said.push(line) };
+  const { foresees, progress } = foreseeing(shell, mirror, { config, mode: 'full' });
+  foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)] });
+  progress({ stage: 'applying' });
+  expect(said).toEqual([]);
+  limits['contacts.enrol'] = { limit: 30, windowMs: 60_000, left: 29, others: 0 };
+  for (let times = 0; times < 3; times += 1) progress({ stage: 'applying' });
+  expect(said.filter((line) => line.includes('cannot finish'))).toHaveLength(1);
+  expect(said.at(-1)).toMatch(/it takes about 5 h 33 min/);
+});

@@ -1,0 +1,97 @@
+/** What a forgotten person leaves elsewhere, and the certificate names. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const before = 'ann@before.example';
+const head = 'id,email,news,product\n';
+
+/** The CRM has given Ann another address, and both are on the platform. */
+async function moved(): Promise<Mirrored> {
+  const world = await mirrored();
+  for (const email of [before, ann]) {
+    world.csv(`${head}1,${email},yes,\n2,${bob},yes,\n`);
+    expect((await world.call('sync')).code).toBe(0);
+  }
+  world.writes();
+  return world;
+}
+
+const isKept = ({ folder }: Mirrored, text: string): boolean => {
+  const at = join(folder, 'cli');
+  return readdirSync(at).some((name) => readFileSync(join(at, name), 'latin1').includes(text));
+};
+
+describe('another address of the same CRM record', () => {
+  test.each([
+    ['a former one', ann, before],
+    ['a later one', before, ann],
+  ])('%s is named, as it is to be run, and left alone', async (_what, key, other) => {
+    const world = await moved();
+    const { code, json, err } = await world.call('forget', key, '--json');
+    expect({ code, also: json.also }).toEqual({
+      code: 0,
+      also: [expect.stringMatching(/^#[0-9a-f]{12}$/)],
+    });
+    expect(err).not.toContain('@');
+    expect(JSON.stringify(json)).not.toContain('@');
+    expect(world.shown(key)).toBeUndefined();
+    expect(world.shown(other)).toBeDefined();
+    // The hash is all it takes; then nobody of that name is known any more.
+    const next = await world.call('forget', json.also[0], '--json');
+    expect(next).toMatchObject({ code: 0, json: { person: json.also[0], deleted: 1, also: [] } });
+    expect(world.shown(other)).toBeUndefined();
+    expect(isKept(world, other)).toBe(false);
+    expect(world.shown(bob)).toBeDefined();
+  });
+
+  test('at a terminal by the address; elsewhere with --addresses', async () => {
+    const world = await moved();
+    const { out } = await world.seen('forget', ann);
+    expect(out).toContain('another address');
+    expect(out).toContain(`crm-mirror forget ${before} -c ${world.file}`);
+    const shown = await (await moved()).call('forget', ann, '--addresses', '--json');
+    expect(shown.json.also).toEqual([before]);
+  });
+
+  test('also when the platform cannot be asked, and when only its trace is left', async () => {
+    const world = await moved();
+    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
+      is: 'answer',
+      status: 403,
+    });
+    const failed = await world.call('forget', ann, '--addresses', '--json');
+    expect(failed).toMatchObject({ code: 1, json: { also: [before] } });
+    undo();
+    world.csv(`${head}2,${bob},yes,\n`);
+    world.emulator.dashboard.deleteContact(before);
+    expect((await world.call('forget', ann, '--json')).json.also).toHaveLength(1);
+  });
+
+  test('one that was renamed on the platform', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.dashboard.editContact(ann, { email: before });
+    world.csv(`${head}7,${before},yes,\n2,${bob},yes,\n`);
+    await world.call('sync');
+    const { json } = await world.call('forget', before, '--addresses', '--json');
+    expect(json.also).toEqual([ann]);
+  });
+
+  test('nobody else is named', async () => {
+    const world = await moved();
+    expect((await world.call('forget', bob, '--json')).json.also).toEqual([]);
+  });
+});
+
+test('snapshots that were set aside are named: they are not purged', async () => {
+  const world = await moved();
+  const aside = `${world.path}.broken-20260101T000000Z`;
+  for (const end of ['', '-wal']) writeFileSync(aside + end, ann);
+  const { json } = await world.call('forget', ann, '--json');
+  expect(json.copies).toEqual([aside, `${aside}-wal`]);
+  const { out } = await world.call('forget', ann);
+  expect(out).toContain(`${aside} was set aside`);
+  expect(out).toMatch(/backups .* restoring one/);
+});

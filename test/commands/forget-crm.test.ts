@@ -1,0 +1,167 @@
+/** By which ids of the CRM a forgotten person stays out, and comes back. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const next = 'ann@next.example';
+const head = 'id,email,news,product\n';
+const others = `2,${bob},yes,\n`;
+
+/** Ann is in the CRM, and no run has seen her there. */
+async function unseen(): Promise<Mirrored> {
+  const world = await mirrored();
+  world.csv(head + others);
+  expect((await world.call('sync')).code).toBe(0);
+  world.csv(`${head}1,${ann},yes,\n${others}`);
+  return world;
+}
+
+/** The CRM gives her record another address; answers how many conflicts a run counts. */
+async function changed(world: Mirrored, key = next): Promise<number> {
+  world.csv(`${head}1,${key},yes,\n${others}`);
+  return (await world.call('sync', '--json')).json.contacts.conflicts;
+}
+
+const lose = ({ path }: Mirrored): void => {
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+};
+
+const allow = (world: Mirrored, who: string, ...more: string[]) =>
+  world.call('allow', who, '--reason', 'asked', ...more);
+
+describe('another address in the CRM does not bring back', () => {
+  test('who was never recorded', async () => {
+    const world = await unseen();
+    expect((await world.call('forget', ann)).code).toBe(0);
+    expect(await changed(world)).toBe(1);
+    expect(world.shown(next)).toBeUndefined();
+  });
+
+  test('who was recorded in a snapshot that is lost', async () => {
+    const world = await unseen();
+    await world.call('sync');
+    lose(world);
+    expect((await world.call('forget', ann, '--json')).json).toMatchObject({ deleted: 1 });
+    expect(await changed(world)).toBe(1);
+    expect(world.shown(next)).toBeUndefined();
+  });
+
+  test('who was forgotten by a hash', async () => {
+    const world = await unseen();
+    const { json } = await world.call('explain', ann, '--json');
+    expect((await world.call('forget', json.person)).code).toBe(0);
+    expect(await changed(world)).toBe(1);
+    expect(world.shown(next)).toBeUndefined();
+  });
+
+  test('whose record had the id of another one by then: nobody knows whose it is', async () => {
+    const world = await unseen();
+    await world.call('forget', ann);
+    world.csv(`${head}2,${ann},yes,\n${others}`);
+    expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ invalid: 2 });
+    world.csv(`${head}2,${next},yes,\n`);
+    expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ conflicts: 1 });
+    expect(world.shown(next)).toBeUndefined();
+    await allow(world, next);
+    await world.call('sync');
+    expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
+  });
+
+  test('who has a second address in it: that is named', async () => {
+    const world = await unseen();
+    world.csv(`${head}1,${ann},yes,\n1,${next},yes,\n${others}`);
+    const { json } = await world.call('forget', ann, '--addresses', '--json');
+    expect(json.also).toEqual([next]);
+    // Of the two each names the other only as long as that is not forgotten.
+    expect((await world.call('forget', next, '--json')).json.also).toEqual([]);
+  });
+});
+
+describe('a CRM that cannot be read', () => {
+  test.each([
+    ['is not there', (world: Mirrored) => rmSync(join(world.folder, 'people.csv')), false],
+    ['has a ragged row', (world: Mirrored) => world.csv(`${head}1,${ann},yes,\n3,x\n`), true],
+  ])(
+    '%s: erased all the same, and the certificate says what is missing',
+    async (_w, spoil, read) => {
+      const world = await unseen();
+      await world.call('sync');
+      spoil(world);
+      const { code, json } = await world.call('forget', ann, '--json');
+      expect({ code, json }).toMatchObject({
+        code: 1,
+        json: {
+          deleted: 1,
+          verified: true,
+          scrubbed: true,
+          crm: { read, certified: false, why: expect.any(String) },
+          reason: null,
+        },
+      });
+      expect(world.shown(ann)).toBeUndefined();
+      const { code: again, out } = await world.call('forget', ann);
+      expect({ again, out }).toMatchObject({
+        again: 1,
+        out: expect.stringContaining('ids of the'),
+      });
+      world.csv(`${head}1,${ann},yes,\n${others}`);
+      expect((await world.call('forget', ann)).code).toBe(0);
+      expect(await changed(world)).toBe(1);
+    },
+  );
+
+  test('allow says that it does not know', async () => {
+    const world = await unseen();
+    await world.call('forget', ann);
+    rmSync(join(world.folder, 'people.csv'));
+    expect(await allow(world, next)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('Run it again when the CRM can be read'),
+    });
+  });
+});
+
+describe('allow, of a new address of an erased record', () => {
+  const erased = async (): Promise<Mirrored> => {
+    const world = await unseen();
+    await world.call('forget', ann);
+    expect(await changed(world)).toBe(1);
+    return world;
+  };
+
+  test('takes back what bears on the id', async () => {
+    const world = await erased();
+    const { code, json } = await allow(world, next, '--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: { taken: [], freed: [{ cause: 'erasure', part: '*' }] },
+    });
+    expect(await changed(world)).toBe(0);
+    expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
+    expect((await allow(world, next)).out).toContain('holds nothing');
+  });
+
+  test('and no more: the old address stays out, under whatever id', async () => {
+    const world = await erased();
+    expect((await allow(world, next)).out).toMatch(/taken back:\n {2}erasure.*by the CRM id/);
+    world.csv(`${head}1,${next},yes,\n9,${ann},yes,\n${others}`);
+    const { json } = await world.call('sync', '--json');
+    expect(json.contacts.conflicts).toBe(1);
+    expect(world.shown(ann)).toBeUndefined();
+    expect(world.shown(next)).toBeDefined();
+  });
+
+  test('and only for this id', async () => {
+    const world = await unseen();
+    world.csv(`${head}1,${ann},yes,\n7,${ann},yes,\n${others}`);
+    await world.call('forget', ann);
+    await changed(world);
+    await allow(world, next);
+    const other = 'ann@third.example';
+    world.csv(`${head}1,${next},yes,\n7,${other},yes,\n${others}`);
+    await world.call('sync');
+    expect(world.shown(next)).toBeDefined();
+    expect(world.shown(other)).toBeUndefined();
+  });
+});

@@ -1,0 +1,219 @@
+/** An erasure that was cut short: it is remembered, told, and ended by the next `forget`. */
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Fault } from '../support/engine/crm-server.ts';
+import { launch } from '../support/engine/engine-world.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { playsAll } from '../support/extent.ts';
+
+async function synced(): Promise<Mirrored> {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  world.writes();
+  return world;
+}
+
+const forbidDeletes = ({ server }: Mirrored) =>
+  server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
+
+const bytesOf = ({ folder }: Mirrored): string => {
+  const at = join(folder, 'cli');
+  return readdirSync(at)
+    .map((name) => readFileSync(join(at, name), 'latin1'))
+    .join('\n');
+};
+
+/** The codes of what somebody should see to. */
+const attention = async (world: Mirrored): Promise<string[]> => {
+  const { json } = await world.call('status', '--json');
+  return json.attention.map(({ code }: { code: string }) => code);
+};
+
+const optOuts = async (world: Mirrored): Promise<unknown[]> =>
+  (await world.call('optouts', '--json')).json.optOuts;
+
+/** It is told until the next one has done it. */
+async function told(world: Mirrored): Promise<void> {
+  expect(await attention(world)).toEqual(['erasure_unfinished']);
+  const { json } = await world.call('status', '--json');
+  const [{ fix }] = json.attention;
+  const [hash] = json.erasuresUnfinished.people;
+  expect(fix).toContain(`forget\` again for this person: '${hash}'`);
+  expect(JSON.stringify(json)).not.toContain('@');
+  for (const mode of ['--fast', '--full', '--full']) {
+    const run = await world.call('sync', mode, '--json');
+    expect({ code: run.code, status: run.json.status }).toEqual({ code: 4, status: 'rejected' });
+    expect(run.json.reasons).toEqual([expect.stringContaining(hash)]);
+  }
+  expect(await optOuts(world)).toEqual([]);
+  const again = await world.call('forget', hash, '--json');
+  expect(again).toMatchObject({ code: 0, json: { verified: true, scrubbed: true } });
+  expect(world.shown(ann)).toBeUndefined();
+  expect(bytesOf(world)).not.toContain(ann);
+  expect(await attention(world)).toEqual([]);
+  expect((await world.call('sync')).code).toBe(0);
+}
+
+describe('forget was cut short', () => {
+  test.each<[string, string, Fault]>([
+    ['the platform is away', '', { is: 'cut' }],
+    ['the key is refused', '', { is: 'answer', status: 401 }],
+    ['a delete is not allowed', 'DELETE', { is: 'answer', status: 403 }],
+  ])('%s', async (_what, which, fault) => {
+    const world = await synced();
+    const { undo } = world.server.fail(({ method }) => method.startsWith(which), fault);
+    const { code, json } = await world.call('forget', ann, '--json');
+    expect({ code, json }).toMatchObject({ code: 1, json: { verified: false, purged: null } });
+    undo();
+    await told(world);
+  });
+
+  test.runIf(playsAll)(
+    'killed between an opt-out and the delete: the opt-out is ours',
+    async () => {
+      const world = await synced();
+      const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
+      const process = launch(['forget', ann, '-c', world.config({ timeoutMs: 20_000 })]);
+      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      }
+      process.child.kill('SIGKILL');
+      await process.ended;
+      undo();
+      world.config();
+      expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+      await told(world);
+    },
+  );
+
+  test.runIf(playsAll)(
+    'stopped by a signal: the certificate says what was done, and 143',
+    async () => {
+      const world = await synced();
+      world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
+      const file = world.config({ timeoutMs: 30_000 });
+      const process = launch(['forget', ann, '--json', '-c', file]);
+      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      }
+      process.child.kill('SIGTERM');
+      // At once, and once more: what is under way is given up.
+      await new Promise((resolve) => void setTimeout(resolve, 1_200));
+      process.child.kill('SIGTERM');
+      const { code, stdout } = await process.ended;
+      expect(code).toBe(143);
+      expect(JSON.parse(stdout)).toMatchObject({
+        found: 1,
+        optedOut: 1,
+        deleted: 0,
+        scrubbed: false,
+      });
+    },
+  );
+
+  test('of somebody nobody had recorded: what it opted out nobody takes for her own', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+    const { undo } = forbidDeletes(world);
+    expect((await world.call('forget', ann)).code).toBe(1);
+    undo();
+    await world.call('sync');
+    expect(await optOuts(world)).toEqual([]);
+    await told(world);
+  });
+
+  test('allow ends it, and the opt-out is taken back', async () => {
+    const world = await synced();
+    const { undo } = forbidDeletes(world);
+    await world.call('forget', ann);
+    undo();
+    expect((await world.call('sync')).code).toBe(4);
+    await world.call('allow', ann, '--reason', 'asked');
+    expect(await attention(world)).toEqual([]);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+  });
+
+  test('the counts go on from where it was', async () => {
+    const world = await synced();
+    const { undo } = forbidDeletes(world);
+    const first = await world.call('forget', ann, '--json');
+    expect(first.json).toMatchObject({ found: 1, optedOut: 1, deleted: 0 });
+    undo();
+    const second = await world.call('forget', ann, '--json');
+    expect(second.json).toMatchObject({
+      found: 1,
+      optedOut: 1,
+      deleted: 1,
+      entry: first.json.entry,
+    });
+    const third = await world.call('forget', ann, '--json');
+    expect(third.json).toMatchObject({ found: 0, optedOut: 0, deleted: 0 });
+  });
+});
+
+test('a snapshot that was put back brings the address along, and the run says so', async () => {
+  const world = await synced();
+  const copy = join(world.folder, 'copy.sqlite');
+  await world.call('backup', copy);
+  await world.call('forget', ann);
+  for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
+  copyFileSync(copy, world.path);
+  expect((await world.call('sync')).code).toBe(4);
+  await told(world);
+});
+
+test('a snapshot that is lost: whom both sides show is found again', async () => {
+  const world = await synced();
+  const { undo } = forbidDeletes(world);
+  await world.call('forget', ann);
+  undo();
+  for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
+  expect((await world.call('sync')).code).toBe(4);
+  await told(world);
+});
+
+test('another platform is refused before anything is written', async () => {
+  const world = await synced();
+  const elsewhere = await mirrored();
+  world.config({ url: elsewhere.server.url });
+  const { code, json } = await world.call('forget', ann, '--json');
+  expect({ code, json }).toEqual({
+    code: 2,
+    json: { error: expect.stringContaining('platform.url'), code: 2 },
+  });
+  world.config();
+  expect((await world.call('explain', ann, '--json')).json.ledger).toEqual([]);
+  expect(await attention(world)).toEqual([]);
+});
+
+test('killed before the file was written anew: only the address is missing', async () => {
+  const world = await synced();
+  const [hash, since] = ['#0123456789ab', Date.now()];
+  const db = new Database(world.path);
+  const left = JSON.stringify([{ hash, since, by: 'forget', deleted: [], optedOut: 0 }]);
+  db.prepare("insert into meta values ('erasures', ?)").run(left);
+  db.close();
+  expect(await attention(world)).toEqual(['erasure_unfinished']);
+  const { code, err } = await world.call('forget', hash);
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
+});
+
+test.runIf(playsAll)('beside a reader: what was done is certified at once, and again', async () => {
+  const world = await synced();
+  const reader = new Database(world.path, { readonly: true });
+  onTestFinished(() => void reader.close());
+  reader.exec('begin');
+  reader.prepare('select count(*) from recorded').get();
+  const done = { found: 1, optedOut: 1, deleted: 1, verified: true, purged: { recorded: 1 } };
+  const first = await world.call('forget', ann, '--json');
+  expect(first).toMatchObject({ code: 75, json: { ...done, scrubbed: false } });
+  expect(await attention(world)).toEqual(['erasure_unfinished']);
+  reader.exec('commit');
+  world.people([{ email: bob, news: 'yes', product: 'no' }]);
+  const again = await world.call('forget', first.json.person, '--json');
+  expect(again).toMatchObject({ code: 0, json: { ...done, scrubbed: true } });
+  expect(bytesOf(world)).not.toContain(ann);
+});

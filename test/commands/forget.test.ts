@@ -1,0 +1,247 @@
+/** forget and allow, and what a lost ledger means to the commands. */
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+/** Both are on the platform, and ours. */
+async function synced(): Promise<Mirrored> {
+  const world = await mirrored();
+  world.people([
+    { email: ann, news: 'yes', product: 'yes' },
+    { email: bob, news: 'yes' },
+  ]);
+  expect((await world.call('sync')).code).toBe(0);
+  world.writes();
+  return world;
+}
+
+/** Every byte of the files beside the snapshot. */
+function bytesOf({ folder }: Mirrored): string {
+  const at = join(folder, 'cli');
+  return readdirSync(at)
+    .map((name) => readFileSync(join(at, name), 'latin1'))
+    .join('\n');
+}
+
+const allow = (world: Mirrored, who = ann) =>
+  world.call('allow', who, '--reason', 'asked', '--json');
+
+describe('forget', () => {
+  test('opts out, deletes, verifies, purges, and says so', async () => {
+    const world = await synced();
+    world.emulator.seed.contact({
+      email: ` ${ann.toUpperCase()}`,
+      channels: { ch_news: 'opt_in' },
+    });
+    expect(bytesOf(world)).toContain(ann);
+    const { code, json } = await world.call('forget', ann, '--json');
+    expect({ code, json }).toEqual({
+      code: 0,
+      json: {
+        mirror: 'world',
+        person: expect.stringMatching(/^#[0-9a-f]{12}$/),
+        at: expect.stringMatching(/Z$/),
+        found: 2,
+        optedOut: 3,
+        deleted: 2,
+        verified: true,
+        purged: {
+          recorded: 1,
+          origins: 1,
+          problems: 0,
+          changes: 3,
+          absences: 0,
+          held: 0,
+          returned: 0,
+        },
+        scrubbed: true,
+        entry: { ledger: expect.any(String), seq: 1, since: json.at },
+        crm: { read: true, certified: true, why: null },
+        also: [],
+        copies: [],
+        reason: null,
+      },
+    });
+    expect(world.emulator.world.contacts().map(({ email }) => email)).toEqual([bob]);
+    const sent = world
+      .writes()
+      .map(({ method, body }) => `${method} ${body['subscription'] ?? ''}`);
+    expect(sent.filter((line) => line.startsWith('POST'))).toEqual(Array(3).fill('POST opt_out'));
+    expect(bytesOf(world)).not.toContain(ann);
+    expect(bytesOf(world)).toContain(bob);
+  });
+
+  test('and nobody brings the person back: not a new record, not a new address', async () => {
+    const world = await synced();
+    await world.call('forget', ann);
+    world.writes();
+    for (const mode of ['--full', '--fast']) {
+      const { code, json } = await world.call('sync', mode, '--json');
+      expect({ code, conflicts: json.contacts.conflicts }).toEqual({ code: 0, conflicts: 1 });
+    }
+    const elsewhere = 'ann@elsewhere.example';
+    world.csv(`id,email,news,product\nid-${ann},${elsewhere},yes,\nnew,${ann},yes,\n`);
+    const { json } = await world.call('sync', '--json');
+    expect(json.contacts.conflicts).toBe(2);
+    expect(json.problems[0].reason).toContain('erased');
+    expect(world.writes()).toEqual([]);
+    expect(world.shown(ann)).toBeUndefined();
+    expect(world.shown(elsewhere)).toBeUndefined();
+    // What is told of her names nobody.
+    expect(bytesOf(world)).not.toMatch(/ann@/);
+  });
+
+  test('again: nothing is left to do, and it counts from the first time', async () => {
+    const world = await synced();
+    const first = await world.call('forget', ann, '--json');
+    const again = await world.call('forget', ann, '--json');
+    expect(again).toMatchObject({ code: 0, json: { found: 0, deleted: 0, verified: true } });
+    expect(again.json.entry).toEqual(first.json.entry);
+  });
+
+  test('somebody nobody knows: the entry is what counts', async () => {
+    const world = await mirrored();
+    expect((await world.call('forget', ann)).out).toMatch(/is forgotten.*\n.*0 contacts found/);
+    const { json } = await world.call('sync', '--json');
+    expect(json.contacts).toMatchObject({ applied: { create: 1 }, conflicts: 1 });
+    expect(world.shown(ann)).toBeUndefined();
+  });
+
+  test('by the hash that runs show', async () => {
+    const world = await synced();
+    world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+    world.people([{ email: ann, news: 'no' }]);
+    const [{ key }] = (await world.call('sync', '--json')).json.problems;
+    expect(key).toMatch(/^#/);
+    const { code, json } = await world.call('forget', key.slice(1), '--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: { person: key, found: 1, optedOut: 0, deleted: 1, purged: { problems: 1 } },
+    });
+    expect(bytesOf(world)).not.toContain(ann);
+    // The CRM knows whom it means; then nobody does.
+    expect(await world.call('forget', key)).toMatchObject({ code: 0 });
+    world.people([{ email: bob, news: 'yes' }]);
+    expect(await world.call('forget', key)).toMatchObject({ code: 2 });
+  });
+
+  test('a platform that cannot be reached: the entry stays, and it can be run again', async () => {
+    const world = await synced();
+    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
+      is: 'answer',
+      status: 403,
+    });
+    const { code, json } = await world.call('forget', ann, '--json');
+    expect({ code, json }).toMatchObject({ code: 1, json: { verified: false, purged: null } });
+    expect(json.reason).toBeTypeOf('string');
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out', ch_product: 'opt_out' });
+    undo();
+    world.writes();
+    // She is not opted in again by a run in between.
+    await world.call('sync');
+    expect(world.writes()).toEqual([]);
+    const again = await world.call('forget', ann, '--json');
+    expect(again).toMatchObject({ code: 0, json: { found: 1, entry: json.entry } });
+    expect(bytesOf(world)).not.toContain(ann);
+  });
+
+  test('beside a process that holds the lease: come back later', async () => {
+    const world = await synced();
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    expect((await world.call('forget', ann)).code).toBe(75);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test.each(['', 'ann', '#9cc428f416d4'])('"%s" names nobody', async (who) => {
+    const world = await synced();
+    const { code, err } = await world.call('forget', who);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('names nobody') });
+  });
+});
+
+describe('allow', () => {
+  test('takes an erasure back, with a date and a reason', async () => {
+    const world = await synced();
+    await world.call('forget', ann);
+    const { code, json } = await allow(world);
+    expect({ code, json }).toEqual({
+      code: 0,
+      json: {
+        mirror: 'world',
+        person: expect.stringMatching(/^#/),
+        at: expect.any(String),
+        reason: 'asked',
+        taken: [{ cause: 'erasure', part: '*', since: expect.any(String) }],
+        freed: [],
+        released: [],
+        dropped: false,
+        crm: { read: true, certified: true, why: null },
+      },
+    });
+    await world.call('sync');
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in', ch_product: 'opt_in' });
+    expect((await allow(world)).json.taken).toEqual([]);
+  });
+
+  test('takes what an earlier contact left behind, but not what the platform shows', async () => {
+    const world = await synced();
+    world.emulator.dashboard.unsubscribe(ann);
+    await world.call('sync');
+    expect((await allow(world)).json.taken).toMatchObject([{ cause: 'unsubscribed' }]);
+    world.writes();
+    world.people([{ email: ann, news: 'yes', product: '' }]);
+    await world.call('sync');
+    expect(world.writes()).toEqual([]);
+  });
+
+  test.each([['--reason', ' '], ['--reason', 'it was ann@example.com'], []])(
+    'wants a reason without an address (%s %s)',
+    async (...reason) => {
+      const world = await synced();
+      expect((await world.call('allow', ann, ...reason)).code).toBe(2);
+    },
+  );
+});
+
+describe('a ledger that is lost', () => {
+  const lose = async (): Promise<Mirrored> => {
+    const world = await synced();
+    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    await world.call('sync');
+    rmSync(`${world.path}-ledger`);
+    world.writes();
+    return world;
+  };
+
+  test('stops what would write, and plan, until it is given up', async () => {
+    const world = await lose();
+    for (const command of ['sync', 'backfill', 'plan', 'forget']) {
+      const { code, err } = await world.call(command, ...(command === 'forget' ? [ann] : []));
+      expect({ command, code }).toEqual({ command, code: 2 });
+      expect(err).toContain('--accept-lost-ledger');
+    }
+    expect((await world.call('status')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+    const { code, err } = await world.call('sync', '--accept-lost-ledger');
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('given up') });
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test('takes in again what is recorded', async () => {
+    const world = await lose();
+    await world.call('sync', '--accept-lost-ledger');
+    world.emulator.dashboard.deleteContact(ann);
+    for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
+    await world.call('sync');
+    expect(world.shown(ann)).toEqual({ ch_product: 'opt_in' });
+  });
+
+  test('a plan before the first run makes none', async () => {
+    const world = await mirrored();
+    expect((await world.call('plan')).code).toBe(0);
+    expect(readdirSync(world.folder)).not.toContain('cli');
+  });
+});

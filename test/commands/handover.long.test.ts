@@ -1,0 +1,154 @@
+/** Commands that are called beside a worker, with real processes on a real Redis. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { callOf, withoutConfig } from '../../src/cli/remote/command-call.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { createWorld, launch } from '../support/engine/engine-world.ts';
+import { start } from '../support/commands/worker-processes.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+/** A worker that has nothing due, and a CRM. */
+async function served() {
+  const world = await createWorld({ kinds: ['contact'] });
+  const schedule = { full: '0 0 1 1 *' };
+  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  world.people(['ann', 'bob'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
+  const worker = start(file);
+  await worker.said('worker serves');
+  const stop = async (): Promise<void> => expect(await worker.ends()).toBe(143);
+  const call = async (...argv: string[]) => {
+    const { code, stdout: out, stderr: err } = await launch(argv).ended;
+    return { code, out, err };
+  };
+  return { ...world, file, stop, call };
+}
+
+/** Everything that is said to Redis from now on. */
+async function overheard(): Promise<{ said: string[]; end(): void }> {
+  const said: string[] = [];
+  const listener = await new Redis(redis.url).monitor();
+  listener.on('monitor', (_: string, words: string[]) => said.push(words.join(' ')));
+  return { said, end: () => listener.disconnect() };
+}
+
+test('the worker does what is called beside it, and the caller reads what came of it', async () => {
+  const { said, end } = await overheard();
+  const { file, stop, shown, call } = await served();
+  const sync = await call('sync', '-c', file, '--json');
+  expect(sync).toMatchObject({ code: 0 });
+  expect(sync.err).toContain('the worker that holds world does it');
+  expect(JSON.parse(sync.out)).toMatchObject({
+    status: 'done',
+    mode: 'full',
+    contacts: { applied: { create: 2 } },
+  });
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  const forgotten = await call('forget', 'ann@example.com', '-c', file);
+  expect(forgotten.code).toBe(0);
+  expect(shown('ann@example.com')).toBeUndefined();
+  expect(await call('one', 'ann@example.com', `--config=${file}`)).toMatchObject({ code: 0 });
+  expect(shown('ann@example.com')).toBeUndefined();
+  expect(await call('allow', 'ann@example.com', '-c', file)).toMatchObject({ code: 2 });
+  expect(await call('retry', '-c', file)).toMatchObject({ code: 0 });
+  expect((await call('approve', 'beef', '-c', file)).err).toContain('the worker that holds');
+  const plan = `${file}.plan.json`;
+  expect(await call('plan', '-c', file, '--out', plan)).toMatchObject({ code: 0 });
+  expect(await call('apply', plan, '-c', file)).toMatchObject({ code: 0 });
+  expect((await call('apply', plan, '-c', file)).err).toContain('used up');
+  // Nobody's address was ever in Redis.
+  expect(said.length).toBeGreaterThan(100);
+  expect(said.filter((words) => words.includes('example.com'))).toEqual([]);
+  end();
+  await stop();
+  // Without a worker it is done here.
+  expect((await call('sync', '-c', file)).err).not.toContain('the worker that holds');
+});
+
+test('the worker moves its mirror to another address of the platform, and goes on there', async () => {
+  const { file, server, stop, call } = await served();
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
+  const moved = server.url.replace('127.0.0.1', 'localhost');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(server.url, moved));
+  const rebound = await call('rebind', '-c', file, '--json');
+  expect(rebound).toMatchObject({ code: 0 });
+  expect(rebound.err).toContain('the worker that holds world does it');
+  expect(JSON.parse(rebound.out)).toMatchObject({ was: server.url, url: moved, moved: true });
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
+  await stop();
+});
+
+test('a mirror that is paused is left alone, whoever asks', async () => {
+  const { file, stop, call } = await served();
+  expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });
+  for (const argv of [['sync'], ['forget', 'ann@example.com']]) {
+    const { code, err } = await call(...argv, '-c', file);
+    expect({ code, err }).toEqual({ code: 75, err: expect.stringContaining('world is paused') });
+  }
+  await stop();
+});
+
+test('nor is it with the key of another ledger', async () => {
+  const { file, stop, call } = await served();
+  const elsewhere = `${file}.yaml`;
+  writeFileSync(`${file}.key`, '5f'.repeat(32));
+  chmodSync(`${file}.key`, 0o600);
+  const lines = readFileSync(file, 'utf8').replace('{', `{"ledgerKeyFile": "${file}.key", `);
+  writeFileSync(elsewhere, lines);
+  const { code, err } = await call('sync', '-c', elsewhere);
+  expect({ code, said: err.includes('sealed with the key of another ledger') }).toEqual({
+    code: 2,
+    said: true,
+  });
+  expect(err).not.toContain('bug');
+  await stop();
+});
+
+test('without the key of the ledger nothing is handed over', async () => {
+  const { file, stop, call } = await served();
+  await call('sync', '-c', file);
+  const elsewhere = `${file}.yaml`;
+  const lines = readFileSync(file, 'utf8').replace('{', '{"ledgerKeyFile": "./another-key", ');
+  writeFileSync(elsewhere, lines);
+  const { code, err } = await call('sync', '-c', elsewhere);
+  expect({ code, said: err.includes('the key of the ledger is not there') }).toEqual({
+    code: 2,
+    said: true,
+  });
+  await stop();
+});
+
+test('the file of a plan is found wherever it stands', () => {
+  const shell = { terminal: false, interactive: false };
+  const file = import.meta.filename;
+  expect(callOf(shell, ['apply', '--json', '-c', 'a.yaml', file, '--strict'])).toMatchObject({
+    argv: ['apply', '--json', '--strict'],
+    plan: readFileSync(file, 'utf8'),
+  });
+});
+
+describe('of the command line everything goes over but the configuration', () => {
+  test.each([
+    [
+      ['sync', '-c', 'a.yaml', '--json'],
+      ['sync', '--json'],
+    ],
+    [['-c=a', 'one'], ['one']],
+    [
+      ['one', '--config', 'a', 'x@y.z'],
+      ['one', 'x@y.z'],
+    ],
+    [
+      ['one', '--config=a', '--', '-c', 'x'],
+      ['one', '--', '-c', 'x'],
+    ],
+    [
+      ['sync', '--only', 'contacts', '-ca.yaml'],
+      ['sync', '--only', 'contacts'],
+    ],
+  ])('%j', (argv, left) => expect(withoutConfig(argv)).toEqual(left));
+});

@@ -1,0 +1,114 @@
+/** Where a worker keeps a mirror: what is done in it, and when it is open. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { createHome } from '../../src/worker/mirror-host.ts';
+import type { Residence } from '../../src/worker/mirror-assignment.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { createWorld } from '../support/engine/engine-world.ts';
+import { playsAll } from '../support/extent.ts';
+
+const silent = {
+  env: {},
+  print: () => undefined,
+  note: () => undefined,
+  progress: () => undefined,
+  terminal: false,
+  interactive: false,
+};
+
+async function homeOf(
+  claim: () => Promise<void>,
+  keep: () => Promise<boolean>,
+  lines: { url?: string; timeoutMs?: number } = {},
+) {
+  const world = await createWorld({ kinds: ['contact'] });
+  const load = () => loadConfig(world.config(lines), {});
+  const stop = new AbortController();
+  const said: string[] = [];
+  const note = (line: string) => void said.push(line);
+  const shell = { ...silent, note, stop: stop.signal, abort: new AbortController().signal };
+  const residence: Residence = { claim, keep };
+  return {
+    stop,
+    said,
+    home: createHome({ config: load(), load, shell, residence, ended: () => undefined }),
+  };
+}
+
+test('is not closed under a command about one person', async () => {
+  const { home } = await homeOf(
+    async () => undefined,
+    async () => true,
+  );
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const held = home.hold('beside', async ({ mirror }) => {
+    begun.resolve();
+    await go.promise;
+    mirror.snapshot.transaction(() => mirror.snapshot.meta.set('mine', 'yes'));
+    return mirror.ledger.erased();
+  });
+  await begun.promise;
+  const closing = home.close();
+  // Long enough to be over, if nobody were waited for.
+  await pause(200);
+  go.resolve();
+  expect(await held).toBeUndefined();
+  await closing;
+});
+
+test('does nothing before it is known whose the mirror is', async () => {
+  const asked = Promise.withResolvers<void>();
+  const { home } = await homeOf(
+    () => asked.promise,
+    async () => true,
+  );
+  const taken = home.taken();
+  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  let isDone = false;
+  const held = home.hold('beside', async () => (isDone = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isDone).toBe(false);
+  asked.resolve();
+  await Promise.all([taken, held]);
+  expect(isDone).toBe(true);
+  await home.close();
+});
+
+test.runIf(playsAll)('what was handed to it stops where the mirror is lost', async () => {
+  const { home, stop } = await homeOf(
+    async () => undefined,
+    async () => false,
+  );
+  await home.taken();
+  const staying = home.stay();
+  const held = home.hold('alone', async (_, stopped) => {
+    await new Promise((resolve) => stopped.addEventListener('abort', resolve));
+    return stop.signal.aborted;
+  });
+  expect(await held).toBe(false);
+  stop.abort();
+  await staying;
+  await home.close();
+});
+
+test('a look that fails takes nothing from the run under way', async () => {
+  const { home, said } = await homeOf(
+    async () => undefined,
+    async () => true,
+    { url: 'http://127.0.0.1:9', timeoutMs: 200 },
+  );
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const held = home.hold('alone', async ({ mirror }) => {
+    begun.resolve();
+    await go.promise;
+    return mirror.snapshot.meta.get('mine');
+  });
+  await begun.promise;
+  await home.run('sentinel');
+  expect(said).not.toEqual([]);
+  go.resolve();
+  expect(await held).toBeUndefined();
+  await home.close();
+});

@@ -1,0 +1,93 @@
+/** A HubSpot account, mirrored by the command line: from the first load to who was merged. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { TOKEN } from '../support/sources/hubspot-account.ts';
+import { mirrored, secret, tell } from '../support/commands/hubspot-mirror.ts';
+import { start, until } from '../support/commands/worker-processes.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+
+describe('a HubSpot account', () => {
+  test('is mirrored, again and again', async () => {
+    const { hubspot, call, shown, writes } = await mirrored();
+    const checked = await call('check');
+    expect(checked.said).toContain('3 records, 0 of them invalid, and one of them was read by');
+    expect(checked.code).toBe(0);
+    expect((await call('sync')).code).toBe(0);
+    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+    expect(shown('cid@example.com')).toBeUndefined();
+    expect(writes()).toHaveLength(2);
+    expect((await call('sync')).code).toBe(0);
+    expect(writes()).toEqual([]);
+
+    hubspot.put(2, 'bob@example.com', 'false');
+    hubspot.archive(1);
+    expect((await call('sync')).code).toBe(0);
+    expect(shown('bob@example.com')).toMatchObject({ ch_news: 'opt_out' });
+    expect(shown('ann@example.com')).toBeUndefined();
+  });
+
+  test.each([
+    ['the winner', 3],
+    ['a new contact', 9],
+  ])('in which two became %s: who left as one of them is not opted in', async (_, id) => {
+    const { hubspot, call, shown, emulator, writes } = await mirrored();
+    await call('sync');
+    emulator.dashboard.leave(emulator.world.contact('bob@example.com')?.id ?? '', 'ch_news');
+    await call('sync');
+    writes();
+    hubspot.put(3, 'cid@example.com', 'true');
+    hubspot.merge([3, 2], id);
+    const { code, said } = await call('sync');
+    expect([code, writes()]).toEqual([0, []]);
+    expect(said).toContain('ch_news: the person left under a former address');
+    expect(shown('cid@example.com')).toBeUndefined();
+  });
+
+  test('that refuses the token is named, and the token is not', async () => {
+    const { hubspot, call, writes } = await mirrored();
+    hubspot.token = 'another';
+    const { code, said } = await call('sync');
+    expect(said).toContain('refused the credentials (401) → correct the token of the source');
+    expect([code, writes()]).toEqual([2, []]);
+  });
+
+  test('without a property that is named stops everything before it begins', async () => {
+    const { hubspot, call, writes } = await mirrored();
+    hubspot.names = ['email', 'news_letter'];
+    const { code, said } = await call('sync');
+    expect(said).toContain('did you mean "news_letter" for "newsletter"?');
+    expect([code, writes()]).toEqual([2, []]);
+  });
+
+  test('has single people read: by hand, and when it tells of them', async () => {
+    const { hubspot, call, shown, file } = await mirrored(
+      { redis: redis.url, server: { port: 0, token: 'a-token-of-the-tests' } },
+      { webhook: { format: 'hubspot', secret } },
+    );
+    await call('sync');
+    hubspot.put(1, 'ann@example.com', 'false');
+    expect((await call('one', 'ann@example.com')).code).toBe(0);
+    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
+
+    const worker = start(file);
+    await worker.said('worker serves');
+    const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
+    hubspot.put(2, 'bob@example.com', 'false').put(5, 'eve@example.com');
+    hubspot.asked.length = 0;
+    expect(await tell(url, [['contact.propertyChange', 2]])).toBe(202);
+    expect(
+      await tell(url, [
+        ['contact.creation', 5],
+        ['deal.creation', 3],
+      ]),
+    ).toBe(202);
+    await until(() => shown('bob@example.com')?.['ch_news'] === 'opt_out');
+    await until(() => shown('eve@example.com')?.['ch_news'] === 'opt_in');
+    expect(hubspot.asked.filter((name) => !/^(properties\/contacts|2|5)$/.test(name))).toEqual([]);
+    expect(worker.heard()).not.toContain(TOKEN);
+    expect(await worker.ends()).toBe(143);
+  });
+});

@@ -1,0 +1,142 @@
+/** A ledger that is not the one its snapshot knows, at the command line: nobody is written to. */
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const ledgerOf = ({ path }: Mirrored) => `${path}-ledger`;
+const keyOf = ({ path }: Mirrored) => `${path}-ledger-key`;
+const nightOf = ({ folder }: Mirrored) => `${folder}/last-night`;
+
+/** Ann and Bob are ours, and a copy of the ledger was made then. */
+async function copied(): Promise<Mirrored> {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  copyFileSync(ledgerOf(world), nightOf(world));
+  world.writes();
+  return world;
+}
+
+/** Ann leaves all mail, is seen to have, and is gone from platform and snapshot. */
+async function goes(world: Mirrored): Promise<void> {
+  world.emulator.dashboard.unsubscribe(ann);
+  await world.call('sync');
+  world.emulator.dashboard.deleteContact(ann);
+  const db = new Database(world.path);
+  db.prepare('delete from recorded where key = ?').run(ann);
+  db.close();
+}
+
+const says = /ledger is older than its snapshot.*→ put the newest one back/;
+
+describe('an older ledger, put back', () => {
+  const ways: [string, (world: Mirrored) => Promise<unknown>][] = [
+    ['who left', goes],
+    ['who was erased', (world) => world.call('forget', ann)],
+  ];
+
+  test.each(ways)('%s in between stays out: it is refused', async (_, happens) => {
+    const world = await copied();
+    await happens(world);
+    copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
+    copyFileSync(nightOf(world), ledgerOf(world));
+    world.writes();
+    for (const argv of [['sync'], ['plan'], ['one', ann], ['forget', bob]]) {
+      const { code, err } = await world.call(...argv);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(says) });
+    }
+    copyFileSync(`${nightOf(world)}-newest`, ledgerOf(world));
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('an erasure that the platform was not there for is known, too', async () => {
+    const world = await copied();
+    world.server.fail(() => true, { is: 'answer', status: 503 });
+    expect((await world.call('forget', ann)).code).toBe(1);
+    copyFileSync(nightOf(world), ledgerOf(world));
+    expect((await world.call('plan')).code).toBe(2);
+  });
+
+  test('accepted, it goes on with what the snapshot knows; the newest is another then', async () => {
+    const world = await copied();
+    world.emulator.dashboard.leave(bob, 'ch_news');
+    await world.call('sync');
+    copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
+    copyFileSync(nightOf(world), ledgerOf(world));
+    const { code, err } = await world.call('sync', '--accept-lost-ledger');
+    expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('is given up') });
+    const { json } = await world.call('explain', bob, '--json');
+    expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);
+    const again = await world.call('sync');
+    expect({ code: again.code, said: again.err.includes('ledger') }).toEqual({
+      code: 0,
+      said: false,
+    });
+    copyFileSync(`${nightOf(world)}-newest`, ledgerOf(world));
+    expect(await world.call('sync')).toMatchObject({
+      err: expect.stringContaining('another than'),
+    });
+  });
+
+  test('an older snapshot beside the newest ledger is no fault', async () => {
+    const world = await copied();
+    copyFileSync(world.path, `${nightOf(world)}-snapshot`);
+    world.emulator.dashboard.unsubscribe(ann);
+    await world.call('sync');
+    copyFileSync(`${nightOf(world)}-snapshot`, world.path);
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test('of a snapshot that an older version made nothing is known, and then it is', async () => {
+    const world = await copied();
+    const db = new Database(world.path);
+    db.exec("delete from meta where name = 'ledger-reached'");
+    db.close();
+    expect((await world.call('sync')).code).toBe(0);
+    await goes(world);
+    copyFileSync(nightOf(world), ledgerOf(world));
+    expect((await world.call('sync')).code).toBe(2);
+  });
+});
+
+describe('status and check say it before a run does', () => {
+  const losses: [string, (world: Mirrored) => void, RegExp][] = [
+    ['the key moved away', (world) => renameSync(keyOf(world), nightOf(world)), /key .* missing/],
+    [
+      'the ledger is gone',
+      (world) => rmSync(ledgerOf(world)),
+      /ledger of this snapshot is missing/,
+    ],
+    ['another key', (world) => writeFileSync(keyOf(world), 'ab'.repeat(32)), /not the key/],
+    ['an older ledger', (world) => copyFileSync(nightOf(world), ledgerOf(world)), says],
+    [
+      'damaged',
+      (world) => writeFileSync(ledgerOf(world), readFileSync(ledgerOf(world)).fill('x')),
+      /damaged/,
+    ],
+  ];
+
+  test.each(losses)('%s', async (_, lose, why) => {
+    const world = await copied();
+    await goes(world);
+    expect((await world.call('check')).out).toMatch(/^ok +ledger: .* belongs to this snapshot$/m);
+    lose(world);
+    const { code, json } = await world.call('status', '--json');
+    expect({ code, ok: json.ok }).toEqual({ code: 0, ok: false });
+    expect(json.attention[0].code).toBe('ledger');
+    const { out } = await world.call('status');
+    expect(out).toMatch(/NEEDS A LOOK\n {2}every run is refused: .*ledger.* → /);
+    expect(out).toMatch(why);
+    const checked = await world.call('check');
+    expect(checked).toMatchObject({ code: 2, out: expect.stringMatching(/^FAIL ledger: /m) });
+    expect(checked.out).toMatch(why);
+    expect((await world.call('sync')).code).toBe(2);
+  });
+
+  test('none yet is no fault', async () => {
+    const world = await mirrored();
+    expect((await world.call('check')).out).toMatch(/^ok +ledger: none yet$/m);
+    expect((await world.call('status', '--json')).json.ledger).toMatchObject({ fault: null });
+  });
+});

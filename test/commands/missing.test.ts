@@ -1,0 +1,50 @@
+/** What `plan`, `status` and `explain` say of people who are missing from the CRM. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const day = 86_400_000;
+
+async function missing(policy: object): Promise<Mirrored> {
+  const world = await mirrored();
+  const config = JSON.parse(readFileSync(world.file, 'utf8'));
+  writeFileSync(world.file, JSON.stringify({ ...config, policy }));
+  await world.call('sync');
+  expect((await world.call('status')).out).toMatch(/^missing +nobody$/m);
+  world.people([{ email: bob, news: 'yes', product: 'no' }]);
+  await world.call('sync');
+  return world;
+}
+
+/** As if she had waited for so long, long after she was due. */
+function wait(world: Mirrored, ms: number): void {
+  const db = new Database(world.path);
+  db.prepare('update absence set readings = 9, age_ms = ?, waited_ms = ?').run(40 * day, ms);
+  db.close();
+}
+
+test('somebody who is not due yet: what is missing until then', async () => {
+  const world = await missing({ deletes: 'created' });
+  const { out } = await world.call('explain', ann);
+  expect(out).toMatch(/not in the CRM in 1 readings, .*; due after 2 readings and 20 h/);
+  expect((await world.call('status')).out).toMatch(/^missing +1 person, 0 for long enough$/m);
+});
+
+test('somebody who is due: when they are deleted', async () => {
+  const world = await missing({ deletes: 'created' });
+  wait(world, 18 * day);
+  expect((await world.call('explain', ann)).out).toMatch(/; due, deleted after 12 d more/);
+  const says = '1 person, 1 for long enough; the first is deleted after 12 d more';
+  expect((await world.call('status')).out).toContain(says);
+  expect((await world.call('plan')).out).toContain(`missing from the CRM: ${says}`);
+  const { json } = await world.call('status', '--json');
+  expect(json.missing).toEqual({ people: 1, due: 1, deletedInMs: 12 * day });
+});
+
+test('where policy deletes nobody, nothing is said of deletion', async () => {
+  const world = await missing({});
+  wait(world, 18 * day);
+  expect((await world.call('explain', ann)).out).not.toContain('deleted');
+  expect((await world.call('status', '--json')).json.missing).toMatchObject({ deletedInMs: null });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+/** The hash of a record as a plan lists it, by the channel and the operation it is listed with. */
+async function hashOf(world: Mirrored, line: string): Promise<string> {
+  const { out } = await world.call('plan');
+  return new RegExp(line.replace('#', '(#[0-9a-f]{12})')).exec(out)?.[1] ?? 'none';
+}
+
+describe('one', () => {
+  test('brings one person in line, and leaves others and templates alone', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hi' });
+    const { code, json } = await world.call('one', ` ${ann.toUpperCase()}`, '--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: {
+        mirror: 'world',
+        status: 'done',
+        mode: 'single',
+        only: 'contacts',
+        certificate: { source: true, platform: false },
+        contacts: { desired: 1, changes: { create: 1 }, applied: { create: 1 } },
+        templates: { changes: { create: 0 } },
+      },
+    });
+    expect(world.writes().map(({ body }) => body.email)).toEqual([ann]);
+    expect(world.shown(bob)).toBeUndefined();
+    const [run] = (await world.call('runs', '--json')).json.runs;
+    expect(run).toMatchObject({ mode: 'single', status: 'done', plan: json.plan });
+    expect(json.plan).toMatch(/^[0-9a-f]{16}$/);
+  });
+
+  test('names nobody: not in the document, not on the lines', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: ann, status: 'blocked' });
+    for (const flags of [['--json'], []]) {
+      const { code, out, err } = await world.call('one', ann, ...flags);
+      expect({ code, said: out + err }).toEqual({
+        code: 0,
+        said: expect.not.stringContaining(ann),
+      });
+    }
+    expect((await world.seen('one', ann)).out).toContain(`conflict`);
+  });
+
+  test('takes the hash of somebody whom the snapshot knows, with or without its #', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: 'no' },
+    ]);
+    const hash = await hashOf(world, 'opt_out contact # in ch_news');
+    world.writes();
+    expect((await world.call('one', hash.slice(1))).code).toBe(0);
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.writes()).toHaveLength(1);
+  });
+
+  test('takes the hash of somebody whom only the CRM knows', async () => {
+    const world = await mirrored();
+    await world.call('one', ann);
+    const hash = await hashOf(world, 'create contact # in ch_news');
+    expect((await world.call('one', hash)).code).toBe(0);
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test.each(['#9cc428f416d4', 'ann', '#9cc4', ''])('"%s" is nobody: exit 2', async (word) => {
+    const world = await mirrored();
+    const { code, err } = await world.call('one', word, '--json');
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/nobody.* → give/) });
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('somebody nobody knows, or whom the CRM does not name: nothing to do, and said', async () => {
+    const world = await mirrored();
+    const unknown = await world.call('one', 'zoe@example.com');
+    expect(unknown).toMatchObject({ code: 0, out: expect.stringContaining('Neither the CRM nor') });
+    world.emulator.seed.contact({ email: 'zoe@example.com', channels: { ch_news: 'opt_in' } });
+    const foreign = await world.call('one', 'zoe@example.com', '--json');
+    expect(foreign).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('The CRM does not name this person'),
+      json: { status: 'done', contacts: { desired: 0, observed: 1 } },
+    });
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('exits as sync does: rejected 4 and then 0, unreadable CRM, held mirror', async () => {
+    const world = await mirrored();
+    world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+    expect((await world.call('one', ann)).code).toBe(4);
+    expect((await world.call('one', ann)).code).toBe(0);
+    expect((await world.call('one', ann, '--strict')).code).toBe(4);
+    world.csv(`id,email,news,product,lost\n1,${ann},yes,,`);
+    const { code, err } = await world.call('one', ann);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('only opt-outs') });
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    expect((await world.call('one', ann)).code).toBe(75);
+  });
+});

@@ -1,0 +1,193 @@
+import { existsSync, rmSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const head = 'email,crm id,channel,cause,after,by';
+
+/** Ann left a channel, Bob all mail, each after a run has seen them subscribed. */
+async function left(): Promise<Mirrored & { between: number }> {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.dashboard.leave(ann, 'ch_news');
+  await world.call('sync');
+  const between = Date.now();
+  world.emulator.dashboard.unsubscribe(bob);
+  await world.call('sync');
+  return { ...world, between };
+}
+
+describe('optouts', () => {
+  test('who left a channel, and who left all mail, with what is known of the time', async () => {
+    const { call, between } = await left();
+    const { code, json } = await call('optouts', '--json');
+    expect({ code, json }).toMatchObject({
+      code: 0,
+      json: {
+        mirror: 'world',
+        since: null,
+        optOuts: [
+          { email: ann, crmIds: [`id-${ann}`], channel: 'ch_news', cause: 'opt_out' },
+          { email: bob, crmIds: [`id-${bob}`], channel: '*', cause: 'unsubscribed' },
+        ],
+      },
+    });
+    const [first, second] = json.optOuts;
+    for (const { after, by } of [first, second]) {
+      expect(Date.parse(after)).toBeLessThan(Date.parse(by));
+    }
+    expect(Date.parse(first.by)).toBeLessThanOrEqual(between);
+    expect(Date.parse(second.by)).toBeGreaterThanOrEqual(between);
+    const { out } = await call('optouts');
+    expect(out.split('\n')).toEqual([
+      head,
+      `${ann},id-${ann},ch_news,opt_out,${first.after},${first.by}`,
+      `${bob},id-${bob},*,unsubscribed,${second.after},${second.by}`,
+    ]);
+  });
+
+  test('stays as it was first seen, whatever runs follow', async () => {
+    const world = await left();
+    const before = (await world.call('optouts')).out;
+    world.people([
+      { email: ann, news: 'yes', product: 'no' },
+      { email: bob, news: 'no' },
+    ]);
+    await world.call('sync');
+    await world.call('one', bob);
+    expect((await world.call('optouts')).out).toBe(before);
+  });
+
+  test('--since tells who may have left since then: a time or how long ago', async () => {
+    const { call, between } = await left();
+    const emails = async (since: string): Promise<string[]> => {
+      const { json } = await call('optouts', '--json', '--since', since);
+      return json.optOuts.map(({ email }: { email: string }) => email);
+    };
+    expect(await emails(new Date(between).toISOString())).toEqual([bob]);
+    expect(await emails('1h')).toEqual([ann, bob]);
+    expect(await emails('2020-02-29')).toEqual([ann, bob]);
+    expect(await emails('2099-01-01T00:00:00+02:00')).toEqual([]);
+  });
+
+  test.each(['yesterday', '7', '2026-03-01T12:00:00', '2026-13-01', '2026-02-30', ''])(
+    '--since "%s" is no time',
+    async (since) => {
+      const world = await mirrored();
+      const { code, err } = await world.call('optouts', '--since', since);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('write a time') });
+    },
+  );
+
+  test('not who was opted out by us, never came, vanished, or is foreign', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.seed.contact({ email: 'foreign@example.com', status: 'unsubscribed' });
+    world.people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    await world.call('sync');
+    world.emulator.dashboard.deleteContact(bob);
+    await world.call('sync');
+    expect((await world.call('optouts')).out).toBe(head);
+  });
+
+  test('lists apart who is out where the platform shows defaults, and says why', async () => {
+    const platform = { quirks: ['all-channels=opt_out'] };
+    const world = await mirrored({ kinds: ['contact'], platform });
+    world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
+    const { json } = await world.call('sync', '--json');
+    expect(json.problems[0].reason).toContain('nobody is known to have left');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts).toMatchObject([{ email: ann, channel: 'ch_news', cause: 'doubtful' }]);
+    expect((await world.call('explain', ann)).out).toContain(
+      'doubtful: nobody is known to have left',
+    );
+  });
+
+  test('who was out before we knew them: not later than the first sight, and no more', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({
+      email: ann,
+      status: 'blocked',
+      channels: { ch_news: 'opt_out' },
+    });
+    await world.call('sync');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts).toMatchObject([
+      { channel: 'ch_news', after: null, by: expect.any(String) },
+      { channel: '*', after: null, by: expect.any(String) },
+    ]);
+  });
+
+  test('who came back to the mail is no longer told', async () => {
+    const world = await left();
+    world.emulator.dashboard.resubscribe(bob);
+    await world.call('sync');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
+  });
+
+  test('who was deleted by us and is wanted again: the ledger knows', async () => {
+    const world = await left();
+    world.config({ contacts: { deleted: 'lost' }, policy: { deletes: 'owned' } });
+    const before = (await world.call('optouts', '--json')).json.optOuts;
+    const say = (gone: string): void =>
+      world.csv(
+        `id,email,news,product,lost\nid-${ann},${ann},yes,,${gone}\nid-${bob},${bob},yes,,${gone}\n`,
+      );
+    say('yes');
+    expect((await world.call('sync', '--json')).json.contacts.applied.delete).toBe(2);
+    expect((await world.call('optouts')).out).toBe(head);
+    say('');
+    expect((await world.call('sync', '--json')).json.contacts.conflicts).toBe(2);
+    const { json, err } = await world.call('optouts', '--json');
+    expect({ optOuts: json.optOuts, err }).toEqual({
+      // Of all mail the ledger knows since when it was seen, and not how long it may have been so.
+      optOuts: [before[0], { ...before[1], after: null, by: expect.any(String) }],
+      err: '',
+    });
+    expect((await world.call('optouts', '--since', '2099-01-01')).out).toBe(head);
+    rmSync(`${world.path}-ledger`);
+    const { code, out, err: said } = await world.call('optouts');
+    expect({ code, out, said }).toMatchObject({
+      code: 0,
+      out: head,
+      said: expect.stringContaining('the ledger alone is left out'),
+    });
+  });
+
+  test('nobody who was forgotten', async () => {
+    const world = await left();
+    await world.call('forget', bob);
+    await world.call('sync');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
+  });
+
+  test('quotes what would break a line, and gives each CRM id its own', async () => {
+    const world = await mirrored();
+    world.csv(`id,email,news,product,lost\n"a,""1""",${ann},yes,,\n2,${ann},yes,,\n`);
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    await world.call('sync');
+    const { out } = await world.call('optouts');
+    expect(out.split('\n').map((line) => line.split(',ch_news')[0])).toEqual([
+      head,
+      `${ann},2`,
+      `${ann},"a,""1"""`,
+    ]);
+  });
+
+  test('beside a process that holds the mirror; and without a snapshot, which is not made', async () => {
+    const world = await mirrored();
+    const none = await world.call('optouts');
+    expect(none).toMatchObject({ code: 0, out: head, err: expect.stringContaining('no snapshot') });
+    expect(existsSync(world.path)).toBe(false);
+    await world.call('sync');
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    expect(await world.call('optouts')).toMatchObject({ code: 0, out: head });
+  });
+});

@@ -1,0 +1,141 @@
+/** Who was erased in HubSpot for privacy is forgotten: real worker, real Redis, real HTTP. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { mirrored, secret, tell } from '../support/commands/hubspot-mirror.ts';
+import { start, until } from '../support/commands/worker-processes.ts';
+
+const ann = 'ann@example.com';
+const bob = 'bob@example.com';
+const erased = 'contact.privacyDeletion';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+async function account() {
+  const lines = {
+    redis: redis.url,
+    server: { port: 0, token: 'a-token-of-the-tests' },
+    policy: { deletes: 'off', absent: 'keep' },
+  };
+  const world = await mirrored(lines, { webhook: { format: 'hubspot', secret } });
+  const status = async () => JSON.parse((await world.call('status', '--json')).said);
+  return { ...world, status, work: async () => work(world.file) };
+}
+
+async function work(file: string) {
+  const worker = start(file);
+  await worker.said('worker serves');
+  return { ...worker, url: /listens on (\S+)/.exec(worker.heard())?.[1] ?? '' };
+}
+
+const bytesOf = (folder: string): string =>
+  readdirSync(join(folder, 'cli'))
+    .map((name) => readFileSync(join(folder, 'cli', name), 'latin1'))
+    .join('\n');
+
+test('off the platform, out of the snapshot, and never brought back', async () => {
+  const { hubspot, call, shown, folder, work: begin, status } = await account();
+  expect((await call('sync')).code).toBe(0);
+  expect(shown(ann)).toEqual({ ch_news: 'opt_in' });
+  hubspot.erase(1);
+  const worker = await begin();
+  hubspot.asked.length = 0;
+  const happened: [string, number][] = [
+    ['contact.deletion', 1],
+    [erased, 1],
+    // These two say nothing that is true, or of nobody.
+    [erased, 2],
+    [erased, 77],
+  ];
+  expect(await tell(worker.url, happened)).toBe(202);
+  await worker.said('erased in the CRM: forgotten');
+  expect(shown(ann)).toBeUndefined();
+  expect(shown(bob)).toEqual({ ch_news: 'opt_in' });
+  // The CRM was asked for them by their ids, and not read.
+  await until(() => ['1', '2', '77'].every((id) => hubspot.asked.includes(id)));
+  expect(hubspot.asked.filter((name) => !/^(properties\/contacts|1|2|77)$/.test(name))).toEqual([]);
+  expect(await worker.ends()).toBe(143);
+  expect(worker.heard()).not.toContain('@example');
+  expect(bytesOf(folder)).not.toContain(ann);
+  expect((await status()).attention).toEqual([]);
+
+  // The address is given to a new record.
+  hubspot.put(9, ann);
+  const { said } = await call('sync');
+  expect(said).toContain('erase');
+  expect(shown(ann)).toBeUndefined();
+});
+
+test('an address that a living record has is left alone', async () => {
+  const { hubspot, call, shown, work: begin, status } = await account();
+  hubspot.put(4, ann);
+  await call('sync');
+  hubspot.erase(1);
+  const worker = await begin();
+  expect(await tell(worker.url, [[erased, 1]])).toBe(202);
+  await worker.said('another record there has the address');
+  expect(shown(ann)).toEqual({ ch_news: 'opt_in' });
+  // Its events go on.
+  hubspot.put(4, ann, 'false');
+  expect(await tell(worker.url, [['contact.propertyChange', 4]])).toBe(202);
+  await until(() => shown(ann)?.['ch_news'] === 'opt_out');
+  expect((await status()).attention).toEqual([]);
+  // The last one is erased too.
+  hubspot.erase(4);
+  expect(await tell(worker.url, [[erased, 4]])).toBe(202);
+  await worker.said('erased in the CRM: forgotten');
+  expect(shown(ann)).toBeUndefined();
+  expect(await worker.ends()).toBe(143);
+});
+
+test('more than the guard for deletes lets pass are held, and said', async () => {
+  const { hubspot, call, shown, work: begin, status } = await account();
+  const ids = Array.from({ length: 12 }, (_, at) => 100 + at);
+  for (const id of ids) hubspot.put(id, `p${id}@example.com`);
+  await call('sync');
+  for (const id of ids) hubspot.erase(id);
+  const left = () => ids.filter((id) => shown(`p${id}@example.com`));
+  const worker = await begin();
+  const first = ids.slice(0, 6).map((id): [string, number] => [erased, id]);
+  expect(await tell(worker.url, first)).toBe(202);
+  await until(() => left().length === 6);
+  expect(await worker.ends()).toBe(143);
+
+  // What another one has let pass counts.
+  const next = await begin();
+  const rest = ids.slice(6).map((id): [string, number] => [erased, id]);
+  expect(await tell(next.url, rest)).toBe(202);
+  await until(async () => (await status()).erasuresUnfinished.held === 2);
+  await until(() => left().length === 2);
+  expect(await next.ends()).toBe(143);
+  const { attention, erasuresUnfinished } = await status();
+  expect(attention).toMatchObject([
+    { code: 'erasure_unfinished', text: expect.stringContaining('2 held by a guard') },
+  ]);
+  const fast = await call('sync', '--fast');
+  expect([fast.code, left().length]).toEqual([4, 2]);
+  expect(fast.said).toContain('`crm-mirror forget` does it: ');
+  for (const hash of erasuresUnfinished.people) expect((await call('forget', hash)).code).toBe(0);
+  expect(left()).toEqual([]);
+  expect((await status()).attention).toEqual([]);
+});
+
+test('where the platform fails it is tried again, and done', async () => {
+  const { hubspot, call, shown, server, work: begin, status } = await account();
+  await call('sync');
+  hubspot.erase(1);
+  const { undo } = server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
+  const worker = await begin();
+  expect(await tell(worker.url, [[erased, 1]])).toBe(202);
+  await worker.said('erased in the CRM: failed');
+  expect((await status()).attention).toMatchObject([{ code: 'erasure_unfinished' }]);
+  undo();
+  await worker.said('erased in the CRM: forgotten');
+  expect(shown(ann)).toBeUndefined();
+  expect((await status()).attention).toEqual([]);
+  expect(await worker.ends()).toBe(143);
+});

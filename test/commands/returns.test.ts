@@ -1,0 +1,338 @@
+/** Who leaves on the platform is told to the CRM: by the command line, from end to end. */
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { serve } from '../support/http/test-server.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const head = 'return,email,crm id,channel,cause,after,by';
+const annLeft = `${ann},id-${ann},ch_news,opt_out`;
+const bobLeft = `${bob},id-${bob},*,unsubscribed`;
+
+interface Returning extends Mirrored {
+  back: string;
+  /** The rows of the file, without their header: email, crm id, channel, cause. */
+  told(): string[];
+  /** Their ids. */
+  ids(): string[];
+  /** What a command says of it. */
+  returned(...words: string[]): Promise<unknown>;
+}
+
+/** Both have been seen subscribed; the file is not there yet. */
+async function returning(returns: object = { type: 'csv', path: './back.csv' }) {
+  const world = await mirrored();
+  world.config({ contacts: { returns } });
+  await world.call('sync');
+  return withFile(world);
+}
+
+function withFile(world: Mirrored): Returning {
+  const back = join(world.folder, 'back.csv');
+  const rows = (): string[][] => {
+    if (!existsSync(back)) return [];
+    const [first, ...lines] = readFileSync(back, 'utf8').trimEnd().split('\n');
+    expect(first).toBe(head);
+    return lines.map((line) => line.split(','));
+  };
+  return {
+    ...world,
+    back,
+    told: () => rows().map((cells) => cells.slice(1, 5).join(',')),
+    ids: () => rows().map(([id = '']) => id),
+    returned: async (...words) => (await world.call(...words, '--json')).json.returns,
+  };
+}
+
+describe('who left', () => {
+  test('a channel, or all mail, is told once, whatever runs follow', async () => {
+    const { call, emulator, told, back, returned } = await returning();
+    expect(existsSync(back)).toBe(false);
+    emulator.dashboard.leave(ann, 'ch_news');
+    expect(await returned('sync')).toEqual({
+      told: 1,
+      rejected: 0,
+      waiting: 0,
+      leftOut: 0,
+      doubtful: 0,
+    });
+    expect(told()).toEqual([annLeft]);
+    emulator.dashboard.unsubscribe(bob);
+    expect((await call('one', bob)).out).toContain('1 told to the CRM, 0 wait');
+    expect(told()).toEqual([annLeft, bobLeft]);
+    for (const words of [['sync'], ['sync', '--fast'], ['one', ann], ['one', bob]]) {
+      expect(await returned(...words)).toMatchObject({ told: 0, waiting: 0 });
+    }
+    expect(told()).toEqual([annLeft, bobLeft]);
+  });
+
+  test('comes back, and leaves again: that is another one', async () => {
+    const { call, emulator, told, ids } = await returning();
+    emulator.dashboard.unsubscribe(bob);
+    await call('sync');
+    emulator.dashboard.resubscribe(bob);
+    await call('sync');
+    expect(told()).toEqual([bobLeft]);
+    emulator.dashboard.unsubscribe(bob);
+    await call('sync');
+    expect(told()).toEqual([bobLeft, bobLeft]);
+    expect(new Set(ids())).toHaveLength(2);
+  });
+
+  test('before it was configured is told by the first run, also a fast one', async () => {
+    const world = withFile(await mirrored());
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    await world.call('sync');
+    world.config({ contacts: { returns: { type: 'csv', path: './back.csv' } } });
+    expect(await world.returned('sync', '--fast')).toMatchObject({ told: 1 });
+    expect(world.told()).toEqual([annLeft]);
+  });
+
+  test('needs no telling where the CRM says so itself, until it wants her in again', async () => {
+    const { call, people, emulator, told } = await returning();
+    emulator.dashboard.leave(ann, 'ch_news');
+    emulator.dashboard.unsubscribe(bob);
+    people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'no', product: 'no' },
+    ]);
+    await call('sync');
+    expect(told()).toEqual([]);
+    people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: '', product: 'no' },
+    ]);
+    await call('sync');
+    expect(told()).toEqual([annLeft, bobLeft]);
+  });
+
+  test('needs none where the CRM does not have her any more', async () => {
+    const { call, people, emulator, told } = await returning();
+    emulator.dashboard.leave(ann, 'ch_news');
+    people([{ email: bob, news: 'yes', product: 'no' }]);
+    await call('sync');
+    expect(told()).toEqual([]);
+  });
+
+  test('with several ids is told under each', async () => {
+    const { call, csv, emulator, told } = await returning();
+    csv(`id,email,news,product,lost\n1,${ann},yes,,\n2,${ann},yes,,\n`);
+    emulator.dashboard.leave(ann, 'ch_news');
+    await call('sync');
+    expect(told()).toEqual([`${ann},1,ch_news,opt_out`, `${ann},2,ch_news,opt_out`]);
+  });
+
+  test('without an id in the CRM is told by the address', async () => {
+    const { call, csv, emulator, told } = await returning();
+    csv(`id,email,news,product,lost\n,${ann},yes,,\nid-${bob},${bob},yes,no,\n`);
+    emulator.dashboard.leave(ann, 'ch_news');
+    await call('sync');
+    expect(told()).toEqual([`${ann},,ch_news,opt_out`]);
+  });
+
+  test('and was deleted by us, wanted again: the ledger knows', async () => {
+    const world = await returning();
+    const { call, csv, emulator, told, config } = world;
+    const returns = { type: 'csv', path: './back.csv' };
+    config({ contacts: { returns, deleted: 'lost' }, policy: { deletes: 'owned' } });
+    const say = (gone: string): void =>
+      csv(`id,email,news,product,lost\nid-${ann},${ann},yes,,${gone}\nid-${bob},${bob},yes,,\n`);
+    emulator.dashboard.leave(ann, 'ch_news');
+    say('yes');
+    await call('sync');
+    expect(told()).toEqual([]);
+    say('');
+    await call('sync');
+    await call('sync');
+    expect(told()).toEqual([annLeft]);
+  });
+
+  test('and was forgotten is told of no more, and no row of hers stays', async () => {
+    const { call, emulator, back, told, path, returned } = await returning();
+    emulator.dashboard.leave(ann, 'ch_news');
+    await call('sync');
+    expect((await call('forget', ann, '--json')).json.purged).toMatchObject({ returned: 1 });
+    expect(readFileSync(path).includes(ann)).toBe(false);
+    rmSync(back);
+    expect(await returned('sync')).toMatchObject({ told: 0, waiting: 0 });
+    expect(told()).toEqual([]);
+  });
+});
+
+describe('a database', () => {
+  test('is told by a statement, with a file beside the configuration', async () => {
+    const world = await mirrored();
+    const db = new Database(join(world.folder, 'crm.sqlite'));
+    onTestFinished(() => void db.close());
+    db.exec(
+      `create table people (id text, news text); insert into people values ('id-${ann}', 'yes')`,
+    );
+    const statement = "update people set news = 'no' where id = :id";
+    world.config({ contacts: { returns: { type: 'sql', url: 'sqlite:crm.sqlite', statement } } });
+    await world.call('sync');
+    world.emulator.dashboard.leave(ann, 'ch_news');
+    expect((await world.call('sync', '--json')).json.returns).toMatchObject({
+      told: 1,
+      waiting: 0,
+    });
+    expect(db.prepare('select news from people').pluck().all()).toEqual(['no']);
+  });
+});
+
+describe('a plan', () => {
+  test('counts who would be told, and tells nobody', async () => {
+    const { call, emulator, told, returned } = await returning();
+    emulator.dashboard.leave(ann, 'ch_news');
+    expect(await returned('plan')).toEqual({
+      told: 0,
+      rejected: 0,
+      waiting: 1,
+      leftOut: 0,
+      doubtful: 0,
+    });
+    expect((await call('plan')).out).toContain('1 to be told to the CRM');
+    expect(told()).toEqual([]);
+    await call('sync');
+    expect(await returned('plan')).toMatchObject({ waiting: 0 });
+  });
+});
+
+describe('a CRM that is told over HTTP', () => {
+  interface Crm {
+    status: number;
+    asked: { method: string; path: string; key: unknown; body: unknown }[];
+    returns: object;
+  }
+
+  async function crm(): Promise<Crm> {
+    const it: Crm = { status: 204, asked: [], returns: {} };
+    const url = await serve(({ method = '', url: path = '', headers, text }, response) => {
+      const body: unknown = JSON.parse(text);
+      it.asked.push({ method, path, key: headers['idempotency-key'], body });
+      response.writeHead(it.status, { 'retry-after': '3600' }).end();
+    });
+    const body = { newsletter: false, of: '{channel}', why: ['{cause}', '{email}'] };
+    it.returns = { type: 'http', url: `${url}/people/{id}`, method: 'PATCH', body };
+    return it;
+  }
+
+  test('hears of each opt-out once', async () => {
+    const { asked, returns } = await crm();
+    const { call, emulator } = await returning(returns);
+    emulator.dashboard.leave(ann, 'ch_news');
+    await call('sync');
+    await call('sync');
+    expect(asked).toEqual([
+      {
+        method: 'PATCH',
+        path: `/people/id-${encodeURIComponent(ann)}`,
+        key: expect.stringMatching(/^ret_[0-9a-f]{32}$/),
+        body: { newsletter: false, of: 'ch_news', why: ['opt_out', ann] },
+      },
+    ]);
+  });
+
+  test('and does not have her: 4 once, then known, and told again by retry', async () => {
+    const it = await crm();
+    const { call, emulator } = await returning(it.returns);
+    it.status = 404;
+    emulator.dashboard.leave(ann, 'ch_news');
+    const { code, json, err } = await call('sync', '--json');
+    expect(code).toBe(4);
+    expect(json).toMatchObject({
+      status: 'rejected',
+      returns: { told: 0, rejected: 1, waiting: 0 },
+      problems: [{ class: 'conflict' }, { class: 'rejected', new: true, fix: expect.any(String) }],
+    });
+    expect(err).not.toContain(ann);
+    const next = await call('sync', '--json');
+    expect(next).toMatchObject({ code: 0, json: { returns: { rejected: 1 } } });
+    expect((await call('sync', '--strict')).code).toBe(4);
+    expect(it.asked).toHaveLength(1);
+    const standing = await call('status', '--json');
+    expect(standing.json).toMatchObject({
+      ok: false,
+      attention: [{ code: 'returns_rejected', fix: expect.stringContaining('retry') }],
+      returns: {
+        waiting: 0,
+        stuck: null,
+        rejected: { count: 1, people: [{ channel: 'ch_news' }] },
+      },
+    });
+    expect((await call('status')).out).toContain('the CRM does not have this person (404)');
+    it.status = 200;
+    expect((await call('retry', ann, '--json')).json).toMatchObject({ records: 0, returns: 1 });
+    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 1, rejected: 0 });
+    expect((await call('status', '--json')).json.attention).toEqual([]);
+    expect(new Set(it.asked.map(({ key }) => key))).toHaveLength(1);
+  });
+
+  test('and refuses everything stops nothing, and is not kept quiet', async () => {
+    const it = await crm();
+    const { call, emulator, people, shown } = await returning(it.returns);
+    it.status = 401;
+    emulator.dashboard.leave(ann, 'ch_news');
+    emulator.dashboard.unsubscribe(bob);
+    const cid = 'cid@example.com';
+    people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: 'yes', product: 'no' },
+      { email: cid, news: 'yes' },
+    ]);
+    const { code, json } = await call('sync', '--json');
+    expect({ code, json }).toMatchObject({
+      code: 4,
+      json: {
+        status: 'rejected',
+        contacts: { applied: { create: 1 } },
+        returns: { told: 0, rejected: 0, waiting: 2 },
+        reasons: [expect.stringMatching(/could not be told of 2 opt-outs.*→ correct the headers/)],
+      },
+    });
+    expect(shown(cid)).toMatchObject({ ch_news: 'opt_in' });
+    expect(it.asked).toHaveLength(1);
+    // Each time, as long as it lasts.
+    expect((await call('sync', '--fast')).code).toBe(4);
+    const { attention, returns } = (await call('status', '--json')).json;
+    expect(attention).toMatchObject([
+      { code: 'returns_stuck', fix: expect.stringContaining('headers') },
+    ]);
+    expect(returns).toMatchObject({
+      waiting: 2,
+      since: expect.any(String),
+      rejected: { count: 0 },
+    });
+    it.status = 200;
+    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 2, waiting: 0 });
+    expect((await call('status', '--json')).json).toMatchObject({
+      attention: [],
+      returns: { stuck: null },
+    });
+  });
+
+  test('cannot be told of who has no id there: left out, and counted', async () => {
+    const { asked, returns } = await crm();
+    const { call, csv, emulator } = await returning(returns);
+    emulator.dashboard.leave(ann, 'ch_news');
+    csv(`id,email,news,product,lost\n,${ann},yes,,\nid-${bob},${bob},yes,no,\n`);
+    const { json } = await call('sync', '--json');
+    expect(json.returns).toMatchObject({ told: 0, waiting: 0, leftOut: 1 });
+    expect(asked).toEqual([]);
+  });
+
+  test('is named by check, and asked nothing', async () => {
+    const { asked, returns } = await crm();
+    const { call } = await returning(returns);
+    const { json } = await call('check', '--json');
+    expect(json.findings).toContainEqual(
+      expect.objectContaining({
+        what: 'who left',
+        ok: true,
+        found: expect.stringContaining('PATCH'),
+      }),
+    );
+    expect(asked).toEqual([]);
+  });
+});

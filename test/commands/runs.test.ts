@@ -1,0 +1,109 @@
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
+
+describe('runs', () => {
+  test('without a snapshot: none', async () => {
+    const world = await mirrored();
+    expect((await world.call('runs', '--json')).json).toEqual({ mirror: 'world', runs: [] });
+    expect((await world.call('runs')).out).toContain('there is no snapshot yet at');
+    const one = await world.call('runs', '20260806T030000Z-1a2b');
+    expect(one).toMatchObject({ code: 2, err: expect.stringMatching(/no run .* → .*lists them/) });
+  });
+
+  test('newest first: mode, status, time, requests, changes by outcome, reasons', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hi' });
+    world.server.fail(({ body }) => body.email === ann, { is: 'answer', status: 422 });
+    expect((await world.call('sync')).code).toBe(4);
+    world.people([]);
+    expect((await world.call('sync', '--fast', '--only', 'contacts')).code).toBe(1);
+    const { json, out } = await world.call('runs', '--json');
+    expect(json.runs).toMatchObject([
+      {
+        mode: 'fast',
+        only: 'contacts',
+        status: 'failed',
+        changes: { contacts: {}, templates: {} },
+        reasons: [expect.stringContaining('the source of contacts is empty')],
+      },
+      {
+        mode: 'full',
+        only: null,
+        status: 'rejected',
+        certificate: { source: true, platform: true },
+        requests: { total: expect.any(Number), rateLimited: 0 },
+        changes: {
+          contacts: { create: { acked: 1, rejected: 1 } },
+          templates: { create: { acked: 1 } },
+        },
+        reasons: [],
+      },
+    ]);
+    expect(out).not.toContain('@');
+    const [head, ...rows] = (await world.call('runs')).out.split('\n');
+    expect(head).toMatch(/^RUN +STARTED +MODE +STATUS +TOOK +REQUESTS +CHANGES$/);
+    expect(rows[0]).toMatch(/fast +failed \(contacts only\) +0\.\d s +0 +none$/);
+    expect(rows[1]).toMatch(/^ {4}the source of contacts is empty/);
+    expect(rows[2]).toMatch(/full +done, some rejected .* 1 create, 1 create rejected, 1 template/);
+    expect((await world.call('runs', '--last', '1', '--json')).json.runs).toHaveLength(1);
+  });
+
+  test('one run: what became of each change, the gravest first, nobody named', async () => {
+    const world = await mirrored();
+    world.server.fail(({ body }) => body.email === bob, { is: 'answer', status: 422 });
+    await world.call('sync');
+    const [{ run }] = (await world.call('runs', '--json')).json.runs;
+    const { json, out } = await world.call('runs', run, '--json');
+    expect(json).toMatchObject({
+      mirror: 'world',
+      run,
+      status: 'rejected',
+      changes: { contacts: { create: { acked: 1, rejected: 1 } } },
+      more: 0,
+    });
+    expect(json.listed).toEqual([
+      {
+        kind: 'contact',
+        key: hashed,
+        op: 'create',
+        part: 'ch_news',
+        outcome: 'rejected',
+        reason: expect.stringContaining('answered 422'),
+        fix: expect.any(String),
+        plannedAt: expect.any(String),
+        sentAt: expect.any(String),
+        endedAt: expect.any(String),
+      },
+      expect.objectContaining({ key: hashed, outcome: 'acked', reason: null, fix: null }),
+    ]);
+    expect(out).not.toContain('@');
+    const few = await world.call('runs', run, '--last', '1');
+    expect(few.out).toMatch(/rejected create contact #[0-9a-f]{12} in ch_news: .* → /);
+    expect(few.out).toContain('… and 1 more (--last 2 shows all)');
+    expect((await world.call('runs', run, '--addresses')).out).toContain(bob);
+    expect((await world.seen('runs', run)).out).toContain(bob);
+  });
+
+  test('one that an earlier version wrote, without a summary we know', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const db = new Database(world.path);
+    db.exec(`update run set summary = '{}'`);
+    db.close();
+    const { json } = await world.call('runs', '--json');
+    expect(json.runs).toMatchObject([{ only: null, requests: null, certificate: null }]);
+    expect((await world.call('status', '--json')).json.proven).toBeNull();
+  });
+
+  test.each(['0', '-1', 'x', '1.5', ''])('--last "%s" is refused', async (word) => {
+    const world = await mirrored();
+    const { code, err } = await world.call('runs', `--last=${word}`);
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: `crm-mirror: --last ${word}: write a number from 1 on`,
+    });
+  });
+});

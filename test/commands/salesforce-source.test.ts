@@ -1,0 +1,126 @@
+/** A Salesforce organization, mirrored by the command line: first load, opt-outs, a merge. */
+import { describe, expect, test } from 'vitest';
+import { serve } from '../support/http/test-server.ts';
+import { createOrg, type Org } from '../support/sources/salesforce/salesforce-org.ts';
+import { contact, contactId, lead } from '../support/sources/salesforce/salesforce-reader.ts';
+import { createWorld } from '../support/engine/engine-world.ts';
+import { calling } from '../support/commands/called-command.ts';
+
+/** The organization on a server of this machine. */
+async function serveOrg(org: Org): Promise<string> {
+  org.origin = await serve(({ method = '', url: path = '', headers, text }, response) => {
+    const { status, body, headers: told } = org.answer({ method, path, headers, body: text });
+    response.writeHead(status, told).end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  return org.origin;
+}
+
+async function mirrored(org: Org, extra: object = {}) {
+  const url = await serveOrg(org);
+  const world = await createWorld({ kinds: ['contact'] });
+  const auth = { clientId: '3MVG9.id', clientSecret: '${SF_SECRET}' };
+  const file = world.config({
+    contacts: {
+      source: { type: 'salesforce', url, auth, objects: ['Contact', 'Lead'], ...extra },
+      id: 'Id',
+      email: 'Email',
+      deleted: 'IsDeleted',
+      unsubscribed: 'HasOptedOutOfEmail',
+      channels: [{ id: 'ch_news', subscription: 'Newsletter__c' }],
+      webhook: { format: 'standard', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
+    },
+  });
+  const call = async (...argv: string[]) => {
+    const { code, said } = await calling([...argv, '-c', file], { SF_SECRET: 'sk_secret' });
+    expect(said).not.toMatch(/sk_secret|00Dx|@example/);
+    return { code, said };
+  };
+  return { world, call };
+}
+
+const wants = { Newsletter__c: true };
+const email = (n: number) => `c${n}@example.com`;
+
+function orgOf(): Org {
+  const org = createOrg({
+    Contact: [1, 2, 3].map((n) => contact(n, wants)),
+    Lead: [lead(1, wants)],
+  });
+  org.fields = { Contact: ['Newsletter__c:boolean'], Lead: ['Newsletter__c:boolean'] };
+  org.pageSize = 2;
+  return org;
+}
+
+describe('a Salesforce organization', () => {
+  test('is mirrored, again and again', async () => {
+    const org = orgOf();
+    const { world, call } = await mirrored(org);
+    const checked = await call('check');
+    expect(checked.said).toContain(
+      '4 records, 0 of them invalid, and one of them was read by its id',
+    );
+    expect((await call('sync')).code).toBe(0);
+    for (const address of [email(1), email(2), email(3), 'l1@example.com']) {
+      expect(world.shown(address)).toMatchObject({ ch_news: 'opt_in' });
+    }
+    world.writes();
+    expect((await call('sync')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+
+    Object.assign(org.records.Contact[0]!, { HasOptedOutOfEmail: true });
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('has the opt-out of who was merged go to the one that was kept', async () => {
+    const org = orgOf();
+    const { world, call } = await mirrored(org);
+    await call('sync');
+    Object.assign(org.records.Contact[1]!, {
+      HasOptedOutOfEmail: true,
+      IsDeleted: true,
+      MasterRecordId: contactId(1),
+    });
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test('has the opt-out of a lead go to the contact it became', async () => {
+    const org = orgOf();
+    const { world, call } = await mirrored(org);
+    Object.assign(org.records.Lead[0]!, { HasOptedOutOfEmail: true });
+    await call('sync');
+    expect(world.shown('l1@example.com')).toBeUndefined();
+    Object.assign(org.records.Lead[0]!, { IsConverted: true, ConvertedContactId: contactId(3) });
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('that stops in the middle has only its opt-outs done', async () => {
+    const org = orgOf();
+    const { world, call } = await mirrored(org);
+    await call('sync');
+    Object.assign(org.records.Contact[0]!, { HasOptedOutOfEmail: true });
+    org.records.Contact.splice(1, 1, contact(9, wants));
+    org.instead = ({ path }) =>
+      path.endsWith('-2')
+        ? { status: 400, body: [{ errorCode: 'INVALID_QUERY_LOCATOR' }] }
+        : undefined;
+    const { code, said } = await call('sync');
+    expect(code).toBe(1);
+    expect(said).toContain('has closed the list in the middle of it, so only opt-outs are applied');
+    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.shown(email(9))).toBeUndefined();
+  });
+
+  test('that refuses a field is not touched, and neither is anybody', async () => {
+    const org = orgOf();
+    org.fields = { Contact: ['News_Letter__c:boolean'], Lead: [] };
+    const { world, call } = await mirrored(org);
+    const { code, said } = await call('sync');
+    expect(code).toBe(2);
+    expect(said).toContain('did you mean "News_Letter__c" for "Newsletter__c"?');
+    expect(world.writes()).toEqual([]);
+  });
+});

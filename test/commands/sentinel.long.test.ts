@@ -1,0 +1,43 @@
+/** A worker that looks whether anybody left, as a process of its own on a real Redis. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { start, until } from '../support/commands/worker-processes.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+test('who unsubscribes is known within seconds, without a run', async () => {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  const schedule = { full: '0 0 1 1 *', sentinel: '* * * * * *' };
+  world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  const before = world.server.arrived.length;
+  const looks = () => world.server.arrived.slice(before).filter(({ path }) => path.endsWith('t=1'));
+  const worker = start(world.file);
+  await until(() => looks().length >= 2);
+  world.emulator.dashboard.unsubscribe(ann);
+  await worker.said('"learnt":1');
+  expect(await worker.ends()).toBe(143);
+  const { json } = await world.call('optouts', '--json');
+  expect(json.optOuts).toMatchObject([{ email: ann, channel: '*', cause: 'unsubscribed' }]);
+  // One request a look, and two pages once she had left; nothing else.
+  const others = world.server.arrived.length - before - looks().length;
+  expect(others).toBe(2);
+});
+
+test('a look that fails leaves alone the run beside it', async () => {
+  const world = await mirrored();
+  const isLook = ({ path }: { path: string }): boolean => path.endsWith('t=1');
+  const looks = world.server.fail(isLook, { is: 'answer', status: 403 });
+  world.server.delayMs = 500;
+  const schedule = { full: '*/2 * * * * *', sentinel: '* * * * * *' };
+  world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  const worker = start(world.file);
+  await until(() => looks.hits >= 3);
+  await worker.said('"status":"done"');
+  await worker.ends();
+  expect((await worker.ended).stderr).not.toContain('bug');
+});

@@ -1,0 +1,126 @@
+/** A CRM in a database, mirrored by the command line: from the first load to somebody who left. */
+import Database from 'better-sqlite3';
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createWorld } from '../support/engine/engine-world.ts';
+import { calling } from '../support/commands/called-command.ts';
+
+const ann = 'ann@example.com';
+const bob = 'bob@example.com';
+
+async function mirrored() {
+  const world = await createWorld({ kinds: ['contact'] });
+  const path = join(world.folder, 'crm.sqlite');
+  const db = new Database(path);
+  onTestFinished(() => void db.close());
+  db.exec(`
+    create table contacts (id integer primary key, email text, news boolean, deleted_at datetime);
+    insert into contacts values (1, '${ann}', true, null), (2, '${bob}', 1, null), (3, 'cid@x.y', null, null);
+  `);
+  const file = world.config({
+    contacts: {
+      source: { type: 'sql', url: `sqlite:${path}`, table: 'contacts', pageSize: 1 },
+      deleted: 'deleted_at',
+      channels: [{ id: 'ch_news', subscription: 'news' }],
+    },
+    policy: { deletes: 'owned' },
+  });
+  const call = async (...argv: string[]) => calling([...argv, '-c', file]);
+  return { world, db, call, file };
+}
+
+/** Adds to the source of a configuration. */
+function configure(file: string, extra: object): void {
+  const config = JSON.parse(readFileSync(file, 'utf8'));
+  Object.assign(config.contacts.source, extra);
+  writeFileSync(file, JSON.stringify(config));
+}
+
+describe('a CRM in a database', () => {
+  test('is mirrored, again and again', async () => {
+    const { world, db, call } = await mirrored();
+    const checked = await call('check');
+    expect(checked.said).toContain(
+      '3 records, 0 of them invalid, and one of them was read by its id',
+    );
+    expect(checked.code).toBe(0);
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+    expect(world.shown('cid@x.y')).toBeUndefined();
+    expect(world.writes()).toHaveLength(2);
+
+    expect((await call('sync')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+
+    db.exec('update contacts set news = 0 where id = 2');
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('may flag who is gone: they are deleted, on a reading that is proven', async () => {
+    const { world, db, call } = await mirrored();
+    await call('sync');
+    db.exec(`
+      update contacts set deleted_at = datetime('now') where id = 1;
+      create table twice as select * from contacts union all select * from contacts where id = 2;
+      drop table contacts; alter table twice rename to contacts;
+    `);
+    const { code, said } = await call('sync');
+    expect(code).toBe(1);
+    expect(said).toContain(
+      '3 rows were read, and the database counts 4, so only opt-outs are applied',
+    );
+    expect(world.shown(ann)).toBeDefined();
+    db.exec('delete from contacts where rowid = (select max(rowid) from contacts)');
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toBeUndefined();
+  });
+
+  test('that says when a row was changed has fast runs read only those', async () => {
+    const { world, db, call, file } = await mirrored();
+    db.exec(`
+      alter table contacts add column changed_at text;
+      update contacts set changed_at = datetime('now', '-1 hour');
+    `);
+    configure(file, { updatedAt: 'changed_at' });
+    expect((await call('sync')).code).toBe(0);
+    world.writes();
+    db.exec(`
+      update contacts set news = 0, changed_at = datetime('now') where id = 2;
+      update contacts set news = 0 where id = 1;
+    `);
+    const fast = await call('sync', '--fast', '--json');
+    expect(fast.code).toBe(0);
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('with a column that is not there changes nothing', async () => {
+    const { world, db, call } = await mirrored();
+    db.exec('alter table contacts rename column deleted_at to gone_at');
+    const { code, said } = await call('sync');
+    expect(code).toBe(2);
+    expect(said).toContain('there is no column "deleted_at"; columns found: "id", "email", "news"');
+    expect(world.writes()).toEqual([]);
+  });
+});
+
+test('no driver of a database is loaded before it is needed', async () => {
+  const script = `
+    await import('./src/cli/compose/source-registry.ts');
+    const { createRequire } = await import('node:module');
+    const loaded = Object.keys(createRequire(process.cwd() + '/x.js').cache);
+    console.log(JSON.stringify(loaded.filter((path) => /node_modules.(pg|mysql2)\\b/.test(path))));
+    await import('pg');
+    const later = Object.keys(createRequire(process.cwd() + '/x.js').cache);
+    console.log(later.some((path) => /node_modules.pg\\b/.test(path)));
+  `;
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+  expect(stdout.trim().split('\n')).toEqual(['[]', 'true']);
+});

@@ -1,0 +1,334 @@
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { launch } from '../support/engine/engine-world.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+
+/** Ann is to leave the newsletter, and the platform does not let her. */
+async function refused(world: Mirrored): Promise<void> {
+  world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+  world.people([{ email: ann, news: 'no' }]);
+  world.server.fail(({ body }) => body.subscription === 'opt_out', { is: 'answer', status: 422 });
+  expect((await world.call('sync')).code).toBe(4);
+}
+
+describe('status', () => {
+  test('without a snapshot: nothing is known, nothing is 0, and none is made', async () => {
+    const world = await mirrored();
+    const { code, json } = await world.call('status', '--json');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({
+      mirror: 'world',
+      ok: false,
+      attention: [{ code: 'no_snapshot' }],
+    });
+    expect(json).toMatchObject({ proven: null, recorded: null, conflicts: null, rejected: null });
+    expect(json.snapshot).toEqual({ file: world.path, exists: false, bytes: null });
+    const { out } = await world.call('status');
+    expect(out).toMatch(/NEEDS A LOOK\n {2}there is no snapshot at .*backfill/);
+    expect(out).toMatch(/last proven +unknown/);
+    expect(out).toMatch(/recorded +unknown/);
+    expect(existsSync(world.path)).toBe(false);
+    expect(world.server.arrived).toEqual([]);
+  });
+
+  test('after a run: one document of stable names', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hi' });
+    expect((await world.call('sync')).code).toBe(0);
+    const { json } = await world.call('status', '--json');
+    const run = expect.stringMatching(/^\d{8}T\d{6}Z-[0-9a-f]{4}$/);
+    expect(json).toEqual({
+      mirror: 'world',
+      at: time,
+      ok: true,
+      attention: [],
+      proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number), stale: false },
+      lastRuns: {
+        full: {
+          run,
+          mode: 'full',
+          only: null,
+          status: 'done',
+          startedAt: time,
+          endedAt: time,
+          ms: expect.any(Number),
+          plan: expect.stringMatching(/^[0-9a-f]{16}$/),
+          requests: { total: 5, byRoute: expect.any(Object), rateLimited: 0 },
+          certificate: { source: true, platform: true },
+          reasons: [],
+        },
+        fast: null,
+      },
+      optOutsRefused: { count: 0, since: null, people: [] },
+      returns: null,
+      erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
+      recorded: { contacts: 2, templates: 1 },
+      missing: null,
+      conflicts: { contacts: 0, templates: 0 },
+      rejected: { contacts: 0, templates: 0 },
+      invalid: { contacts: 0, templates: 0 },
+      parked: { contacts: 0, templates: 0, since: null },
+      open: { unknown: 0, sent: 0, since: null },
+      paused: null,
+      quarantine: null,
+      restored: null,
+      channelsLost: [],
+      due: [],
+      held: [],
+      optOutsByEvents: null,
+      approvals: [],
+      limits: expect.arrayContaining([
+        { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
+      ]),
+      lease: { held: false },
+      ledger: { file: `${world.path}-ledger`, fault: null },
+      snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
+    });
+    expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
+    const { out } = await world.call('status');
+    expect(out).toMatch(/^world: nothing needs a look\n/);
+    expect(out).toMatch(/last proven +\d+ s ago/);
+    expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
+  });
+
+  test('names records that need a look, which are nothing to wake anybody up for', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_out' } });
+    world.people([ann, bob, 'eve@', 'kim'].map((email) => ({ email, news: 'yes' })));
+    const { code, out: said } = await world.call('sync');
+    expect([code, said]).toEqual([4, expect.stringContaining('done, but some records need')]);
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ ok: true, attention: [], invalid: { contacts: 2 } });
+    const [first] = (await world.call('status')).out.split('\n');
+    expect(first).toBe(
+      'world: nothing needs a look but single records (2 invalid, 1 in conflict) → `crm-mirror ' +
+        'plan` lists those that are invalid or rejected, `crm-mirror explain PERSON` tells why',
+    );
+    expect((await world.call('plan')).out.match(/^ {2}invalid \(known\)/gm)).toHaveLength(2);
+  });
+
+  test('an opt-out that could not be applied stands first, and names nobody', async () => {
+    const world = await mirrored();
+    await refused(world);
+    await world.call('pause');
+    const { json, out } = await world.call('status', '--json');
+    expect(json.attention.map(({ code }: { code: string }) => code)).toEqual([
+      'opt_outs_refused',
+      'paused',
+    ]);
+    expect(json.optOutsRefused).toMatchObject({
+      count: 1,
+      since: time,
+      people: [{ key: hashed, channel: 'ch_news', attempts: 1, since: time, retryAt: time }],
+    });
+    expect(json).toMatchObject({ rejected: { contacts: 1 }, parked: { contacts: 1, since: time } });
+    expect(out).not.toContain('@');
+    const lines = (await world.call('status')).out.split('\n');
+    expect(lines[1]).toMatch(/1 opt-out could not be applied.*still written to →/);
+    expect(lines[2]).toMatch(/^ {4}#[0-9a-f]{12} in ch_news since .*tried 1 time, again from/);
+    expect((await world.call('status', '--addresses')).out).toContain(`${ann} in ch_news`);
+    expect((await world.seen('status')).out).toContain(`${ann} in ch_news`);
+  });
+
+  test('a run of one kind, a fast one and a failed one prove nothing', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    await world.call('sync', '--only', 'templates');
+    await world.call('sync', '--fast');
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ proven: null, attention: [{ code: 'never_proven' }] });
+    expect(json.lastRuns).toMatchObject({ full: { only: 'templates' }, fast: { status: 'done' } });
+    await world.call('sync');
+    const { run } = (await world.call('status', '--json')).json.proven;
+    world.people([]);
+    expect((await world.call('sync')).code).toBe(1);
+    const failed = await world.call('status', '--json');
+    expect(failed.json).toMatchObject({ proven: { run }, attention: [{ code: 'run_failed' }] });
+    expect(failed.json.attention[0].text).toContain('the source of contacts is empty');
+  });
+
+  test('by a clock that was put back the age is unknown, not 0', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    edit(world, 'update run set started_at = started_at + 1e9, ended_at = ended_at + 1e9');
+    const { json } = await world.call('status', '--json');
+    expect(json.proven).toMatchObject({ ageMs: null });
+    expect((await world.call('status')).out).toContain('in the future');
+  });
+
+  test('a proof is stale when the last two full runs that were due, and 36 h, brought none', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const hoursAgo = 40 * 3_600_000;
+    edit(world, `update run set started_at = started_at - ${hoursAgo}`);
+    const ask = async (schedule?: Record<string, unknown>): Promise<unknown> => {
+      world.config(schedule && { schedule });
+      const { json } = await world.call('status', '--json');
+      const codes = json.attention.map(({ code }: { code: string }) => code);
+      return { stale: json.proven.stale, codes };
+    };
+    const stale = { stale: true, codes: ['stale'] };
+    const fresh = { stale: false, codes: [] };
+    expect(await ask({ full: '0 * * * *' })).toEqual(stale);
+    expect(await ask({ fast: '* * * * *' })).toEqual(stale);
+    expect(await ask({ full: '0 0 1 * *' })).toEqual(fresh);
+    expect(await ask()).toEqual(fresh);
+    edit(world, 'update run set started_at = started_at + 3_600_000 * 6');
+    expect(await ask({ full: '0 * * * *' })).toEqual(fresh);
+  });
+
+  test('beside a process that holds the lease, which it does not disturb', async () => {
+    const world = await mirrored();
+    const met = Promise.withResolvers<void>();
+    const door = Promise.withResolvers<void>();
+    world.server.watch.arrived = ({ route }) => {
+      if (route !== 'contacts.enrol') return undefined;
+      met.resolve();
+      return door.promise;
+    };
+    const { ended } = launch(['sync', '-c', world.file]);
+    await met.promise;
+    const { code, json } = await world.call('status', '--json');
+    expect({ code, held: json.lease.held }).toEqual({ code: 0, held: true });
+    expect(json).toMatchObject({ attention: [], lastRuns: { full: { status: 'running' } } });
+    expect((await world.call('runs')).out).toContain('interrupted or still running');
+    door.resolve();
+    expect((await ended).code).toBe(0);
+    expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
+  });
+
+  test('after a kill: interrupted, and the outcomes that nobody knows', async () => {
+    const world = await mirrored();
+    const { child, ended } = launch(['sync', '-c', world.file]);
+    world.server.watch.acted = ({ route }) => void (route === 'contacts.enrol' && child.kill(9));
+    await ended;
+    world.server.watch = {};
+    const { json } = await world.call('status', '--json');
+    expect(json.lastRuns.full).toMatchObject({ status: 'interrupted', endedAt: null, ms: null });
+    const codes = json.attention.map(({ code }: { code: string }) => code);
+    expect(codes).toEqual(['never_proven', 'run_interrupted', 'outcomes_unknown']);
+    // A full disk leaves the same traces.
+    expect(json.attention[1].text).toMatch(
+      /has not written down that it ended: .*killed, or could/,
+    );
+    expect(json.open.sent).toBeGreaterThan(0);
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const beside = await world.call('status', '--json');
+    expect(beside.json).toMatchObject({ lastRuns: { full: { status: 'running' } }, attention: [] });
+  });
+
+  test.each(['status', 'runs', 'retry', 'pause', 'resume', 'backup'])(
+    '%s: a snapshot of a newer version is refused, a corrupt one in one line',
+    async (command) => {
+      const world = await mirrored();
+      await world.call('sync');
+      const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
+      edit(world, 'pragma user_version = 999');
+      expect(await world.call(...words)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/^crm-mirror: .*newer version of crm-mirror.*→.*$/),
+      });
+      writeFileSync(world.path, readFileSync(world.path).fill('x'));
+      expect(await world.call(...words)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/^crm-mirror: .*this snapshot is damaged.*→.*$/),
+      });
+    },
+  );
+
+  test('of an older version: brought up to date, but not under who writes it', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    edit(world, `${olderTables} pragma user_version = 1`);
+    const lease = takeLease(world.path);
+    const beside = await world.call('status');
+    expect(beside).toMatchObject({ code: 75, err: expect.stringContaining('older version') });
+    expect((await world.call('pause')).code).toBe(75);
+    lease.release();
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ ok: true, recorded: { contacts: 2 } });
+  });
+
+  test('a channel that most have lost: as long as it lasts, and every run fails for it', async () => {
+    const world = await mirrored();
+    const people = Array.from({ length: 12 }, (_, at) => `p${at}@example.com`);
+    world.people(people.map((email) => ({ email, news: 'yes' })));
+    await world.call('sync');
+    for (const email of people) world.emulator.dashboard.removeFromChannel(email, 'ch_news');
+    for (const mode of ['--full', '--full', '--fast']) {
+      expect(await world.call('sync', mode)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/^crm-mirror: ch_news: more than half .*→ restore/m),
+      });
+      const { json } = await world.call('status', '--json');
+      expect(json).toMatchObject({
+        ok: false,
+        channelsLost: [{ channel: 'ch_news', since: time }],
+      });
+      expect(json.attention[0]).toMatchObject({ code: 'channel_lost' });
+    }
+    expect((await world.call('plan')).code).toBe(0);
+    for (const email of people) {
+      world.emulator.dashboard.signUp({ email, channels: ['ch_news'] });
+    }
+    expect((await world.call('sync')).code).toBe(0);
+    expect((await world.call('status', '--json')).json.channelsLost).toEqual([]);
+  });
+
+  test.each(['status', 'check', 'sync', 'backup'])(
+    '%s: a folder is no snapshot',
+    async (command) => {
+      const world = await mirrored();
+      mkdirSync(world.path, { recursive: true });
+      const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
+      const { code, err } = await world.call(...words);
+      const says = expect.stringMatching(/snapshot.sqlite: this is a folder.*→ move/);
+      expect({ code, err }).toEqual({ code: 2, err: says });
+    },
+  );
+
+  test('a bad configuration is refused', async () => {
+    const world = await mirrored();
+    writeFileSync(world.file, 'mirror: [');
+    expect((await world.call('status')).code).toBe(2);
+  });
+});
+
+const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
+  alter table origin drop column since;
+  drop table returned; drop index origin_by_key;
+  drop table problem;
+  create table problem (
+    kind text not null, key text not null, class text not null, part text not null,
+    reason text not null, fix text not null,
+    desired text, attempts integer not null default 1, retry_at integer,
+    since integer not null, run text not null,
+    primary key (kind, key, class, part)
+  ) without rowid;
+  drop table absence; drop table held; drop table held_plan; drop table approval;
+  drop table standing; drop table twin;
+  drop index change_by_guard; drop index change_open; drop index change_planned;
+  create index change_open on change (kind) where ended_at is null;
+  alter table change drop column guard; alter table change drop column approved;
+  delete from meta where name = 'loaded';`;
+
+function edit({ path }: Mirrored, sql: string): void {
+  const db = new Database(path);
+  db.exec(sql);
+  db.close();
+}
+
+test('people are counted as ours, whatever became of them', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });
+  world.people([{ email: bob, news: 'yes' }]);
+  await world.call('sync');
+  const { json } = await world.call('status', '--json');
+  expect(json.recorded.contacts).toBe(2);
+});

@@ -1,0 +1,183 @@
+/** retry, pause and resume. */
+import { existsSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { launch } from '../support/engine/engine-world.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+/** Both are refused; `mend` lets them in. */
+async function parked(): Promise<Mirrored & { mend(): void }> {
+  const world = await mirrored();
+  const { undo } = world.server.fail(({ body }) => 'email' in body, {
+    is: 'answer',
+    status: 422,
+  });
+  expect((await world.call('sync')).code).toBe(4);
+  expect((await world.call('status', '--json')).json.parked).toMatchObject({ contacts: 2 });
+  world.writes();
+  return { ...world, mend: undo };
+}
+
+describe('retry', () => {
+  test('nothing is parked, with or without a snapshot, and none is made', async () => {
+    const world = await mirrored();
+    const { code, json } = await world.call('retry', '--json');
+    expect({ code, json }).toEqual({
+      code: 0,
+      json: { mirror: 'world', records: 0, changes: 0, returns: 0, quarantineLifted: false },
+    });
+    expect(existsSync(world.path)).toBe(false);
+    await world.call('sync');
+    expect(await world.call('retry')).toMatchObject({ code: 0, out: 'Nothing is parked.' });
+    expect((await world.call('retry', ann)).out).toBe(`Nothing is parked of ${ann}.`);
+  });
+
+  test('everything: the next run sends it again, and only that one', async () => {
+    const world = await parked();
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+    expect(await world.call('retry', '--json')).toMatchObject({
+      code: 0,
+      json: { mirror: 'world', records: 2, changes: 2 },
+    });
+    expect(world.writes()).toEqual([]);
+    const since = (await world.call('status', '--json')).json.parked;
+    expect(since).toMatchObject({ contacts: 2 });
+    expect((await world.call('sync')).code).toBe(4);
+    expect(world.writes()).toHaveLength(2);
+    expect((await world.call('status', '--json')).json.parked).toEqual(since);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.writes()).toEqual([]);
+    world.mend();
+    await world.call('retry');
+    expect((await world.call('sync', '--fast')).code).toBe(0);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+    expect((await world.call('status', '--json')).json.parked).toMatchObject({ contacts: 0 });
+  });
+
+  test('one person, by address or by hash', async () => {
+    const world = await parked();
+    world.mend();
+    const loud = await world.call('retry', ` ${ann.toUpperCase()}`, '--json');
+    expect(loud.json).toMatchObject({ mirror: 'world', records: 1, changes: 1 });
+    await world.call('sync');
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+    expect(world.shown(bob)).toBeUndefined();
+    const [{ run }] = (await world.call('runs', '--json')).json.runs.slice(-1);
+    const { listed } = (await world.call('runs', run, '--json')).json;
+    const hashes: string[] = listed.map(({ key }: { key: string }) => key);
+    for (const hash of hashes) {
+      const isBob = (await world.call('retry', hash.slice(1), '--json')).json.records === 1;
+      const again = await world.call('retry', hash);
+      if (isBob) expect(again.out).toBe(`The next run tries 1 change of ${hash} again.`);
+      else expect(again.out).toBe(`Nothing is parked of ${hash}.`);
+    }
+    await world.call('sync');
+    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test('an opt-out is tried at once, not when its delay has passed', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+    world.people([{ email: ann, news: 'no' }]);
+    world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 }, 1);
+    expect((await world.call('sync')).code).toBe(4);
+    expect((await world.call('sync')).code).toBe(4);
+    await world.call('retry');
+    const { optOutsRefused } = (await world.call('status', '--json')).json;
+    expect(optOutsRefused).toMatchObject({ count: 1, people: [{ attempts: 0 }] });
+    expect((await world.call('status')).out).toContain('(the next run tries it)');
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+    expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
+  });
+
+  test.each(['', '#9cc4', '#9CC428F416D4'])('"%s" names nobody', async (word) => {
+    const world = await mirrored();
+    const { code, err } = await world.call('retry', word);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/names nobody → give/) });
+  });
+
+  test('beside a process that holds the lease: come back later', async () => {
+    const world = await parked();
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const { code, err } = await world.call('retry');
+    expect({ code, err }).toEqual({ code: 75, err: expect.stringContaining('holds this mirror') });
+  });
+});
+
+describe('pause', () => {
+  test('stops sync and backfill, and nothing else, until resume', async () => {
+    const world = await mirrored();
+    const paused = await world.call('pause', '--reason', ' the CRM\nis moving ', '--json');
+    expect(paused.json).toEqual({
+      mirror: 'world',
+      paused: { since: expect.any(String), reason: 'the CRM is moving' },
+      running: false,
+    });
+    const { since } = paused.json.paused;
+    for (const command of ['sync', 'backfill']) {
+      expect(await launch([command, '-c', world.file]).ended).toMatchObject({
+        code: 75,
+        stderr: `crm-mirror: world is paused since ${since}: the CRM is moving → crm-mirror resume -c ${world.file}\n`,
+      });
+    }
+    const { json } = await world.call('sync', '--json');
+    expect(json).toMatchObject({ status: 'failed', reasons: [expect.stringContaining('paused')] });
+    expect(world.server.arrived).toEqual([]);
+    for (const command of ['plan', 'check', 'status', 'runs']) {
+      expect({ command, code: (await world.call(command)).code }).toEqual({ command, code: 0 });
+    }
+    const standing = (await world.call('status', '--json')).json;
+    expect(standing.paused).toEqual(paused.json.paused);
+    expect(world.writes()).toEqual([]);
+    const resumed = await world.call('resume', '--json');
+    expect(resumed).toMatchObject({ code: 0, json: { mirror: 'world', was: paused.json.paused } });
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+  });
+
+  test('twice: since the first time, for the newest reason', async () => {
+    const world = await mirrored();
+    const first = await world.call('pause', '--reason', 'one', '--json');
+    const { since } = first.json.paused;
+    expect((await world.call('pause', '--json')).json.paused).toEqual({ since, reason: 'one' });
+    const last = await world.call('pause', '--reason', 'two', '--json');
+    expect(last.json.paused).toEqual({ since, reason: 'two' });
+  });
+
+  test('resume of a mirror that is not paused does nothing, and makes no snapshot', async () => {
+    const world = await mirrored();
+    expect(await world.call('resume')).toMatchObject({ code: 0, out: 'world is not paused' });
+    expect((await world.call('resume', '--json')).json).toEqual({ mirror: 'world', was: null });
+    expect(existsSync(world.path)).toBe(false);
+  });
+
+  test('beside a run: that one goes on to its end, the next does not begin', async () => {
+    const world = await mirrored();
+    world.server.delayMs = 5;
+    let paused: ReturnType<Mirrored['call']> | undefined;
+    world.server.watch.arrived = () => void (paused ??= world.call('pause'));
+    expect((await launch(['sync', '-c', world.file]).ended).code).toBe(0);
+    expect(await paused).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('goes on to its end'),
+    });
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+    expect((await world.call('sync')).code).toBe(75);
+    // Nothing was left open or locked by a run that did not begin.
+    await world.call('resume');
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test.each([
+    ['it was ann@example.com', 'leave it out'],
+    ['x'.repeat(201), 'at most 200'],
+  ])('--reason "%.30s" is refused: it goes into logs', async (reason, mend) => {
+    const world = await mirrored();
+    const { code, err } = await world.call('pause', '--reason', reason);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(mend) });
+    expect(existsSync(world.path)).toBe(false);
+  });
+});

@@ -1,0 +1,185 @@
+/** Values of the CRM from the command line: what check, plan and sync say of them, and show. */
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const channels = [{ id: 'ch_news', subscription: 'news' }];
+
+const header = 'id;email;news;stop;gone';
+
+async function begin(contacts: object = {}, source: object = {}) {
+  const world = await mirrored();
+  world.config({
+    contacts: {
+      source: { type: 'csv', path: './people.csv', ...source },
+      unsubscribed: 'stop',
+      deleted: 'gone',
+      channels,
+      ...contacts,
+    },
+  });
+  return { ...world, write: (...lines: string[]) => world.csv([header, ...lines, ''].join('\n')) };
+}
+
+const people = (count: number, rest: string) =>
+  Array.from({ length: count }, (_, at) => `${at};p${at}@example.com;${rest}`);
+
+describe('an unknown word', () => {
+  test('is named by check, plan and sync, and nobody is touched', async () => {
+    const world = await begin();
+    world.write(...people(5, 'yes;;'));
+    expect((await world.call('sync')).code).toBe(0);
+    world.writes();
+    world.write(...people(4, 'yes;Nein;'), '4;p4@example.com;yes;;Privat 0815');
+
+    const checked = await world.call('check');
+    expect(checked.code).toBe(1);
+    expect(checked.out).toContain(
+      'FAIL contacts.unsubscribed: 4 records hold "Nein", which is no known word (the first: line 2) ' +
+        '→ name it: unsubscribed: { field: "stop", yes: ["…"], no: ["…"] }',
+    );
+    expect(checked.out).toContain('FAIL contacts.deleted: 1 record holds "aaaaaa 9999", which');
+    expect((await world.call('check', '--addresses')).out).toContain('holds "Privat 0815"');
+
+    const planned = await world.call('plan', '--json');
+    expect(planned.json.problems).toEqual([
+      expect.objectContaining({ key: 'contacts.unsubscribed' }),
+      {
+        kind: 'contact',
+        key: 'contacts.deleted',
+        class: 'invalid',
+        reason:
+          '1 record holds "aaaaaa 9999", which is no known word (the first: line 6); ' +
+          'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
+        fix: 'name it: deleted: { field: "gone", yes: ["…"], no: ["…"] }',
+        new: true,
+      },
+    ]);
+    expect(planned.json.contacts.invalid).toBe(5);
+    const { json } = await world.call('plan', '--json', '--addresses');
+    expect(json.problems[1].reason).toContain('"Privat 0815"');
+    expect((await world.seen('plan')).out).toContain('"Privat 0815"');
+
+    const synced = await world.call('sync');
+    expect(synced.code).toBe(4);
+    expect(synced.out.match(/^ {2}invalid/gm)).toHaveLength(2);
+    expect(synced.out + synced.err).not.toContain('Privat');
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('shown by its form is said to be so once, and only then', async () => {
+    const world = await begin();
+    world.write('1;p1@example.com;yes;none;', '2;p2@example.com;yes;n/a;', '3;p3@example.com;-;;');
+    const { out } = await world.call('check');
+    const said = /letters are shown as a and digits as 9.*--addresses → name it: (.*)/g;
+    expect([...out.matchAll(said)].map(([, fix]) => fix)).toEqual([
+      'unsubscribed: { field: "stop", yes: ["…"], no: ["…"] }',
+    ]);
+    expect(out).toContain('1 record holds "-", which is no known word (the first: line 4) →');
+    for (const shown of [await world.call('check', '--addresses'), await world.seen('check')]) {
+      expect(shown.out).toContain('1 record holds "none", 1 holds "n/a"');
+      expect(shown.out).not.toContain('letters');
+    }
+  });
+
+  test('is known once it stands in the advised line', async () => {
+    const world = await begin();
+    const lines = ['1;p1@example.com;yes;-;', '2;p2@example.com;yes;none;'];
+    world.write(...lines);
+    const { out } = await world.call('check');
+    const [, advice = ''] = /name it: (.*)/.exec(out) ?? [];
+    const written = parse(advice.replace('["…"]', '["!"]').replace('["…"]', '["-", "none"]'));
+    expect(written).toEqual({ unsubscribed: { field: 'stop', yes: ['!'], no: ['-', 'none'] } });
+    const mended = await begin(written);
+    mended.write(...lines);
+    expect((await mended.call('check')).code).toBe(0);
+  });
+
+  test('that the configuration names is one no more', async () => {
+    const world = await begin({
+      unsubscribed: { field: 'stop', yes: ['Ja'], no: ['Nein'] },
+      channels: [{ id: 'ch_news', subscription: { field: 'news', in: ['Ja'], out: ['Nein'] } }],
+    });
+    world.write('1;p1@example.com;Ja;Nein;', '2;p2@example.com;Nein;;', '3;p3@example.com;Ja;Ja;');
+    expect((await world.call('check')).code).toBe(0);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown('p1@example.com')).toMatchObject({ ch_news: 'opt_in' });
+    expect(world.shown('p3@example.com')).toBeUndefined();
+  });
+
+  test('of a subscription alone does not fail check', async () => {
+    const world = await begin();
+    world.write('1;p1@example.com;Ja;;');
+    const { code, out } = await world.call('check');
+    expect(code).toBe(0);
+    expect(out).toContain('NOTE contacts.channels[0].subscription: 1 record holds "aa"');
+  });
+});
+
+test.each([
+  [{ deleted: 'lost' }],
+  [{ deleted: { field: 'lost', yes: ['x'] } }],
+  [{ unsubscribed: { field: 'lost', yes: 'any' } }],
+  [{ unsubscribed: { when: 'record.lost == "x"' } }],
+  [{ channels: [{ id: 'ch_news', subscription: { field: 'lost', in: ['x'] } }] }],
+  [{ consentAt: 'lost' }],
+  [{ include: 'record.lost == "x"' }],
+])('a column that does not exist is a mistake of the configuration: %j', async (contacts) => {
+  const world = await begin(contacts);
+  world.write('1;p1@example.com;yes;;');
+  for (const command of ['check', 'plan', 'sync']) {
+    const { code, out, err } = await world.call(command);
+    expect([command, code]).toEqual([command, 2]);
+    expect(out + err).toContain('there is no column "lost"');
+  }
+});
+
+test('rows that name nobody are counted as skipped, and no problem', async () => {
+  const world = await begin();
+  world.write(';;;;', '1;p1@example.com;yes;;', '2;;yes;;', ';;;;');
+  const { code, json } = await world.call('sync', '--json');
+  expect([code, json.contacts.skipped, json.contacts.invalid, json.problems]).toEqual([
+    0,
+    3,
+    0,
+    [],
+  ]);
+  const { out } = await world.call('sync', '--strict');
+  expect(out).toMatch(/invalid +skipped/);
+  expect(out).toMatch(/contacts +1 +1 +0 +0 +0 +3 +nothing/);
+  expect((await world.call('check')).out).toContain(
+    '4 records, 0 of them invalid, 3 without an address',
+  );
+});
+
+test('an export without people is refused by check as by sync once people are recorded', async () => {
+  const world = await begin();
+  world.write();
+  expect((await world.call('check')).code).toBe(0);
+  expect((await world.call('sync')).code).toBe(0);
+  expect((await world.call('check')).code).toBe(0);
+  world.write(...people(30, 'yes;;'));
+  expect((await world.call('sync')).code).toBe(0);
+  world.write();
+  const why = 'the source of contacts is empty, but 30 are recorded';
+  for (const command of ['check', 'sync']) {
+    const { code, out, err } = await world.call(command);
+    expect([command, code]).toEqual([command, 1]);
+    expect(out + err).toContain(why);
+    expect(out + err).toContain('→ export it again');
+  }
+});
+
+test('an export that never ends with a line break is told how to be read', async () => {
+  const world = await begin();
+  world.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
+  const refused = await world.call('check');
+  expect([refused.code, refused.out]).toEqual([
+    1,
+    expect.stringContaining('finalNewline: optional'),
+  ]);
+  const other = await begin({}, { finalNewline: 'optional' });
+  other.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
+  expect((await other.call('sync')).code).toBe(0);
+  expect(other.shown('p1@example.com')).toMatchObject({ ch_news: 'opt_in' });
+});

@@ -1,0 +1,165 @@
+/** The long-running form, with real processes on a real Redis. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Queue } from 'bullmq';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { start, until } from '../support/commands/worker-processes.ts';
+import { playsAll } from '../support/extent.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+const everySecond = '* * * * * *';
+const never = '0 0 1 1 *';
+
+async function worldWith(schedule: Record<string, unknown>) {
+  const world = await createWorld({ kinds: ['contact'] });
+  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  return { ...world, file };
+}
+
+/** Asked to end, it does, and has met no bug; answers what it said. */
+async function ends(worker: ReturnType<typeof start>): Promise<string> {
+  const code = await worker.ends();
+  const { stderr } = await worker.ended;
+  expect({ code, bug: stderr.includes('bug') }).toEqual({ code: 143, bug: false });
+  return stderr;
+}
+
+/** The CRM's people, all of whom want the newsletter. */
+const wanting = ({ people }: World, ...names: string[]): void =>
+  people(names.map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
+const isIn = async ({ shown }: World, name: string): Promise<void> =>
+  until(() => shown(`${name}@example.com`)?.['ch_news'] === 'opt_in');
+
+async function inQueue<T>(ask: (queue: Queue) => Promise<T>): Promise<T> {
+  const queue = new Queue('runs-world', { connection: { url: redis.url }, prefix: 'crm-mirror' });
+  const answer = await ask(queue);
+  await queue.close();
+  return answer;
+}
+
+const scheduled = async (): Promise<string[]> =>
+  inQueue(async (queue) =>
+    (await queue.getJobSchedulers()).map(({ key, pattern }) => `${key} ${pattern}`).toSorted(),
+  );
+
+test('keeps a mirror as its schedule says, and leaves when it is asked to', async () => {
+  const world = await worldWith({ full: everySecond });
+  wanting(world, 'ann');
+  const worker = start(world.file);
+  await isIn(world, 'ann');
+  wanting(world, 'ann', 'bob');
+  await isIn(world, 'bob');
+  const err = await ends(worker);
+  expect(err).toContain('world: worker serves full');
+  // Each run counts its own requests: a run that changes nothing lists the platform, twice at most.
+  const totals = [...err.matchAll(/"requests":{"total":(\d+)/g)].map(([, n]) => Number(n));
+  expect(Math.max(...totals)).toBeLessThan(6);
+  // The mirror is free again.
+  const again = launch(['sync', '-c', world.file]);
+  expect((await again.ended).code).toBe(0);
+});
+
+test.runIf(playsAll)('what the configuration no longer says is due no longer', async () => {
+  const first = await worldWith({ full: never, fast: '30 4 * * *' });
+  const before = start(first.file);
+  await until(async () => (await scheduled()).length === 2);
+  expect(await scheduled()).toEqual(['fast 30 4 * * *', `full ${never}`]);
+  await ends(before);
+  first.config({ redis: redis.url, schedule: { full: '15 3 * * *', fast: null } });
+  const after = start(first.file);
+  await until(async () => (await scheduled()).join() === 'full 15 3 * * *');
+  await ends(after);
+});
+
+test.runIf(playsAll)(
+  'of two workers one stands by, and takes over when the other dies',
+  async () => {
+    const world = await worldWith({ full: everySecond });
+    wanting(world, 'ann');
+    const first = start(world.file);
+    await isIn(world, 'ann');
+    const second = start(world.file);
+    await second.said('another run holds this mirror');
+    // What is due is done by the one that holds it.
+    wanting(world, 'ann', 'cid');
+    await isIn(world, 'cid');
+    // In the middle of a run: it is taken over with the mirror.
+    await inQueue(async (queue) => until(async () => (await queue.getActiveCount()) === 1));
+    first.kill('SIGKILL');
+    wanting(world, 'ann', 'bob', 'cid');
+    await isIn(world, 'bob');
+    await ends(second);
+  },
+);
+
+test.runIf(playsAll)(
+  'Redis away at the start, and lost later: said, waited for, picked up',
+  async () => {
+    await redis.kill();
+    const world = await worldWith({ full: everySecond });
+    wanting(world, 'ann');
+    const worker = start(world.file);
+    await worker.said('Redis is away');
+    await redis.start();
+    await isIn(world, 'ann');
+    await redis.kill();
+    await redis.start();
+    wanting(world, 'ann', 'bob');
+    // Empty it knows of no schedule: the worker says it again.
+    await isIn(world, 'bob');
+    const err = await ends(worker);
+    expect(err).toContain('Redis is there again');
+  },
+);
+
+test.runIf(playsAll)(
+  'runs that are due while a slow one is under way are one, and come after it',
+  async () => {
+    const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
+    const schedule = { fast: everySecond };
+    const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+    const names = Array.from({ length: 15 }, (_, at) => `p${at}`);
+    wanting(world, ...names);
+    const worker = start(file);
+    await isIn(world, 'p14');
+    await worker.said('"applied":{"create":15');
+    await until(() => (worker.heard().match(/"msg":"run/g)?.length ?? 0) >= 2);
+    const err = await ends(worker);
+    const runs = [...err.matchAll(/"run":"(\d{8}T\d{6})Z-\w+".*?"ms":(\d+)/g)].map(
+      ([, at = '', ms]) => {
+        const began = Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z'));
+        return { began, ended: began + Number(ms) };
+      },
+    );
+    expect(runs.length).toBeGreaterThanOrEqual(2);
+    // A run's name tells its begin in whole seconds.
+    for (const [at, one] of runs.slice(1).entries()) {
+      expect(one.began + 1_000).toBeGreaterThanOrEqual(runs[at]?.ended ?? 0);
+    }
+  },
+);
+
+test.runIf(playsAll)('what goes wrong ends a run, and the next tick tries again', async () => {
+  const world = await worldWith({ full: everySecond });
+  const worker = start(world.file);
+  await worker.said('people.csv');
+  wanting(world, 'ann');
+  await isIn(world, 'ann');
+  await ends(worker);
+});
+
+test.each([
+  ['redis', { schedule: { full: never } }, 'redis is missing'],
+  ['a schedule', { redis: 'redis://127.0.0.1:1' }, 'schedule names no run'],
+  ['a run in it', { redis: 'redis://127.0.0.1:1', schedule: { full: null } }, 'names no run'],
+])('without %s it does not begin', async (_, lines, said) => {
+  const world = await mirrored();
+  const file = world.config(lines);
+  const { code, err } = await world.call('worker', '-c', file);
+  expect({ code, said: err.includes(said) }).toEqual({ code: 2, said: true });
+});

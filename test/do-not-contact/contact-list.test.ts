@@ -1,0 +1,241 @@
+/** The ledger's files: made, taken over, refused, given up. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Busy, Invalid } from '../../src/domain/errors.ts';
+import type { Memory } from '../../src/domain/do-not-contact.ts';
+import type { Ledger } from '../../src/do-not-contact/contact-list.ts';
+import {
+  lookIntoLedger,
+  openLedger,
+  type KnownLedger,
+} from '../../src/do-not-contact/list-file.ts';
+import { playsAll } from '../support/extent.ts';
+
+const ann = { key: 'ann@example.com', ids: ['crm-1'] };
+const bob = { key: 'bob@example.com', ids: ['crm-2'] };
+const left: Memory = { part: '*', cause: 'blocked', contact: 'con_1', after: null, by: 5 };
+
+const knownOf = (ledger: Ledger): KnownLedger => ({ id: ledger.id, reached: ledger.reached() });
+
+function place() {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const files = { path: join(folder, 'a.sqlite-ledger'), keyFile: join(folder, 'a.key') };
+  let drawn = 0;
+  const open = (known?: KnownLedger, acceptLost = false) => {
+    const randomHex = (bytes: number) => `${(drawn += 1)}`.padStart(bytes * 2, '0');
+    const ledger = openLedger(files, { known, acceptLost, randomHex });
+    onTestFinished(ledger.close);
+    return ledger;
+  };
+  /** One that knows of Ann; what its snapshot knows of it. */
+  const begun = (): KnownLedger => {
+    const ledger = open();
+    ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+    const known = knownOf(ledger);
+    ledger.close();
+    return known;
+  };
+  return { folder, ...files, files, open, begun };
+}
+
+describe('made', () => {
+  test('at first, for the owner’s eyes; and found again', () => {
+    const { path, keyFile, open, begun } = place();
+    const known = begun();
+    for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(keyFile, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+    const ledger = open(known);
+    expect(knownOf(ledger)).toEqual(known);
+    expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
+  });
+
+  test('with a key that was there before', () => {
+    const { keyFile, open } = place();
+    writeFileSync(keyFile, 'ab'.repeat(32));
+    open().close();
+    expect(readFileSync(keyFile, 'utf8')).toBe('ab'.repeat(32));
+  });
+
+  test('after a making that was cut off', () => {
+    const { path, open } = place();
+    new Database(path).close();
+    writeFileSync(path, '');
+    expect(open().concerning(ann)).toEqual([]);
+  });
+
+  test('not by looking', () => {
+    const { folder, files } = place();
+    expect(lookIntoLedger(files, undefined).concerning(ann)).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('what it holds', () => {
+  test('asked by address and by id; a bounce by address alone', () => {
+    const { open } = place();
+    const ledger = open();
+    ledger.write([{ ...ann, adds: [left, { ...left, cause: 'bounce' }], ends: [] }], 7);
+    const causes = (key: string, ids: string[]) =>
+      ledger.concerning({ key, ids }).map(({ cause, through }) => `${cause} ${through}`);
+    expect(causes(ann.key, ['crm-2'])).toEqual(['blocked address', 'bounce address']);
+    expect(causes('new@example.com', ann.ids)).toEqual(['blocked id']);
+    expect(causes('new@example.com', [ann.key])).toEqual([]);
+    expect(ledger.concerning({ ...ann, ids: ['crm-2'] }).map(({ bears }) => bears)).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('saying it again changes nothing; what has ended says nothing', () => {
+    const { path, open } = place();
+    const ledger = open();
+    for (const at of [1, 2]) ledger.write([{ ...ann, adds: [left], ends: [] }], at);
+    const [entry, ...more] = ledger.concerning(ann);
+    expect(more).toEqual([]);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
+    expect(ledger.concerning(ann)).toEqual([]);
+    const rows = new Database(path, { readonly: true }).prepare(
+      'select ended_at, ended from entry',
+    );
+    expect(rows.all()).toEqual([{ ended_at: 9, ended: 'allow: asked' }]);
+  });
+
+  test('nobody’s address, and nobody’s id', () => {
+    const { folder, begun } = place();
+    begun();
+    const bytes = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'));
+    expect(bytes.join('')).not.toMatch(/ann@example|crm-1/);
+  });
+});
+
+describe('refused until it is restored, or given up aloud', () => {
+  type Place = ReturnType<typeof place>;
+  const other = ({ path, keyFile }: Place, what: 'path' | 'keyFile') => {
+    const strange = place();
+    writeFileSync(strange.keyFile, what === 'path' ? readFileSync(keyFile) : 'cd'.repeat(32));
+    // Another of the same key would have the same id, were it the first that is drawn.
+    openLedger(strange.files, {
+      known: undefined,
+      acceptLost: false,
+      randomHex: () => 'fe'.repeat(8),
+    }).close();
+    copyFileSync(strange[what], { path, keyFile }[what]);
+  };
+  const losses: [string, (files: Place) => void, RegExp][] = [
+    ['the ledger is gone', ({ path }) => rmSync(path), /ledger of this snapshot is missing/],
+    ['its key is gone', ({ keyFile }) => rmSync(keyFile), /key of the ledger is missing/],
+    ['another ledger', (files) => other(files, 'path'), /another than the one/],
+    ['another key', (files) => other(files, 'keyFile'), /not the key of the ledger/],
+    ['no key at all', ({ keyFile }) => writeFileSync(keyFile, 'x'), /no key of a ledger/],
+    ['rubbish', ({ path }) => writeFileSync(path, 'x'.repeat(999)), /not a readable database/],
+  ];
+
+  test.each(losses)('%s', (name, lose, says) => {
+    const files = place();
+    const known = files.begun();
+    lose(files);
+    const before = readdirSync(files.folder).toSorted();
+    expect(() => files.open(known)).toThrow(Invalid);
+    expect(() => files.open(known)).toThrow(says);
+    expect(() => files.open(known)).toThrow('--accept-lost-ledger');
+    expect(() => lookIntoLedger(files.files, known)).toThrow(says);
+    expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
+    const fresh = files.open(known, true);
+    expect(fresh.concerning(ann)).toEqual([]);
+    expect(fresh.id).not.toBe(known.id);
+    const knownNow = knownOf(fresh);
+    fresh.close();
+    expect(files.open(knownNow).id).toBe(fresh.id);
+    // What could not be used is kept; a sound one is no loss, and taken over.
+    const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
+    expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
+  });
+
+  test('an older one, put back: refused, or it goes on under another id', () => {
+    const { path, files, open, begun } = place();
+    const older = begun();
+    const night = readFileSync(path);
+    const ledger = open(older);
+    const [entry] = ledger.concerning(ann);
+    ledger.write([{ ...bob, adds: [left], ends: [] }], 8);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
+    const known = knownOf(ledger);
+    ledger.close();
+    const newest = readFileSync(path);
+    writeFileSync(path, night);
+    const says = /older than its snapshot.*3 writes.*1; .*→ put the newest.*--accept-lost-ledger/;
+    expect(() => open(known)).toThrow(Invalid);
+    expect(() => open(known)).toThrow(says);
+    expect(() => lookIntoLedger(files, known)).toThrow(says);
+    const accepted = open(known, true);
+    expect(accepted.concerning(ann)).toHaveLength(1);
+    expect(accepted.id).not.toBe(known.id);
+    const knownNow = knownOf(accepted);
+    accepted.close();
+    expect(open(knownNow).concerning(ann)).toHaveLength(1);
+    // The one it stands in for lacks what this one learns from now on.
+    writeFileSync(path, newest);
+    expect(() => open(knownNow)).toThrow(/another than the one/);
+  });
+
+  test('one that is further than the snapshot knows, or of which it knows less, is the right one', () => {
+    const { path, open, begun } = place();
+    const known = begun();
+    expect(open({ ...known, reached: 0 }).concerning(ann)).toHaveLength(1);
+    // Of an older version, which did not count: what it holds it was told.
+    const db = new Database(path);
+    db.exec("delete from meta where name = 'reached'");
+    db.close();
+    const ledger = open(known);
+    expect(ledger.reached()).toBe(1);
+    ledger.write([{ ...bob, adds: [left], ends: [] }], 8);
+    expect(ledger.reached()).toBeGreaterThan(1);
+  });
+
+  test.each(['path', 'keyFile'] as const)('a folder in the place of the %s', (what) => {
+    const files = place();
+    mkdirSync(files[what]);
+    const says = `${files[what]}: this is a folder`;
+    expect(() => files.open()).toThrow(Invalid);
+    expect(() => files.open(undefined, true)).toThrow(says);
+    expect(() => lookIntoLedger(files.files, undefined)).toThrow(says);
+  });
+
+  test('a good one beside a snapshot that knows of none is taken over', () => {
+    const { open, begun } = place();
+    const { id } = begun();
+    expect(open().id).toBe(id);
+    expect(open().concerning(ann)).toHaveLength(1);
+  });
+
+  test('to accept a loss that is none loses nothing', () => {
+    const { open, begun } = place();
+    expect(open(begun(), true).concerning(ann)).toHaveLength(1);
+  });
+});
+
+test.runIf(playsAll)('locked by another process: come back later', () => {
+  const { path, open, begun } = place();
+  const ledger = open(begun());
+  const rival = new Database(path);
+  onTestFinished(() => void rival.close());
+  rival.exec('begin immediate');
+  expect(() => ledger.write([{ ...ann, adds: [left], ends: [] }], 7)).toThrow(Busy);
+  rival.exec('rollback');
+  ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+  expect(existsSync(path)).toBe(true);
+});

@@ -1,0 +1,203 @@
+/** What a run about everybody believes of whom others were at meanwhile: it counts no more. */
+import { describe, expect, test } from 'vitest';
+import type { Request, Send } from '../../src/domain/exchange.ts';
+import type { Stage } from '../support/engine/child-process.ts';
+import { alone, ann, record, sent, stageOf, wish } from '../support/engine/two-mirrors.ts';
+
+/** Holds back what `stops` from the moment it is closed until it is open again. */
+function dammed(stops: (request: Request) => boolean) {
+  let gate = Promise.resolve();
+  let met: (() => void) | undefined;
+  const wire = (send: Send): Send => {
+    return async (request, signal) => {
+      const answer = await send(request, signal);
+      if (met && stops(request)) {
+        met();
+        await gate;
+      }
+      return answer;
+    };
+  };
+  const close = () => {
+    const opens = Promise.withResolvers<void>();
+    const meets = Promise.withResolvers<void>();
+    gate = opens.promise;
+    met = meets.resolve;
+    return {
+      met: meets.promise,
+      open: () => {
+        met = undefined;
+        opens.resolve();
+      },
+    };
+  };
+  return { wire, close };
+}
+
+const listing = ({ method, path }: Request): boolean =>
+  method === 'GET' && !path.includes('search=');
+const aboutBob = ({ method, body }: Request): boolean =>
+  method === 'POST' && (body ?? '').includes('bob@');
+
+const classes = (stage: Stage): string[] =>
+  stage.snapshot.problems.get({ kind: 'contact', key: ann, class: 'invalid', part: '' })
+    ? ['invalid']
+    : [];
+
+describe('problems', () => {
+  test('that were found beside it stay known', async () => {
+    const dam = dammed(listing);
+    const stage = stageOf({ wire: dam.wire });
+    await stage.sync();
+    const { met, open } = dam.close();
+    const all = stage.sync();
+    await met;
+    wish(stage, '1', 'perhaps');
+    // Its own lookup is a listing too, and must pass.
+    const one = stage.one('1');
+    open();
+    await Promise.all([all, stage.clock.run(one)]);
+    expect(classes(stage)).toEqual(['invalid']);
+    expect((await stage.sync()).problems).toEqual([
+      expect.objectContaining({ class: 'invalid', isNew: false }),
+    ]);
+    stage.close();
+  });
+
+  test('that were mended beside it do not come back', async () => {
+    const dam = dammed(aboutBob);
+    const stage = stageOf({ wire: dam.wire });
+    wish(stage, '1', 'perhaps');
+    const { met, open } = dam.close();
+    const all = stage.sync();
+    await met;
+    wish(stage, '1', 'yes');
+    await alone(stage, '1');
+    open();
+    await all;
+    expect(classes(stage)).toEqual([]);
+    stage.close();
+  });
+});
+
+test('whom a guard held beside it stays held', async () => {
+  const dam = dammed(listing);
+  const guards = { opt_in: { percent: 0, floor: 0 } };
+  const generous = { percent: 100, floor: 100 };
+  const stage = stageOf({ wire: dam.wire, guards });
+  await stage.sync();
+  const { met, open } = dam.close();
+  const all = stage.sync();
+  await met;
+  stage.people.push(record('3', 'cat@example.com'));
+  const one = stage.one('3');
+  open();
+  expect(await stage.clock.run(one)).toMatchObject({ status: 'held' });
+  await all;
+  guards.opt_in = generous;
+  expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { opt_in: 1 } } });
+  stage.close();
+});
+
+test('what the ledger was to learn of them is undone with the decision', () => {
+  const { snapshot, close } = stageOf();
+  const { remarks, staging } = snapshot;
+  const bob = { key: 'bob@example.com', ids: ['2'], adds: [], ends: [] };
+  remarks.add({ key: ann, ids: ['1'], adds: [], ends: [{ seq: 1, why: 'seen again' }] });
+  remarks.add(bob);
+  staging.undecide('contact', [ann]);
+  expect(remarks.next(0, 9).map(({ remark }) => remark)).toEqual([bob]);
+  close();
+});
+
+test('who is erased beside it is not remembered by what it had read', async () => {
+  const dam = dammed(listing);
+  const stage = stageOf({ wire: dam.wire });
+  stage.people.push(record('3', ann));
+  const { met, open } = dam.close();
+  const all = stage.sync();
+  await met;
+  const erasure = { part: '*', cause: 'erasure', contact: null, after: null, by: 0 } as const;
+  stage.ledger.write([{ key: ann, ids: ['1', '3'], adds: [erasure], ends: [] }], 0);
+  const one = stage.one('1');
+  // Until she is taken.
+  await new Promise((resolve) => setImmediate(resolve));
+  open();
+  await Promise.all([all, stage.clock.run(one)]);
+  expect(stage.snapshot.twins.of('contact', ann)).toEqual([]);
+  stage.close();
+});
+
+test('a quarantine that began beside it goes on', async () => {
+  const stage = stageOf({ heard: async () => begin() });
+  const begin = (): void => {
+    const since = stage.clock.now();
+    const quarantine = { since, until: since + 3_600_000, delayMs: 3_600_000 };
+    stage.snapshot.meta.set('quarantine', JSON.stringify(quarantine));
+  };
+  expect(await alone(stage, '1')).toMatchObject({ contacts: { applied: { create: 1 } } });
+  expect(stage.snapshot.meta.get('quarantine')).toBeDefined();
+  stage.close();
+});
+
+test('runs that begin in the same moment have names of their own', async () => {
+  const stage = stageOf();
+  const id = (await alone(stage, '1')).run;
+  const { runs } = stage.snapshot;
+  stage.snapshot.transaction(() => {
+    for (let own = 0; own < 0x10000; own += 1) {
+      const name = `${id.slice(0, -4)}${own.toString(16).padStart(4, '0')}`;
+      if (own % 16 > 0 && name !== id) runs.start({ id: name, mode: 'single', at: 0 });
+    }
+  });
+  expect(await alone(stage, '2')).toMatchObject({ status: 'done' });
+  stage.close();
+});
+
+test('what is old is dropped by runs about everybody', async () => {
+  const stage = stageOf();
+  const { runs } = stage.snapshot;
+  runs.start({ id: 'old', mode: 'full', at: 0 });
+  runs.finish({ id: 'old', status: 'done', plan: '', summary: '{}', at: 1 });
+  await alone(stage, '1');
+  expect(runs.get('old')).toBeDefined();
+  await stage.sync();
+  expect(runs.get('old')).toBeUndefined();
+  stage.close();
+});
+
+describe('one record', () => {
+  test('is asked for again once the person is known, and nobody else is at her', async () => {
+    const heard = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    let isFirst = true;
+    const stage = stageOf({
+      heard: async () => {
+        if (!isFirst) return;
+        isFirst = false;
+        asked.resolve();
+        await heard.promise;
+      },
+    });
+    const one = stage.one('1');
+    await asked.promise;
+    wish(stage, '1', 'no');
+    await stage.sync();
+    sent(stage);
+    heard.resolve();
+    await stage.clock.run(one);
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+
+  test('does not bring in whom another record of the address wants out', async () => {
+    const stage = stageOf();
+    wish(stage, '1', 'no');
+    await stage.sync();
+    sent(stage);
+    stage.people.push(record('3', ann));
+    await alone(stage, '3');
+    expect(sent(stage)).toEqual([]);
+    stage.close();
+  });
+});

@@ -1,0 +1,244 @@
+/** Fast runs over a CRM that tells what changed: they read that, and nobody is forgotten. */
+import { describe, expect, test } from 'vitest';
+import type { Stage } from '../support/engine/child-process.ts';
+import { edit, failing, fast, settled, shown } from '../support/engine/write-back-mirror.ts';
+import { ann, record, sent } from '../support/engine/two-mirrors.ts';
+import { playsAll } from '../support/extent.ts';
+
+/** What the CRM was asked since the last call. */
+const asked = (stage: Stage): string[] => stage.asked.splice(0);
+describe('a fast run', () => {
+  test('reads what changed since the last one, and nobody else', async () => {
+    const stage = await settled();
+    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 0 } });
+    expect(asked(stage)).toEqual(['since 0']);
+    edit(stage, '1', { ch_news: 'no' });
+    edit(stage, '3', { email: 'cid@example.com', ch_news: 'yes' });
+    expect(await fast(stage)).toMatchObject({
+      status: 'done',
+      certificate: { source: true },
+      contacts: { desired: 2, applied: { create: 1, opt_out: 1 } },
+    });
+    expect(asked(stage)).toEqual(['since 0']);
+    expect(sent(stage)).toEqual([`opt_out ${ann}`, 'opt_in cid@example.com']);
+    await fast(stage);
+    expect(asked(stage)).toEqual(['since 2']);
+    stage.close();
+  });
+
+  test('asks for the others who stand under the same name: the strictest of them counts', async () => {
+    const stage = await settled();
+    edit(stage, '3', { email: ann, ch_news: 'no' });
+    await fast(stage);
+    expect(shown(stage, ann)).toBe('opt_out');
+    asked(stage);
+    edit(stage, '1', { ch_news: 'yes', consent_at: '2026-01-01' });
+    expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 0 } } });
+    expect(asked(stage)).toEqual(['since 1', 'one 3']);
+    expect(shown(stage, ann)).toBe('opt_out');
+    stage.close();
+  });
+
+  test('brings whoever has another address in under that; a full run takes her out of the old one', async () => {
+    const stage = await settled();
+    edit(stage, '1', { email: 'anna@example.com' });
+    expect(await fast(stage)).toMatchObject({ status: 'done' });
+    expect(shown(stage, 'anna@example.com')).toBe('opt_in');
+    await stage.sync();
+    expect(shown(stage, ann)).toBe('opt_out');
+    stage.close();
+  });
+
+  test('asks for a record that it was told of twice', async () => {
+    const stage = await settled();
+    stage.changed.push('1');
+    edit(stage, '1', { email: 'anna@example.com' });
+    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 0 } });
+    expect(shown(stage, 'anna@example.com')).toBe('opt_in');
+    stage.close();
+  });
+
+  test('concludes nothing of whom it did not read', async () => {
+    const stage = await settled({ policy: { absent: 'opt_out', deletes: 'owned' } });
+    stage.people.pop();
+    edit(stage, '1', { ch_news: 'no' });
+    expect(await fast(stage)).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    stage.close();
+  });
+
+  test('leaves known problems of others as they are, and forgets those that are over', async () => {
+    const stage = await settled();
+    edit(stage, '1', { ch_news: 'perhaps' });
+    edit(stage, '2', { ch_news: 'perhaps' });
+    expect(await fast(stage)).toMatchObject({ status: 'rejected', contacts: { invalid: 2 } });
+    edit(stage, '1', { ch_news: 'yes' });
+    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 1 } });
+    const counts = stage.snapshot.parking.counts();
+    expect(counts).toMatchObject([{ kind: 'contact', class: 'invalid', n: 1 }]);
+    stage.close();
+  });
+
+  test('only plans, and the cursor stays where it is', async () => {
+    const stage = await settled();
+    edit(stage, '1', { ch_news: 'no' });
+    expect(await stage.sync({ mode: 'fast', writes: false })).toMatchObject({
+      contacts: { changes: { opt_out: 1 } },
+    });
+    await fast(stage);
+    expect(asked(stage)).toEqual(['since 0', 'since 0']);
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    stage.close();
+  });
+});
+
+describe('the cursor', () => {
+  test('is left where it was by a fast run that did not end well', async () => {
+    const { state, wire } = failing();
+    const stage = await settled({ wire });
+    edit(stage, '1', { ch_news: 'no' });
+    state.how = 'is away';
+    expect(await fast(stage)).toMatchObject({ status: 'failed' });
+    state.how = 'well';
+    expect(await fast(stage)).toMatchObject({
+      status: 'done',
+      contacts: { applied: { opt_out: 1 } },
+    });
+    await fast(stage);
+    expect(asked(stage).filter((what) => what !== 'one 1')).toEqual([
+      'since 0',
+      'since 0',
+      'since 1',
+    ]);
+    stage.close();
+  });
+
+  test('is gone when a run is killed, and when a full one did not end well', async () => {
+    const { state, wire } = failing();
+    const stage = await settled({ wire });
+    edit(stage, '1', { ch_news: 'no' });
+    state.how = 'breaks';
+    await expect(fast(stage)).rejects.toThrow('a bug');
+    state.how = 'is away';
+    expect(await fast(stage)).toMatchObject({ status: 'failed' });
+    expect(await stage.sync()).toMatchObject({ status: 'failed' });
+    state.how = 'well';
+    expect(await fast(stage)).toMatchObject({ status: 'done' });
+    expect(shown(stage, ann)).toBe('opt_out');
+    await fast(stage);
+    expect(asked(stage)).toEqual(['since 0', 'all', 'all', 'all', 'since 1']);
+    stage.close();
+  });
+
+  test('is spoilt by a run about one person that did not end well', async () => {
+    const { state, wire } = failing();
+    const stage = await settled({ wire });
+    await fast(stage);
+    stage.people[0] = record('1', ann, 'no');
+    state.how = 'is away';
+    expect(await stage.sync({ mode: { single: ann } })).toMatchObject({ status: 'failed' });
+    state.how = 'well';
+    asked(stage);
+    expect(await fast(stage)).toMatchObject({
+      status: 'done',
+      contacts: { applied: { opt_out: 1 } },
+    });
+    await fast(stage);
+    expect(asked(stage)).toEqual(['all', 'since 0']);
+    stage.close();
+  });
+
+  test.each([
+    [
+      'that the source does not know any more',
+      { manner: 'as it is', cursor: '99' },
+      ['since 99', 'all'],
+    ],
+    ['of a configuration that has changed', { manner: 'otherwise', cursor: '0' }, ['all']],
+  ])('%s leads to a reading of everything', async (_what, kept, expected) => {
+    const stage = await settled();
+    stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
+    stage.people[0] = record('1', ann, 'no');
+    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 2 } });
+    expect(asked(stage)).toEqual(expected);
+    expect(shown(stage, ann)).toBe('opt_out');
+    stage.close();
+  });
+
+  test('stays while a reading of changes proves nothing: only opt-outs are believed', async () => {
+    const stage = await settled();
+    edit(stage, '1', { ch_news: 'no' });
+    edit(stage, '3', { email: 'cid@example.com', ch_news: 'yes' });
+    stage.certificate = { complete: false, reading: 'part', why: 'cut short', fix: 'wait' };
+    expect(await fast(stage)).toMatchObject({ status: 'failed' });
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    stage.certificate = { complete: true, reading: 'all' };
+    expect(await fast(stage)).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual(['opt_in cid@example.com']);
+    expect(asked(stage)).toEqual(['since 0', 'since 0']);
+    stage.close();
+  });
+
+  test('does not go on while somebody is held, until that is approved', async () => {
+    const stage = await settled({ guards: { opt_in: { percent: 0, floor: 0 } } });
+    edit(stage, '3', { email: 'cid@example.com', ch_news: 'yes' });
+    const { plan, status } = await fast(stage);
+    expect(status).toBe('held');
+    expect(await fast(stage)).toMatchObject({ status: 'held' });
+    stage.snapshot.held.approve(plan, stage.clock.now());
+    expect(await fast(stage)).toMatchObject({ status: 'done' });
+    await fast(stage);
+    expect(sent(stage)).toEqual(['opt_in cid@example.com']);
+    expect(asked(stage)).toEqual(['since 0', 'since 0', 'since 0', 'since 1']);
+    stage.close();
+  });
+
+  test.runIf(playsAll)(
+    'leads nowhere where very much has changed: everything is read',
+    async () => {
+      const stage = await settled();
+      for (let at = 0; at <= 10_000; at += 1) {
+        edit(stage, `x${at}`, { email: `x${at}@example.com`, ch_news: '' });
+      }
+      edit(stage, '1', { ch_news: 'no' });
+      expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
+      expect(asked(stage)).toEqual(['since 0', 'all']);
+      expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+      stage.close();
+    },
+  );
+});
+
+describe('who waits', () => {
+  test('is asked for when a refused opt-out is due again', async () => {
+    const { state, wire } = failing();
+    const stage = await settled({ wire });
+    edit(stage, '1', { ch_news: 'no' });
+    state.how = 'refuses';
+    expect(await fast(stage)).toMatchObject({ status: 'rejected' });
+    asked(stage);
+    state.how = 'well';
+    await stage.clock.advance(86_400_000);
+    expect(await fast(stage)).toMatchObject({
+      status: 'done',
+      contacts: { applied: { opt_out: 1 } },
+    });
+    expect(asked(stage)).toEqual(['since 1', 'one 1']);
+    stage.close();
+  });
+
+  test('is asked for when what was refused is to be tried again', async () => {
+    const { state, wire } = failing();
+    const stage = await settled({ wire });
+    edit(stage, '1', { ch_news: 'yes', ch_product: 'yes' });
+    state.how = 'refuses';
+    expect(await fast(stage)).toMatchObject({ status: 'rejected' });
+    state.how = 'well';
+    expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 0 } } });
+    asked(stage);
+    stage.snapshot.parking.release({ kind: 'contact', key: ann });
+    expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 1 } } });
+    expect(asked(stage)).toEqual(['since 1', 'one 1']);
+    stage.close();
+  });
+});

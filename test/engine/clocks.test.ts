@@ -1,0 +1,93 @@
+/** Our clock is slow, or was set back: a will of before an opt-out is not a newer one. */
+import { expect, onTestFinished, test } from 'vitest';
+import { createStage, type StageOptions } from '../support/engine/child-process.ts';
+import { shown } from '../support/engine/write-back-mirror.ts';
+
+const hour = 3_600_000;
+const ANN = 'ann@example.com';
+const policy = { resubscribe: 'newer' } as const;
+
+/** Ann is in, by one record or two; two days later one of them states that again. */
+async function stated(ids: readonly string[], options: StageOptions) {
+  const stage = createStage(options);
+  onTestFinished(() => stage.close());
+  const says = (id: string, ch_news: string, more: object = {}): void => {
+    const others = stage.people.filter((one) => one['id'] !== id);
+    stage.people = [...others, { id, email: ANN, ch_news, ...more }];
+  };
+  for (const id of ids) says(id, 'yes');
+  await stage.sync();
+  await stage.clock.advance(48 * hour);
+  const consent_at = new Date(stage.clock.now()).toISOString();
+  const wants = (id: string): void => says(id, 'yes', { consent_at });
+  await stage.clock.advance(2 * hour);
+  return { stage, says, wants };
+}
+
+test.each([
+  ['it is always slow', -24],
+  ['it is mended later', 0],
+])('the person left after that: stays out: %s', async (_what, mended) => {
+  let ahead = -24;
+  const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  wants('1');
+  await stage.sync();
+  ahead = mended;
+  await stage.clock.advance(25 * hour);
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_out');
+  // Whoever wants in after that is in.
+  wants('1');
+  stage.people[0] = { ...stage.people[0], consent_at: new Date(stage.clock.now()).toISOString() };
+  await stage.clock.advance(25 * hour);
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_in');
+});
+
+test('a run about that person alone has seen it: likewise', async () => {
+  let ahead = -24;
+  const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  wants('1');
+  await stage.sync({ mode: { single: ANN } });
+  ahead = 0;
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_out');
+});
+
+test('another record has stated an opt-out after that: it is not taken back', async () => {
+  let ahead = -24;
+  const { stage, says, wants } = await stated(['1', '2'], { ahead: () => ahead * hour });
+  wants('2');
+  says('1', 'no');
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_out');
+  ahead = 0;
+  stage.people = stage.people.filter(({ id }) => id === '2');
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_out');
+});
+
+test('it was set back, and the platform tells no time: not before the person was seen in', async () => {
+  let ahead = 0;
+  const { stage, wants } = await stated(['1'], {
+    policy,
+    ahead: () => ahead * hour,
+    wire: (send) => async (request, signal) => {
+      const {
+        headers: { date: _, ...headers },
+        ...answer
+      } = await send(request, signal);
+      return { ...answer, headers };
+    },
+  });
+  wants('1');
+  await stage.sync();
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  ahead = -240;
+  await stage.sync();
+  ahead = 0;
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_out');
+});

@@ -1,0 +1,200 @@
+/** What was decided of very many is written part by part; of few, in one go. */
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import type { Random } from '../../src/domain/clock.ts';
+import type { Remark } from '../../src/domain/do-not-contact.ts';
+import type { RecordedRow } from '../../src/domain/record.ts';
+import { ledgerInMemory } from '../../src/do-not-contact/list-file.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { abandonLeft, begin } from '../../src/engine/begin-run.ts';
+import { createBeside, type Beside } from '../../src/engine/context/person-locks.ts';
+import { commit } from '../../src/engine/plan/commit-plan.ts';
+import type { Run } from '../../src/engine/context/mirror-context.ts';
+import { mirrorOf } from '../support/engine/engine-mirror.ts';
+import { createStage, type Stage } from '../support/engine/child-process.ts';
+
+import { quickClock } from '../support/engine/engine-world.ts';
+
+const all = 12_000;
+const keys = Array.from({ length: all }, (_, nth) => `${String(nth).padStart(5, '0')}@example.com`);
+const killed = new Error('killed');
+
+let snapshot: Snapshot;
+let beside: Beside;
+let random: Random;
+
+beforeEach(() => {
+  snapshot = openSnapshot('', { inMemory: true });
+  beside = createBeside();
+  random = seeded(1);
+  const { close } = snapshot;
+  onTestFinished(() => close());
+});
+
+/** A run whose turns are told of, by their number. */
+function runOf(turn: (nth: number) => void = () => undefined): Run {
+  const { signal } = new AbortController();
+  const never = () => Promise.reject(killed);
+  const source = { describe: 'a CRM', read: never, name: 'crm' };
+  const mirror = mirrorOf({
+    send: never,
+    snapshot,
+    ledger: ledgerInMemory(),
+    clock: quickClock(),
+    random,
+    policy: {},
+    contacts: source as never,
+    templates: source as never,
+    beside,
+  });
+  const options = { mode: 'full', writes: true, only: 'contacts', stop: signal } as const;
+  const { run } = begin(mirror, { ...options, abort: signal, progress: () => undefined });
+  let nth = 0;
+  const sleep = async () => turn((nth += 1));
+  return { ...run, clock: { ...run.clock, sleep } };
+}
+
+const row = (key: string): RecordedRow => ({
+  kind: 'contact',
+  key,
+  id: `of ${key}`,
+  ownership: 'adopted',
+  body: '{}',
+  shown: 'shown',
+  desired: undefined,
+  seenAt: 1,
+});
+
+/** Decided of everybody: she is adopted, and is to be opted in. */
+function decideAll(isAlone: (key: string) => boolean = () => true): void {
+  const { stage, staging } = snapshot;
+  const change = { kind: 'contact', op: 'opt_in', part: 'ch_news', body: '{}', phase: 1 } as const;
+  stage(() => {
+    for (const key of keys) {
+      staging.addNoted(row(key), isAlone(key));
+      staging.addPlanned({ ...change, key, target: undefined, guard: undefined });
+    }
+  });
+}
+
+const planned = (run: Run): string[] => [
+  ...snapshot.journal.plannedNext({ run: run.id, kind: 'contact', phase: 1 }, '', all).keys(),
+];
+const recorded = (): string[] => [...snapshot.memory.records('contact')].map(({ key }) => key);
+
+describe('very many', () => {
+  test('are all written in the end, in turns of a few thousand', async () => {
+    const sizes: number[] = [];
+    const run = runOf(() => sizes.push(recorded().length + planned(run).length));
+    decideAll();
+    await commit(run);
+    sizes.push(recorded().length + planned(run).length);
+    expect(planned(run)).toEqual(keys);
+    expect(recorded()).toEqual(keys);
+    const steps = sizes.map((size, nth) => size - (sizes[nth - 1] ?? 0));
+    expect(Math.max(...steps)).toBeLessThanOrEqual(10_000);
+    expect(sizes.at(-1)).toBe(2 * all);
+  });
+
+  test('with a process that ends in the middle: whole records, and not who has another name', async () => {
+    const run = runOf((nth) => {
+      if (nth === 6) throw killed;
+    });
+    snapshot.transaction(() => snapshot.recorded.put(row('old@example.com')));
+    decideAll((key) => key !== keys[7]);
+    snapshot.staging.addForgotten('contact', 'old@example.com');
+    await expect(commit(run)).rejects.toBe(killed);
+    const has = recorded();
+    expect(has).toContain('old@example.com');
+    expect(has).not.toContain(keys[7]);
+    expect(has.length).toBeGreaterThan(4_000);
+    expect(has.length).toBeLessThan(all);
+    beside.end(run.id);
+    const next = runOf();
+    await abandonLeft({ run: next, parts: next.parts });
+    expect(planned(run)).toEqual([]);
+    decideAll();
+    snapshot.staging.addForgotten('contact', 'old@example.com');
+    await commit(next);
+    expect(recorded()).toEqual(keys);
+    expect(planned(next)).toEqual(keys);
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])(
+    'who is taken before turn %i is left out of what follows',
+    async (at) => {
+      const last = keys.at(-1) ?? '';
+      const run = runOf((nth) => {
+        if (nth === at) void beside.take({ keys: [last], ids: [] });
+      });
+      decideAll();
+      await commit(run);
+      expect(planned(run)).not.toContain(last);
+      expect(recorded()).not.toContain(last);
+      expect(recorded()).toHaveLength(all - 1);
+    },
+  );
+});
+
+describe('stands alone', () => {
+  /** Of whom something was noted, and whether that stands alone. */
+  async function noted(happens: (stage: Stage, id: string) => void): Promise<[string, boolean][]> {
+    const stage = createStage();
+    onTestFinished(() => stage.close());
+    stage.emulator.dashboard.signUp({ email: 'ann@example.com', channels: ['ch_news'] });
+    stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
+    const add = vi.spyOn(stage.snapshot.staging, 'addNoted');
+    await stage.sync();
+    const [ann] = stage.emulator.world.contacts();
+    expect(add.mock.lastCall?.slice(1)).toEqual([true]);
+    add.mockClear();
+    happens(stage, ann?.id ?? '');
+    await stage.sync();
+    return add.mock.calls.map(([{ key }, isAlone]) => [key, isAlone]);
+  }
+
+  test('who says something else', async () => {
+    const calls = await noted(({ emulator }, id) => emulator.dashboard.leave(id, 'ch_news'));
+    expect(calls).toEqual([['ann@example.com', true]]);
+  });
+
+  test('not who has another address, nor whom it was taken from', async () => {
+    const calls = await noted(({ emulator, people }, id) => {
+      emulator.dashboard.editContact(id, { email: 'new@example.com' });
+      people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
+    });
+    expect(calls).toEqual([
+      ['ann@example.com', false],
+      ['new@example.com', false],
+    ]);
+  });
+
+  test('not whose contact is gone, and may be another one by now', async () => {
+    const calls = await noted(({ emulator }, id) => emulator.dashboard.deleteContact(id));
+    expect(calls).toEqual([['ann@example.com', false]]);
+  });
+});
+
+test('few are written in one go, and with what is to be written with them', async () => {
+  const seen: number[] = [];
+  const run = runOf(() => seen.push(recorded().length));
+  snapshot.staging.addNoted(row('a@example.com'), true);
+  snapshot.staging.addNoted(row('b@example.com'), false);
+  await commit(run, () => seen.push(-1));
+  expect(seen).toEqual([0, 0, 0, -1]);
+  expect(recorded()).toEqual(['a@example.com', 'b@example.com']);
+});
+
+test('the ledger is told first, of all there is, in turns', async () => {
+  const told: number[] = [];
+  const run = runOf(() => told.push(recorded().length));
+  const remark = (key: string): Remark => ({ key, ids: [], adds: [], ends: [] });
+  const adds = [{ part: '*', cause: 'blocked', contact: 'x', after: null, by: 1 }] as const;
+  for (const key of keys.slice(0, 1_200)) snapshot.remarks.add({ ...remark(key), adds });
+  snapshot.staging.addNoted(row('a@example.com'), true);
+  await commit(run);
+  const known = keys.slice(0, 1_300).map((key) => run.ledger.concerning({ key, ids: [] }).length);
+  expect(known).toEqual(keys.slice(0, 1_300).map((_, nth) => (nth < 1_200 ? 1 : 0)));
+  expect(told).toEqual([0, 0, 0, 0, 0, 0]);
+  expect(recorded()).toEqual(['a@example.com']);
+});

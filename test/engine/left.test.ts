@@ -1,0 +1,245 @@
+/** People who left, and every way in which stale knowledge could bring them back. */
+import { describe, expect, test } from 'vitest';
+import { Unavailable } from '../../src/domain/errors.ts';
+import type { Send } from '../../src/domain/exchange.ts';
+import { createStage, type Stage } from '../support/engine/child-process.ts';
+
+/** Nobody was opted in since the last look. */
+function expectNoOptIn(stage: Stage): void {
+  const optIns = stage.writes().filter(({ subscription }) => subscription === 'opt_in');
+  expect(optIns).toEqual([]);
+}
+
+const lea = 'lea@example.com';
+const wantsBoth = { id: 'lea', email: lea, ch_news: 'yes', ch_product: 'yes' };
+
+describe('a look that fails proves nobody absent', () => {
+  test.each(['500@contacts.list', 'timeout-before@contacts.list'])('%s', async (fault) => {
+    const stage = createStage({ platform: { faults: [fault] } });
+    stage.emulator.seed.contact({
+      email: lea,
+      status: 'unsubscribed',
+      channels: { ch_news: 'opt_out' },
+    });
+    stage.people.push(wantsBoth);
+    const summary = await stage.sync({ mode: 'fast' });
+    expect(summary.status).toBe('failed');
+    expectNoOptIn(stage);
+    stage.close();
+  });
+
+  test('nor does a list that the key may not use', async () => {
+    const forbid = (send: Send): Send => {
+      const body = JSON.stringify({ message: 'Unauthorized access' });
+      return async (request, signal) =>
+        request.path.startsWith('/api/contacts/list')
+          ? { status: 403, headers: {}, body }
+          : send(request, signal);
+    };
+    const stage = createStage({ wire: forbid });
+    stage.emulator.seed.contact({ email: lea, status: 'blocked' });
+    stage.people.push(wantsBoth);
+    expect((await stage.sync()).status).toBe('failed');
+    expectNoOptIn(stage);
+    stage.close();
+  });
+});
+
+test('a contact that is gone by its id proves nothing of its address', async () => {
+  const stage = createStage({ policy: { missing: 'recreate' } });
+  stage.people.push({ id: 'lea', email: lea, ch_news: 'yes' });
+  await stage.sync();
+  stage.emulator.dashboard.deleteContact(lea);
+  stage.emulator.seed.contact({ email: lea, status: 'unsubscribed' });
+  stage.people[0] = wantsBoth;
+  stage.writes();
+  await stage.sync({ mode: 'fast' });
+  expectNoOptIn(stage);
+  stage.close();
+});
+
+test('she left after an opt-in that nobody answered: her opt-out is hers', async () => {
+  const now: { leaves?(): void } = {};
+  const wire = (send: Send): Send => {
+    return async (request, signal) => {
+      const answer = await send(request, signal);
+      if (!now.leaves || request.method !== 'POST') return answer;
+      now.leaves();
+      throw new Unavailable('no answer', { acted: 'maybe' });
+    };
+  };
+  const stage = createStage({ wire });
+  for (const wish of ['yes', 'no']) {
+    stage.people[0] = { id: 'lea', email: lea, ch_news: wish };
+    await stage.sync();
+  }
+  stage.people[0] = { id: 'lea', email: lea, ch_news: 'yes' };
+  now.leaves = () => void stage.emulator.dashboard.leave(lea, 'ch_news');
+  await stage.sync();
+  delete now.leaves;
+  stage.writes();
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expectNoOptIn(stage);
+  stage.close();
+});
+
+describe('an address that changed in the CRM', () => {
+  const ways = {
+    'who left all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe('old@example.com'),
+    'who left the channel': (stage: Stage) =>
+      stage.emulator.dashboard.leave('old@example.com', 'ch_news'),
+  };
+  for (const [name, leaves] of Object.entries(ways)) {
+    test.each(['full', 'fast'] as const)(`${name} just before: %s`, async (mode) => {
+      const stage = createStage();
+      stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
+      await stage.sync();
+      leaves(stage);
+      stage.people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
+      stage.writes();
+      const summary = await stage.sync({ mode });
+      expectNoOptIn(stage);
+      expect(summary.contacts.conflicts).toBe(1);
+      stage.close();
+    });
+  }
+
+  test('who did not leave is opted in under the new one', async () => {
+    const stage = createStage();
+    stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
+    await stage.sync();
+    stage.people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
+    expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ create: 1 });
+    stage.close();
+  });
+});
+
+describe('an address that changed on the platform', () => {
+  /** Once `now.renamed`, the platform shows every a@ as that. */
+  function renaming(now: { renamed?: string }) {
+    return (send: Send): Send =>
+      async (request, signal) => {
+        const answer = await send(request, signal);
+        const body = now.renamed
+          ? answer.body.replaceAll('a@example.com', now.renamed)
+          : answer.body;
+        return { ...answer, body };
+      };
+  }
+
+  test('she who left is another record of the CRM there: she stays out', async () => {
+    const now: { renamed?: string } = {};
+    const stage = createStage({ wire: renaming(now) });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+    await stage.sync();
+    stage.emulator.dashboard.unsubscribe('a@example.com');
+    now.renamed = 'b@example.com';
+    stage.people.push({ id: '2', email: 'b@example.com', ch_news: 'yes' });
+    stage.writes();
+    await stage.sync();
+    expectNoOptIn(stage);
+    stage.close();
+  });
+
+  test.each(['full', 'fast'] as const)(
+    'one consent is not applied to another mailbox: %s',
+    async (mode) => {
+      const now: { renamed?: string } = {};
+      const stage = createStage({ wire: renaming(now) });
+      stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+      stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+      await stage.sync();
+      now.renamed = 'zed@example.com';
+      stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
+      stage.writes();
+      await stage.sync({ mode });
+      expectNoOptIn(stage);
+      stage.close();
+    },
+  );
+});
+
+describe('what a creation brings along', () => {
+  const platform = {
+    quirks: ['all-channels=opt_in'],
+  };
+
+  test('is opted out before the next person is created', async () => {
+    const stage = createStage({ platform, limits: ['contacts.enrol=2/1'] });
+    for (let at = 0; at < 12; at += 1) {
+      stage.people.push({
+        id: `${at}`,
+        email: `p${at}@example.com`,
+        ch_news: 'yes',
+        ch_product: 'no',
+      });
+    }
+    const summary = await stage.sync();
+    expect(summary.contacts.applied).toMatchObject({ create: 12, opt_out: 12 });
+    const order = stage.writes().filter(({ status }) => status < 300);
+    const firstOut = order.findIndex(({ subscription }) => subscription === 'opt_out');
+    expect(firstOut).toBeGreaterThan(0);
+    expect(firstOut).toBeLessThan(12);
+    stage.close();
+  });
+
+  test('is opted out also when the run is asked to stop right after', async () => {
+    const stop = new AbortController();
+    const wire =
+      (send: Send): Send =>
+      async (request, signal) => {
+        const answer = await send(request, signal);
+        if (request.body?.includes('opt_in')) stop.abort(new Error('stop'));
+        return answer;
+      };
+    const stage = createStage({ platform, wire });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
+    await stage.sync({ stop: stop.signal }).catch(() => undefined);
+    const sent = stage
+      .writes()
+      .map(({ channelId, subscription }) => `${subscription} ${channelId}`);
+    expect(sent).toEqual(['opt_in ch_news', 'opt_out ch_product']);
+    stage.close();
+  });
+});
+
+test('an opt-out that stands in a record with an unreadable address applies to who she was', async () => {
+  const stage = createStage();
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+  await stage.sync();
+  stage.people[0] = { id: '1', email: 'a@@example.com', ch_news: 'no' };
+  stage.people.push({ id: '2', email: 'a@example.com', ch_product: 'yes' });
+  const summary = await stage.sync();
+  expect(summary.contacts).toMatchObject({ applied: { opt_out: 1, opt_in: 0 }, invalid: 1 });
+  stage.close();
+});
+
+test.each(['a\u200b@example.com', '\u200ba@example.com', 'mailto:a@example.com'])(
+  'an address that only looks like another one is invalid: %j',
+  async (email) => {
+    const stage = createStage();
+    stage.emulator.seed.contact({ email: 'a@example.com', status: 'unsubscribed' });
+    stage.people.push({ id: '1', email, ch_news: 'yes' });
+    expect((await stage.sync()).contacts).toMatchObject({ invalid: 1, applied: { create: 0 } });
+    stage.close();
+  },
+);
+
+test('templates that cannot be listed leave people their opt-outs', async () => {
+  const stage = createStage({ platform: { faults: ['500@templates.list'] } });
+  stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+  const summary = await stage.sync();
+  expect(summary.status).toBe('failed');
+  expect(summary.contacts.applied).toMatchObject({ opt_out: 1 });
+  stage.close();
+});
+
+test('what is invalid in an uncertified reading is new once, and known from then on', async () => {
+  const stage = createStage();
+  Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'maybe' });
+  expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: true }]);
+  expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: false }]);
+  stage.close();
+});

@@ -1,0 +1,273 @@
+/** An address that changed in the CRM where policy deletes: the old contact is deleted instead. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Interrupted } from '../../src/domain/errors.ts';
+import type { Send } from '../../src/domain/exchange.ts';
+import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
+import { createStage, type Stage } from '../support/engine/child-process.ts';
+
+const policy = { deletes: 'created' } as const;
+const hour = 3_600_000;
+
+const optedOut = [`opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`];
+const made = [`opt_in ${NEW} ch_news`, `opt_in ${NEW} ch_product`];
+const whole = [...made, `delete ${OLD}`];
+
+/** What is sent does not arrive, and is refused in these words. */
+const refusing =
+  (what: (request: Parameters<Send>[0]) => boolean, status: number) =>
+  (send: Send): Send =>
+  async (request, signal) =>
+    what(request)
+      ? { status, headers: {}, body: JSON.stringify({ message: 'no' }) }
+      : send(request, signal);
+
+test('the new one is made, then the old one deleted, in one run; then nothing', async () => {
+  const stage = await moved({}, { policy });
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 1, opt_in: 1, opt_out: 0, delete: 1 } },
+  });
+  const route = stage.emulator.world.requests().map(({ method, path }) => `${method} ${path}`);
+  const at = route.findIndex((line) => line.startsWith('DELETE'));
+  const id = route[at]?.split('/').at(-1);
+  expect(route[at - 1]).toBe(`GET /api/contacts/retrieve/${id}`);
+  expect(sent(stage)).toEqual(whole);
+  for (const mode of ['fast', 'full'] as const) {
+    expect((await stage.sync({ mode })).contacts.conflicts).toBe(0);
+    expect(sent(stage)).toEqual([]);
+  }
+});
+
+test('a fast run that reads all of the CRM deletes it as well', async () => {
+  const stage = await moved({}, { policy });
+  await stage.sync({ mode: 'fast' });
+  expect(sent(stage)).toEqual(whole);
+});
+
+/** As a run leaves it that reads only what changed. */
+async function changed(): Promise<Stage> {
+  const stage = createStage({ policy, tellsChanges: true });
+  onTestFinished(() => stage.close());
+  stage.people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
+  await stage.sync();
+  await stage.sync({ mode: 'fast' });
+  Object.assign(stage.people[0] ?? {}, { email: NEW });
+  stage.changed.push('1');
+  stage.writes();
+  await stage.sync({ mode: 'fast' });
+  expect(sent(stage)).toEqual([...made, ...optedOut]);
+  return stage;
+}
+
+test('a plan shows what it would do once the new one is there', async () => {
+  const stage = await changed();
+  const plan = await stage.sync({ writes: false });
+  expect(plan.contacts.changes).toMatchObject({ opt_out: 0, delete: 1 });
+  expect(sent(stage)).toEqual([]);
+  expect((await stage.sync()).plan).toBe(plan.plan);
+  expect(sent(stage)).toEqual(whole.slice(2));
+});
+
+test('whom we only adopted is deleted where policy says so, else opted out', async () => {
+  const adopt = (stage: Stage) => {
+    stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
+    stage.people.push({ id: '1', email: OLD, ch_news: 'yes' });
+  };
+  for (const deletes of ['created', 'owned'] as const) {
+    const stage = await moved({ ch_product: '' }, { policy: { deletes }, before: adopt });
+    await stage.sync();
+    const end = deletes === 'owned' ? `delete ${OLD}` : `opt_out ${OLD} ch_news`;
+    expect(sent(stage)).toEqual([made[0], end]);
+  }
+});
+
+test('the old contact waits for a channel that the new one shows by default, as for any other', async () => {
+  const left = ({ emulator, people }: Stage) => {
+    emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in', ch_product: 'opt_out' } });
+    people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
+  };
+  const platform = { quirks: ['enrol-raw', 'all-channels=opt_out'] };
+  const stage = await moved({}, { policy: { deletes: 'owned' }, platform, before: left });
+  for (const writes of [[made[0], `opt_out ${OLD} ch_news`], [], []]) {
+    await stage.sync();
+    expect(sent(stage)).toEqual(writes);
+  }
+});
+
+test('a run that is stopped in between is carried on by the next', async () => {
+  const stop = new AbortController();
+  const wire =
+    (send: Send): Send =>
+    async (request, signal) => {
+      const answer = await send(request, signal);
+      if (request.body?.includes(NEW) === true) stop.abort(new Interrupted('SIGTERM'));
+      return answer;
+    };
+  const stage = await moved({}, { policy, wire });
+  await stage.sync({ stop: stop.signal });
+  expect(sent(stage)).toEqual(whole.slice(0, 1));
+  expect((await stage.sync()).status).toBe('done');
+  // What stands already is left at once; the rest goes with the contact.
+  expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, ...whole.slice(1)]);
+});
+
+describe('it is not deleted', () => {
+  test('by a run that reads only what changed, or upon an uncertified reading', async () => {
+    const stage = await changed();
+    await stage.sync({ mode: 'fast' });
+    Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('while another CRM record has the old address, whatever it wants, broken or not', async () => {
+    for (const ch_news of ['', 'maybe', 'yes']) {
+      const stage = await moved({}, { policy });
+      stage.people.push({ id: '2', email: OLD, ch_news });
+      await stage.sync();
+      await stage.sync();
+      expect(sent(stage)).toEqual(made);
+    }
+  });
+
+  test('nor opted out, while one that had it is missing: that has to count first', async () => {
+    const both = (stage: Stage) => {
+      for (const id of ['1', '2']) stage.people.push({ id, email: OLD, ch_news: 'yes' });
+    };
+    const stage = await moved({ ch_product: '' }, { policy, before: both });
+    stage.people.length = 1;
+    await stage.sync();
+    expect(sent(stage)).toEqual(made.slice(0, 1));
+    await stage.clock.advance(21 * hour);
+    Object.assign(stage.certificate, { reading: 'more' });
+    await stage.sync();
+    expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, `delete ${OLD}`]);
+  });
+
+  test('while the new one cannot be made, however long that is', async () => {
+    const isNew: Parameters<typeof refusing>[0] = ({ method, body }) =>
+      method === 'POST' && body?.includes(NEW) === true;
+    const stage = await moved({}, { policy, wire: refusing(isNew, 400) });
+    for (const reading of ['one', 'two', 'three']) {
+      Object.assign(stage.certificate, { reading });
+      await stage.sync();
+      await stage.clock.advance(30 * hour);
+    }
+    expect(sent(stage).filter((line) => line.startsWith('delete'))).toEqual([]);
+  });
+
+  test('when the new one has vanished by then', async () => {
+    const stage = await moved({}, { policy });
+    await stage.sync({ mode: 'fast' });
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.writes();
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('when it got the new address on the platform too, or anything else changed', async () => {
+    const renamed = await moved({}, { policy });
+    renamed.emulator.dashboard.editContact(OLD, { email: NEW });
+    for (const mode of ['fast', 'full', 'full'] as const) await renamed.sync({ mode });
+    expect(sent(renamed)).toEqual([]);
+    const now: { renames?(): void } = {};
+    const wire =
+      (send: Send): Send =>
+      async (request, signal) => {
+        const answer = await send(request, signal);
+        if (request.method === 'POST' && request.path.endsWith('ch_product')) now.renames?.();
+        return answer;
+      };
+    const stage = await moved({}, { policy, wire });
+    now.renames = () => {
+      delete now.renames;
+      stage.emulator.dashboard.editContact(OLD, { email: 'other@example.com' });
+    };
+    await stage.sync();
+    expect(sent(stage)).toEqual(made);
+  });
+
+  test('above what a guard lets pass; nor is it opted out then', async () => {
+    const guards = { delete: { percent: 0, floor: 0 } };
+    const stage = await moved({}, { policy, guards });
+    const summary = await stage.sync();
+    expect(summary).toMatchObject({ status: 'held', contacts: { held: { delete: 1 } } });
+    expect(summary.contacts.changes).toMatchObject({ delete: 1 });
+    expect(sent(stage)).toEqual(made);
+  });
+});
+
+test('what the CRM forbids does not wait for the new address, nor for the delete', async () => {
+  const stage = await moved({ ch_news: 'no', ch_product: 'no' }, { policy });
+  await stage.sync();
+  await stage.sync();
+  const outs = [`opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`];
+  expect(sent(stage)).toEqual(outs);
+});
+
+test('a platform that does not delete: opted out, known, and not asked every night', async () => {
+  const stage = await moved({}, { policy, wire: refusing((one) => one.method === 'DELETE', 422) });
+  await stage.sync();
+  expect((await stage.sync()).contacts.rejected).toBe(1);
+  expect(sent(stage)).toEqual([...made, `opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`]);
+  expect(await stage.sync()).toMatchObject({ contacts: { rejected: 1 } });
+  expect(sent(stage)).toEqual([]);
+});
+
+describe('what is carried from the old address outlives it', () => {
+  const leaves = {
+    'a channel': (stage: Stage) => stage.emulator.dashboard.leave(OLD, 'ch_news'),
+    'all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD),
+  };
+  test.each(Object.entries(leaves))('who left %s', async (_what, leave) => {
+    const stage = await moved({ ch_news: '', ch_product: '' }, { policy });
+    leave(stage);
+    // Somebody made the new one on the platform; the CRM has no opinion yet.
+    stage.emulator.seed.contact({ email: NEW });
+    await stage.sync();
+    await stage.sync();
+    expect(sent(stage)).toEqual([`delete ${OLD}`]);
+    stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
+    expect((await stage.sync()).contacts.conflicts).toBe(1);
+    stage.people[0] = { id: '1', email: OLD, ch_news: 'yes' };
+    expect((await stage.sync()).contacts.conflicts).toBe(1);
+    expect(sent(stage).filter((line) => line.startsWith('opt_in'))).toEqual([]);
+  });
+});
+
+test('who left a channel that another one replaces stays out of that one, too', async () => {
+  const replaces = { ch_news: 'ch_old' };
+  const platform = {
+    channels: ['ch_news', 'ch_product', 'ch_old'].map((id) => ({ id, name: id })),
+  };
+  const before = (stage: Stage) => {
+    stage.emulator.seed.contact({ email: OLD, channels: { ch_old: 'opt_out' } });
+    stage.emulator.seed.contact({ email: NEW });
+    stage.people.push({ id: '1', email: OLD });
+  };
+  const wishes = { ch_news: '', ch_product: '' };
+  const rules = { deletes: 'owned', replaces } as const;
+  const stage = await moved(wishes, { policy: rules, platform, before });
+  await stage.sync();
+  await stage.sync();
+  expect(sent(stage)).toEqual([`delete ${OLD}`]);
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(sent(stage)).toEqual([]);
+});
+
+test('back to the old address: it is made anew, and the new one deleted', async () => {
+  const stage = await moved({}, { policy });
+  await stage.sync();
+  stage.writes();
+  stage.people[0] = { ...stage.people[0], email: OLD };
+  await stage.sync();
+  expect(sent(stage)).toEqual([
+    `opt_in ${OLD} ch_news`,
+    `opt_in ${OLD} ch_product`,
+    `delete ${NEW}`,
+  ]);
+  await stage.sync();
+  expect(sent(stage)).toEqual([]);
+});

@@ -1,0 +1,60 @@
+/** From when to when a listing was made, and what the ledger knew: opt-outs are dated by it. */
+import { expect, onTestFinished, test } from 'vitest';
+import type { Kind } from '../../src/records/record-type.ts';
+import type { ObservedRow } from '../../src/domain/record.ts';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import type { Brake } from '../../src/engine/context/circuit-breaker.ts';
+import type { Run } from '../../src/engine/context/mirror-context.ts';
+import { passOver, prove, type Listing } from '../../src/engine/observe/certified-listing.ts';
+
+const NOON = Date.UTC(2026, 10, 20, 12);
+const MINUTE = 60_000;
+const SEQ = 7;
+
+const ann: ObservedRow = {
+  kind: 'contact',
+  id: 'con_1',
+  alias: 'ann@example.com',
+  body: '{}',
+  fingerprint: '1',
+  createdAt: 1,
+};
+
+/**
+ * Lists one contact, whom every pass shows or not. A page takes a minute, in which the ledger
+ * learns something.
+ */
+async function listing(shows: readonly boolean[]): Promise<Listing> {
+  const snapshot = openSnapshot(':memory:', { inMemory: true });
+  onTestFinished(() => snapshot.close());
+  let pages = 0;
+  const run = {
+    snapshot,
+    pageSizes: [10, 9],
+    stop: new AbortController().signal,
+    clock: { now: () => NOON + pages * MINUTE },
+    ledger: { newest: () => SEQ + pages },
+    random: () => 0,
+    progress: () => undefined,
+  } as unknown as Run;
+  const list = async () => {
+    const rows = shows[pages] ? [ann] : [];
+    pages += 1;
+    return { rows, total: 1, date: NOON, organization: undefined };
+  };
+  const kind = { name: 'contact', list } as unknown as Kind;
+  const { staging } = snapshot;
+  staging.beginListing();
+  const first = await passOver(run, kind);
+  for (const sort of staging.sortings) sort();
+  return prove(run, kind, { first, brake: {} as Brake });
+}
+
+test.each([
+  { what: 'a first pass that shows everybody', shows: [true], complete: true, minutes: 1 },
+  { what: 'a second pass that does', shows: [false, true], complete: true, minutes: 2 },
+  { what: 'two passes that do not', shows: [false, false], complete: false, minutes: 2 },
+])('$what', async ({ shows, complete, minutes }) => {
+  const by = NOON + minutes * MINUTE;
+  expect(await listing(shows)).toMatchObject({ complete, at: NOON, by, knew: SEQ });
+});

@@ -1,0 +1,278 @@
+/** What single quirks make impossible, or would break if they were not known, in words. */
+import { describe, expect, test } from 'vitest';
+import type { Send } from '../../src/domain/exchange.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+
+function under(quirks: readonly string[], options: StageOptions = {}): Stage {
+  return createStage({ ...options, platform: { quirks, ...options.platform } });
+}
+
+function is(stage: Stage, email: string, channel = 'ch_news') {
+  const contact = stage.emulator.world.contact(email);
+  return contact?.channels.find(({ id }) => id === channel)?.subscription;
+}
+
+const hour = 3_600_000;
+
+describe('no-flip', () => {
+  test('an opt-out that cannot be applied is told in every run, and tried again', async () => {
+    const stage = under(['no-flip']);
+    stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+    stage.people.push({ id: '2', email: 'b@example.com', ch_news: 'maybe' });
+    for (const writes of [1, 0]) {
+      stage.writes();
+      const summary = await stage.sync();
+      expect(stage.writes()).toHaveLength(writes);
+      expect(summary).toMatchObject({ status: 'rejected', reasons: [] });
+      expect(summary.contacts).toMatchObject({ rejected: 1, applied: { opt_out: 0 } });
+      expect(summary.problems[0]).toMatchObject({
+        key: 'a@example.com',
+        class: 'rejected',
+        part: 'ch_news',
+        reason: 'ch_news: the platform does not change an existing subscription',
+      });
+    }
+    await stage.clock.advance(hour);
+    await stage.sync();
+    expect(stage.writes()).toMatchObject([{ subscription: 'opt_out', status: 409 }]);
+    stage.emulator.dashboard.leave('a@example.com', 'ch_news');
+    const after = await stage.sync();
+    expect(stage.writes()).toEqual([]);
+    expect(after.contacts.rejected).toBe(0);
+    stage.close();
+  });
+
+  test('a refused opt-out is not forgotten when a listing does not show the contact', async () => {
+    const now = { hides: false };
+    const wire = (send: Send): Send => {
+      return async (request, signal) => {
+        const answer = await send(request, signal);
+        if (now.hides && request.path.includes('/retrieve/')) return { ...answer, status: 500 };
+        if (!now.hides || !request.path.startsWith('/api/contacts/list')) return answer;
+        return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), contacts: [] }) };
+      };
+    };
+    const stage = under(['no-flip'], { wire });
+    stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
+    await stage.sync();
+    now.hides = true;
+    expect((await stage.sync()).certificate.platform).toBe(false);
+    now.hides = false;
+    stage.writes();
+    expect((await stage.sync()).contacts.rejected).toBe(1);
+    expect(stage.writes()).toEqual([]);
+    stage.close();
+  });
+
+  test('who is opted out by us cannot come back, and that is told', async () => {
+    const stage = under(['no-flip']);
+    stage.emulator.seed.contact({ id: 'a', email: 'a@example.com' });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+    expect((await stage.sync()).status).toBe('done');
+    stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'no' };
+    const summary = await stage.sync();
+    expect(summary.status).toBe('rejected');
+    expect(is(stage, 'a@example.com')).toBe('opt_in');
+    stage.close();
+  });
+});
+
+describe('unknown-email', () => {
+  test('nobody is made; after five the channel stops, and all of it is told', async () => {
+    const stage = under(['unknown-email']);
+    for (let at = 10; at < 70; at += 1) {
+      stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });
+    }
+    let summary = await stage.sync();
+    expect(summary.status).toBe('failed');
+    expect(summary.reasons.join('\n')).toContain('answered 404 to 5 people in ch_news');
+    expect(stage.writes().length).toBeLessThan(40);
+    do {
+      await stage.clock.advance(25 * hour);
+      summary = await stage.sync();
+    } while (stage.writes().length > 0);
+    expect(summary).toMatchObject({ status: 'done', contacts: { rejected: 60 } });
+    expect(summary.problems.map(({ key }) => key).toSorted()).toEqual(
+      stage.people.map(({ email }) => email),
+    );
+    expect(stage.emulator.world.contacts()).toEqual([]);
+    stage.close();
+  });
+});
+
+describe('all-channels', () => {
+  test('a default opt-in that the CRM does not want is taken back at once', async () => {
+    const stage = under(['all-channels=opt_in']);
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
+    const summary = await stage.sync();
+    expect(summary.contacts.applied).toMatchObject({ create: 1, opt_out: 1 });
+    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
+    stage.close();
+  });
+
+  test('even when the answer to the creation does not show it', async () => {
+    const stage = under(['all-channels=opt_in', 'enrol-raw']);
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
+    await stage.sync();
+    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
+    stage.close();
+  });
+
+  test('a default opt-in that is wanted needs no request', async () => {
+    const stage = under(['all-channels=opt_in']);
+    stage.emulator.seed.contact({ email: 'a@example.com' });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+    await stage.sync();
+    expect(stage.writes()).toEqual([]);
+    stage.close();
+  });
+
+  test('the opt-out a contact of ours was made with is nobody’s word', async () => {
+    const stage = under(['all-channels=opt_out']);
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+    await stage.sync();
+    stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' };
+    expect((await stage.sync()).contacts.conflicts).toBe(0);
+    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_in');
+    stage.close();
+  });
+
+  test('any other opt-out is a person’s, default or not', async () => {
+    const stage = under(['all-channels=opt_out']);
+    stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' });
+    expect((await stage.sync()).contacts.conflicts).toBe(1);
+    expect(stage.writes()).toEqual([]);
+    stage.close();
+  });
+
+  test('each channel has a default of its own', async () => {
+    const channels = [
+      { id: 'ch_news', name: 'News', subscription: 'opt_in' as const },
+      { id: 'ch_product', name: 'Product', subscription: 'opt_out' as const },
+    ];
+    const stage = under(['all-channels'], { platform: { channels } });
+    stage.emulator.seed.contact({ email: 'a@example.com' });
+    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no', ch_product: 'no' });
+    await stage.sync();
+    expect(stage.writes()).toMatchObject([{ channelId: 'ch_news', subscription: 'opt_out' }]);
+    stage.close();
+  });
+});
+
+describe('a search finds more than it should', () => {
+  test.each([
+    ['part of another address', [], 'joann@example.com', 'ann@example.com'],
+    ['wildcards', ['search-wildcards'], 'annxlee@example.com', 'ann_lee@example.com'],
+    ['another case', ['email-as-given'], 'Joann@Example.com', 'ann@example.com'],
+  ])('%s: nobody is taken for somebody else', async (_what, quirks, there, wanted) => {
+    const stage = under(quirks);
+    stage.emulator.seed.contact({ email: there, channels: { ch_product: 'opt_in' } });
+    stage.people.push({ id: '1', email: wanted, ch_news: 'yes' });
+    const summary = await stage.sync({ mode: 'fast' });
+    expect(summary.contacts.applied).toMatchObject({ create: 1 });
+    expect([is(stage, wanted), is(stage, there)]).toEqual(['opt_in', undefined]);
+    stage.close();
+  });
+
+  test('email-as-given: who is spelt otherwise is enrolled by id, not made a second time', async () => {
+    const stage = under(['email-as-given']);
+    stage.emulator.dashboard.signUp({ email: 'Ann@Example.com' });
+    stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
+    await stage.sync({ mode: 'fast' });
+    expect(stage.emulator.world.contacts()).toMatchObject([
+      { email: 'Ann@Example.com', channels: [{ id: 'ch_news', subscription: 'opt_in' }] },
+    ]);
+    stage.close();
+  });
+});
+
+describe('content-rederives-variables', () => {
+  test('new content does not lose the variables that the source states', async () => {
+    const stage = under(['content-rederives-variables']);
+    const variables = [{ name: 'name', type: 'string', defaultValue: 'friend' }];
+    stage.templates.push({ key: 'a', content: [{ text: 'Dear {{name}}' }], variables });
+    await stage.sync();
+    stage.templates[0] = { key: 'a', content: [{ text: 'Hello {{name}}' }], variables };
+    await stage.sync();
+    expect(stage.emulator.world.templates()).toMatchObject([{ variables }]);
+    expect(stage.writes().map(({ route }) => route)).toEqual([
+      'templates.create',
+      'templates.update',
+      'templates.update',
+    ]);
+    stage.close();
+  });
+});
+
+describe('more than a page', () => {
+  test('250 people of one millisecond in changing order: nobody is made twice', async () => {
+    const stage = under(['unsorted-ties', 'search-wildcards', 'list-groups-empty']);
+    const createdAt = stage.clock.now() - hour;
+    for (let at = 0; at < 250; at += 1) {
+      const email = `p_${at}@example.com`;
+      stage.people.push({ id: `${at}`, email, ch_news: at % 2 ? 'yes' : 'no' });
+      const channels = { ch_news: at % 3 ? ('opt_in' as const) : ('opt_out' as const) };
+      if (at % 5) stage.emulator.seed.contact({ email, channels, createdAt });
+    }
+    const summary = await stage.sync();
+    expect(summary.reasons).toEqual([]);
+    expect(stage.emulator.world.contacts()).toHaveLength(225);
+    const left = stage.people.filter(({ email }) => is(stage, String(email)) === 'opt_out');
+    const reported = summary.contacts.conflicts;
+    expect(reported).toBe(left.filter(({ ch_news: wish }) => wish === 'yes').length);
+    stage.writes();
+    await stage.sync();
+    expect(stage.writes()).toEqual([]);
+    stage.close();
+  });
+
+  test.each([[['template-total=page']], [['template-limit=10', 'template-total=page']], [[]]])(
+    '250 templates under %j: none is made twice',
+    async (quirks) => {
+      const stage = under(quirks);
+      for (let at = 0; at < 250; at += 1) {
+        const letter = { name: `t${at}`, subject: 'Hello' };
+        stage.emulator.seed.template(letter);
+        if (at % 9 === 0) stage.templates.push({ key: `t${at}`, ...letter });
+      }
+      const summary = await stage.sync();
+      expect(stage.writes()).toEqual([]);
+      expect(summary.templates).toMatchObject({ observed: 250, conflicts: 0, rejected: 0 });
+      stage.close();
+    },
+  );
+});
+
+describe('limits', () => {
+  test('retry-after-stuck: the run ends, and says so', async () => {
+    const stage = under(['retry-after-stuck'], { limits: ['contacts.enrol=5/10', '*=1000/1'] });
+    for (let at = 0; at < 20; at += 1) {
+      stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });
+    }
+    const summary = await stage.sync();
+    expect(summary.status).toBe('failed');
+    expect(summary.reasons.join()).toContain('refused 20 times in a row (429)');
+    expect(summary.contacts.applied['create']).toBe(5);
+    stage.close();
+  });
+
+  test.each([
+    [[], 0],
+    [['headers=reset'], 0],
+    [['headers=none'], 0.1],
+    [['headers=none', 'retry-after-short', 'retry-after-body'], 0.1],
+  ])('under %j a share of at most %d is refused', async (quirks, most) => {
+    const stage = under(quirks, { limits: ['contacts.enrol=30/60', '*=1000/1'] });
+    for (let at = 0; at < 200; at += 1) {
+      stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });
+    }
+    const summary = await stage.sync();
+    expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 200 } } });
+    const { rateLimited, byRoute } = summary.requests;
+    expect(rateLimited / (byRoute['contacts.enrol'] ?? 0)).toBeLessThanOrEqual(most);
+    stage.close();
+  });
+});

@@ -1,0 +1,302 @@
+/** A contact that was renamed on the platform: to whom an opt-out of the CRM goes. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { hearing } from '../support/engine/event-hearing.ts';
+import { sent } from '../support/engine/moved-people.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+
+const OLD = 'old@example.com';
+const NEW = 'new@example.com';
+const lea = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' };
+const out = { ...lea, ch_news: 'no', ch_product: 'no' };
+const optOuts = [`opt_out ${NEW} ch_news`, `opt_out ${NEW} ch_product`];
+
+function pathOf(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'snapshot.sqlite');
+}
+
+/** Lea is in both channels; then her contact is renamed there. */
+async function renamed(options: StageOptions = {}): Promise<Stage> {
+  const stage = createStage(options);
+  onTestFinished(() => stage.close());
+  stage.people.push({ ...lea });
+  await stage.sync();
+  stage.emulator.dashboard.editContact(OLD, { email: NEW });
+  stage.writes();
+  return stage;
+}
+
+const shown = (stage: Stage) =>
+  stage.emulator.world.contact(NEW)?.channels.map(({ subscription }) => subscription);
+const conflicts = ({ problems }: Awaited<ReturnType<Stage['sync']>>) =>
+  problems.filter((problem) => problem.class === 'conflict').map(({ part }) => part);
+
+describe('an opt-out that the CRM states goes to the contact by its id', () => {
+  test.each([
+    ['full', async (stage: Stage) => stage.sync()],
+    ['fast', async (stage: Stage) => stage.sync({ mode: 'fast' })],
+    ['one', async (stage: Stage) => stage.sync({ mode: { single: OLD } })],
+    ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
+  ])('%s, and the rename is reported', async (_what, runs) => {
+    const stage = await renamed({ path: pathOf() });
+    stage.people[0] = { ...out };
+    const summary = await runs(stage);
+    expect(sent(stage)).toEqual(optOuts);
+    expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1, rejected: 0 } });
+    expect(conflicts(summary)).toEqual(['']);
+    for (const mode of ['full', 'fast'] as const) {
+      expect((await stage.sync({ mode })).contacts.conflicts).toBe(1);
+    }
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test.each(['full', 'fast'] as const)('after a full run saw the rename: %s', async (mode) => {
+    const stage = await renamed();
+    await stage.sync();
+    stage.people[0] = { ...out };
+    expect((await stage.sync({ mode })).contacts.applied).toMatchObject({ opt_out: 2 });
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('where a record is out of scope, or flagged as deleted, too', async () => {
+    const stage = await renamed({ policy: { absent: 'opt_out' } });
+    stage.people[0] = { ...out, deleted: 'true' };
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('also where nobody answered the opt-out, and it had not happened', async () => {
+    let fails = 0;
+    const stage = await renamed({
+      wire: (send) => async (request, signal) => {
+        if (fails === 0 || request.method !== 'POST') return send(request, signal);
+        fails -= 1;
+        return { status: 504, headers: {}, body: '' };
+      },
+    });
+    stage.people[0] = { ...out };
+    fails = 6;
+    for (const mode of ['fast', 'fast', 'full'] as const) {
+      await stage.sync({ mode });
+      await stage.clock.advance(3_600_000);
+    }
+    expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+  });
+
+  test('not to one that is deleted by now, nor to one that has its old address again', async () => {
+    const stage = await renamed();
+    await stage.sync();
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.people[0] = { ...out };
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+    const back = await renamed();
+    await back.sync();
+    back.emulator.dashboard.editContact(NEW, { email: OLD });
+    back.people[0] = { ...out };
+    expect((await back.sync()).contacts.conflicts).toBe(0);
+    expect(sent(back)).toEqual(optOuts.map((line) => line.replace(NEW, OLD)));
+  });
+});
+
+describe('another record of the CRM has the new address', () => {
+  const other = (ch_news: string) => ({ id: '2', email: NEW, ch_news, ch_product: '' });
+
+  test.each(['full', 'fast'] as const)('and says in: nothing is sent there: %s', async (mode) => {
+    const stage = await renamed();
+    stage.people.push(other('yes'));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    stage.writes();
+    const summary = await stage.sync({ mode });
+    expect(sent(stage)).toEqual(optOuts.slice(1));
+    expect(conflicts(summary)).toContain('ch_news');
+    expect(summary.problems[0]).toMatchObject({ class: 'conflict', part: 'ch_news' });
+    expect(summary.problems[0]?.reason).toContain('the opt-out is not sent');
+    const again = await stage.sync({ mode });
+    expect(again.problems[0]).toMatchObject({ part: 'ch_news', isNew: false });
+    expect(sent(stage)).toEqual([]);
+    expect(shown(stage)).toEqual(['opt_in', 'opt_out']);
+  });
+
+  test('an event that knows it by the last full run sends nothing there either', async () => {
+    const stage = await renamed({ path: pathOf() });
+    stage.people.push(other('yes'));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    stage.writes();
+    // What the other record wants is not read: whoever is in there may be wanted in.
+    expect((await stage.clock.run(stage.one('1'))).problems[0]?.reason).toContain('is not sent');
+    expect(sent(stage)).toEqual([]);
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(optOuts.slice(1));
+  });
+
+  test('and has no opinion: the opt-out is sent', async () => {
+    const stage = await renamed();
+    stage.people.push(other(''));
+    stage.people[0] = { ...out };
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('and says in later: it is our opt-out that stands, and nobody is told that the person left', async () => {
+    const stage = await renamed();
+    stage.people.push(other(''));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    await stage.sync();
+    stage.people[1] = other('yes');
+    const summary = await stage.sync();
+    expect(summary.problems.map(({ fix }) => fix).join(' ')).toContain('allow <email>');
+    const row = stage.snapshot.recorded.get('contact', NEW);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['1'] });
+    expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+  });
+
+  test('and says out as well: one opt-out is sent', async () => {
+    const stage = await renamed();
+    stage.people.push(other('no'));
+    stage.people[0] = { ...out, ch_product: '' };
+    await stage.sync();
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts.slice(0, 1));
+  });
+
+  test('it is not opted in there on the word of the record of the old one', async () => {
+    for (const mode of ['full', 'fast'] as const) {
+      const stage = await renamed();
+      stage.people[0] = { ...out };
+      await stage.sync();
+      stage.people[0] = { ...lea };
+      stage.writes();
+      await stage.sync({ mode });
+      expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+      stage.people.push(other('yes'));
+      await stage.sync();
+      expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+    }
+  });
+});
+
+describe('whose opt-out it is stays known once a full run has seen the rename', () => {
+  const MID = 'mid@example.com';
+  const second = { id: '2', email: NEW, ch_news: 'yes' };
+
+  /** Lea is in both channels; two more show that this platform names no others. */
+  async function known() {
+    const { heard, returns } = hearing();
+    const stage = createStage({ returns });
+    onTestFinished(() => stage.close());
+    stage.people.push(
+      { ...lea },
+      { id: '8', email: 'max@example.com', ch_news: 'yes' },
+      { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+    );
+    await stage.sync();
+    const rename = async (from: string, to: string): Promise<void> => {
+      stage.emulator.dashboard.editContact(from, { email: to });
+      await stage.sync();
+    };
+    const news = (email: string) =>
+      stage.emulator.world.contact(email)?.channels.find(({ id }) => id === 'ch_news')
+        ?.subscription;
+    return { stage, heard, rename, news };
+  }
+
+  test.each([
+    ['one rename', [NEW], 'full'],
+    ['one rename', [NEW], 'fast'],
+    ['two renames', [MID, NEW], 'full'],
+    ['two renames', [MID, NEW], 'fast'],
+  ] as const)('the person left: nobody opts them in: %s %s %s', async (_what, names, mode) => {
+    const { stage, rename, news } = await known();
+    stage.emulator.dashboard.leave(OLD, 'ch_news');
+    await stage.sync();
+    for (const [at, name] of names.entries()) await rename(names[at - 1] ?? OLD, name);
+    stage.emulator.dashboard.removeFromChannel(NEW, 'ch_news');
+    stage.people.push(second);
+    expect((await stage.sync({ mode })).contacts.conflicts).toBeGreaterThan(0);
+    expect(news(NEW)).toBeUndefined();
+  });
+
+  test('nor by a fast run where the new address was recorded without an opinion', async () => {
+    const { stage, rename, news } = await known();
+    stage.emulator.dashboard.leave(OLD, 'ch_news');
+    await stage.sync();
+    stage.emulator.dashboard.removeFromChannel(OLD, 'ch_news');
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    await stage.sync();
+    stage.people[3] = second;
+    expect((await stage.sync({ mode: 'fast' })).contacts.conflicts).toBeGreaterThan(0);
+    expect(news(NEW)).toBeUndefined();
+  });
+
+  test.each([
+    ['after the opt-out', async () => undefined],
+    [
+      'and the old address has another contact',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: NEW });
+        stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_product'] });
+        await stage.sync();
+      },
+    ],
+    [
+      'twice, and the first record is gone',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: MID });
+        await stage.sync();
+        stage.people.shift();
+        await stage.sync();
+        stage.emulator.dashboard.editContact(MID, { email: NEW });
+      },
+    ],
+  ])('it is ours: nobody is told that the person left: renamed %s', async (_what, renames) => {
+    const { stage, heard, news } = await known();
+    stage.people[0] = { ...lea, ch_news: 'no' };
+    await stage.sync();
+    await renames(stage);
+    if (!stage.emulator.world.contact(NEW)) {
+      stage.emulator.dashboard.editContact(OLD, { email: NEW });
+      await stage.sync();
+    }
+    stage.people.push(second);
+    await stage.sync();
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    expect(heard).toEqual([]);
+  });
+
+  test('it is ours under the address that the contact has again, too', async () => {
+    const { stage, heard, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    stage.people[0] = { id: '1', email: OLD };
+    await rename(OLD, NEW);
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    await rename(NEW, OLD);
+    expect(news(OLD)).toBe('opt_out');
+    expect(heard).toEqual([]);
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['2'] });
+  });
+
+  test('what became of it says nothing of another contact that has the old address', async () => {
+    const { stage, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_news'] });
+    await stage.sync();
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ is: 'opt_in' });
+  });
+});

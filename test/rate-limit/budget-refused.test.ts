@@ -1,0 +1,245 @@
+import { describe, expect, test } from 'vitest';
+import type { Budget } from '../../src/rate-limit/route-budget.ts';
+import type { Observation } from '../../src/http/rate-limit-headers.ts';
+import { budget, leaves, left, lone, waits } from '../support/http/lone-client.ts';
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+const refusal = (retryAfterMs?: number, more: Partial<Observation> = {}): Observation =>
+  left(0, { refused: true, retryAfterMs, ...more });
+
+/** Nothing is said but how long to wait. */
+const silent = { limit: undefined, windowMs: undefined, remaining: undefined };
+const clean = left(undefined, silent);
+
+describe('blocked', () => {
+  const rows: [string, number | undefined, number][] = [
+    ['as long as asked, and half a second: it was told in whole ones', 3000, 3500],
+    ['longer than the window, when asked', 90_000, 90_500],
+    ['a second, when asked for none', 0, 1500],
+    ['a second, when nothing is asked', undefined, 1500],
+  ];
+  test.each(rows)('%s', (_, retryAfterMs, waitMs) => {
+    const made = budget();
+    lone(made, refusal(retryAfterMs), 0);
+    expect(made.decide(0, 9)).toEqual({ leave: 0, waitMs });
+    expect(made.decide(waitMs - 1, 9)).toEqual({ leave: 0, waitMs: 1 });
+    expect(made.decide(waitMs, 9)).toEqual({ leave: 1, waitMs: 0 });
+  });
+
+  test.each([
+    ['2 % of a long window', 60_000, 4100],
+    ['50 ms of a short one, and 2 % of it for the whole seconds', 2000, 3065],
+  ])('jitter keeps apart who was refused together: %s', (_, windowMs, waitMs) => {
+    const made = budget({ random: () => 0.5 });
+    lone(made, refusal(3000, { windowMs }), 0);
+    expect(waits(made, 0)).toBe(waitMs);
+  });
+
+  test('one probe, until it is answered', () => {
+    const made = budget();
+    lone(made, refusal(1000), 0);
+    const probe = made.ticket(1500);
+    expect(made.decide(30_000, 9)).toEqual({ leave: 0, waitMs: NEVER });
+    made.answer(probe, left(59), 30_000);
+    expect(leaves(made, 30_000)).toBeGreaterThan(1);
+  });
+
+  test('a probe that was lost, or did not leave, makes way for the next', () => {
+    const made = budget();
+    lone(made, refusal(1000), 0);
+    made.lose(made.ticket(1500), 9000);
+    expect(leaves(made, 9000)).toBe(1);
+    made.withdraw(made.ticket(9000));
+    expect(leaves(made, 9000)).toBe(1);
+  });
+
+  test('refused in a row: twice as long, at most the window; anew after a clean answer', () => {
+    const made = budget();
+    const waited: number[] = [];
+    let nowMs = 0;
+    for (let count = 0; count < 6; count += 1) {
+      lone(made, refusal(1000, { windowMs: 10_000 }), nowMs);
+      waited.push(waits(made, nowMs));
+      nowMs += waited.at(-1) ?? 0;
+    }
+    expect(waited).toEqual([1200, 2200, 4200, 8200, 10_200, 10_200]);
+    lone(made, left(59, { windowMs: 10_000 }), nowMs);
+    lone(made, refusal(1000, { windowMs: 10_000 }), nowMs);
+    expect(waits(made, nowMs)).toBe(1200);
+  });
+
+  test('a burst refused is one refusal, and the block moves to no earlier time', () => {
+    const made = budget();
+    lone(made, left(9), 0);
+    const burst = Array.from({ length: 4 }, () => made.ticket(0));
+    for (const [i, ticket] of burst.entries()) made.answer(ticket, refusal(4000 - i * 1000), i);
+    expect(waits(made, 3)).toBe(4497);
+    lone(made, refusal(1000), 4500);
+    expect(waits(made, 4500)).toBe(2500);
+  });
+
+  test('a clean answer to an older request tells of the time before', () => {
+    const made = budget();
+    lone(made, left(9), 0);
+    const older = made.ticket(0);
+    lone(made, refusal(2000), 100);
+    made.answer(older, left(8), 200);
+    expect(waits(made, 200)).toBe(2400);
+    expect(made.limit().left).toBe(0);
+  });
+
+  test('the slow start is halved, and others are thought to be about', () => {
+    const made = budget();
+    for (let remaining = 59; remaining >= 50; remaining -= 1) lone(made, left(remaining), 0);
+    expect(leaves(made, 0)).toBe(11);
+    lone(made, refusal(1000), 0);
+    lone(made, left(49), 1500);
+    expect(leaves(made, 1500)).toBe(6);
+    lone(made, left(1), 1600);
+    expect(leaves(made, 1600, 1)).toBe(0);
+  });
+});
+
+describe('blind: no headers', () => {
+  const round = (made: Budget, nowMs: number): number => {
+    const most = leaves(made, nowMs);
+    const burst = Array.from({ length: most }, () => made.ticket(nowMs - 40));
+    for (const ticket of burst) made.answer(ticket, clean, nowMs);
+    return most;
+  };
+
+  test('as many at once as did well, one more with each round', () => {
+    const made = budget({ ceiling: 5 });
+    lone(made, clean, 0);
+    const rounds = Array.from({ length: 6 }, (_, nth) => round(made, nth * 100));
+    expect(rounds).toEqual([2, 3, 4, 5, 5, 5]);
+  });
+
+  /** Twelve went through, then one was refused; the next went through after three seconds. */
+  function refused(): Budget {
+    const made = budget();
+    for (let count = 0; count < 12; count += 1) lone(made, clean, 0);
+    lone(made, left(undefined, { ...silent, refused: true, retryAfterMs: 2000 }), 100);
+    expect(waits(made, 100)).toBe(2500);
+    lone(made, clean, 3000);
+    return made;
+  }
+
+  test('what went through before a refusal is taken for the limit of that time', () => {
+    const made = refused();
+    expect(made.limit()).toMatchObject({ limit: 12, windowMs: 3000, left: undefined });
+  });
+
+  test('it is not overdrawn, and one more is tried with each window that passes', () => {
+    const made = refused();
+    for (let count = 0; count < 11; count += 1) lone(made, clean, 3000);
+    expect(leaves(made, 3000)).toBe(0);
+    expect(waits(made, 3000)).toBeCloseTo(3000 - 30 + 2, 5);
+    lone(made, clean, 6500);
+    expect(made.limit().limit).toBe(13);
+  });
+
+  test('a long silence before is not taken for the window', () => {
+    const made = budget();
+    lone(made, clean, 0);
+    for (let count = 0; count < 12; count += 1) lone(made, clean, 10_800_000);
+    lone(made, left(undefined, { ...silent, refused: true, retryAfterMs: 2000 }), 10_801_000);
+    lone(made, clean, 10_804_000);
+    expect(made.limit().windowMs).toBe(60_000);
+  });
+
+  test('true headers end it', () => {
+    const made = refused();
+    lone(made, left(59), 4000);
+    expect(made.limit()).toEqual({ limit: 60, windowMs: 60_000, left: 59, others: 0 });
+  });
+});
+
+describe('an answer that was lost', () => {
+  test('may have counted: one less is left, whatever there is', () => {
+    const made = budget();
+    lone(made, left(2), 0);
+    made.lose(made.ticket(0), 10_000);
+    expect(made.limit().left).toBe(1);
+    for (const _ of 'abc') made.lose(made.ticket(0), 10_000);
+    expect(made.limit().left).toBe(0);
+  });
+
+  test('that counted already is nothing that came back', () => {
+    const made = budget();
+    for (let remaining = 59; remaining >= 0; remaining -= 1) lone(made, left(remaining), 1000);
+    for (let remaining = 59; remaining >= 5; remaining -= 1) lone(made, left(remaining), 20_000);
+    const lost = [made.ticket(20_000), made.ticket(20_000)];
+    lone(made, left(2), 20_040);
+    for (const ticket of lost) made.lose(ticket, 30_000);
+    expect(made.limit().left).toBe(0);
+    lone(made, left(1), 31_000);
+    // Were it a unit that came back, the next would be a second away.
+    expect(waits(made, 31_000)).toBeGreaterThan(10_000);
+  });
+});
+
+describe('headers that say less, or something else', () => {
+  test('a share of each window stays with others', () => {
+    const made = budget({ reserve: 0.1 });
+    lone(made, left(59), 0);
+    expect(made.limit().left).toBe(53);
+    for (let remaining = 58; remaining >= 6; remaining -= 1) lone(made, left(remaining), 0);
+    expect(made.limit().left).toBe(0);
+    expect(waits(made, 0)).toBeGreaterThan(59_000);
+  });
+
+  test('a time of reset is waited for, and half a second: it was told in whole ones', () => {
+    const made = budget();
+    lone(made, left(0, { windowMs: undefined, resetInMs: 7000 }), 0);
+    expect(waits(made, 0)).toBe(7500);
+    expect(leaves(made, 7500)).toBe(1);
+  });
+
+  test('one that is further away than a window, as by a wrong clock, is not waited for', () => {
+    const made = budget();
+    lone(made, left(0, { windowMs: 60_000, resetInMs: 86_400_000 }), 0);
+    expect(waits(made, 0)).toBe(60_500);
+  });
+
+  test('no window, no reset: a second', () => {
+    const made = budget();
+    lone(made, left(0, { windowMs: undefined }), 0);
+    expect(waits(made, 0)).toBe(1000);
+  });
+
+  test('no window: others are thought to be about for ten minutes after a refusal', () => {
+    const made = budget();
+    lone(made, refusal(1000, { windowMs: undefined }), 0);
+    lone(made, left(1, { windowMs: undefined }), 2000);
+    expect(leaves(made, 2000, 1)).toBe(0);
+    lone(made, left(1, { windowMs: undefined }), 599_000);
+    expect(leaves(made, 599_999, 1)).toBe(0);
+    expect(leaves(made, 600_000, 1)).toBe(1);
+  });
+
+  test('no limit: at least what is left and this one', () => {
+    const made = budget();
+    lone(made, left(41, { limit: undefined }), 0);
+    lone(made, left(40, { limit: undefined }), 0);
+    expect(made.limit()).toMatchObject({ limit: 42, left: 40 });
+  });
+
+  test('nothing of what is left, for once: one less', () => {
+    const made = budget();
+    lone(made, left(41), 0);
+    lone(made, left(), 0);
+    expect(made.limit().left).toBe(40);
+  });
+
+  test.each([
+    ['more', 100, 99],
+    ['less', 20, 12],
+  ])('another limit, %s: is believed from then on', (_, limit, remaining) => {
+    const made = budget();
+    lone(made, left(41), 0);
+    lone(made, left(remaining, { limit }), 100);
+    expect(made.limit()).toMatchObject({ limit, left: remaining });
+  });
+});

@@ -1,0 +1,73 @@
+/** What is taken for an address, and what is not. */
+import { describe, expect, test } from 'vitest';
+import { isAddress } from '../../src/records/contact/observe/email-address.ts';
+import { wish } from '../support/records/person-facts.ts';
+
+describe('an address', () => {
+  test.each([
+    'ann@example.com',
+    'ann+news@example.com',
+    "o'hara@example.ie",
+    'a&b=c@example.com',
+    'first.last@sub.example.co.uk',
+    'jürgen@example.de',
+    'ann@müller.de',
+    'ann@straße.de',
+    'ann@xn--mller-kva.de',
+    'почта@пример.рф',
+    'x@xn--e1afmkfd.xn--p1ai',
+    '用户@例子.广告',
+    'ann@123.com',
+    `${'a'.repeat(64)}@example.com`,
+  ])('%s is one', (text) => {
+    expect(isAddress(text)).toBe(true);
+  });
+
+  test.each([
+    '',
+    'ann',
+    'a@b.de,',
+    'a@b.de.',
+    'a@b.de;',
+    'a@b.de>',
+    '<a@b.de>',
+    'a@b.de,c@d.de',
+    'a@b.de/',
+    'a@b..de',
+    'a..b@c.de',
+    '.a@c.de',
+    'a.@c.de',
+    'a@-c.de',
+    'a@c-.de',
+    'a@c_d.de',
+    'a@b',
+    'a@localhost',
+    'a@1.2.3.4',
+    'a@b.123',
+    'a b@c.de',
+    'a@@c.de',
+    '"a"@b.de',
+    'mailto:a@b.de',
+    'a@müller.de,',
+    'a@müller.de.',
+    'a@mü%6cler.de',
+    'a@mül/ler.de',
+    'a\u200b@b.de',
+    `${'a'.repeat(65)}@example.com`,
+    `a@${'b.'.repeat(130)}de`,
+  ])('%s is none', (text) => {
+    expect(isAddress(text)).toBe(false);
+  });
+
+  test('that is none makes its record invalid', () => {
+    const row = wish({ email: 'a@b.de,', newsletter: 'yes', product: 'no' });
+    expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });
+    expect(row.invalid).toMatchObject({
+      reason: '"email" is not an email address, for it ends with ","',
+    });
+  });
+
+  test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])('%s is said to be none', (email) => {
+    expect(wish({ email }).invalid?.reason).toBe('"email" is not an email address');
+  });
+});

@@ -1,0 +1,145 @@
+/** A first creation that leaves nothing to decide, and all those that do. */
+import { describe, expect, test } from 'vitest';
+import { settles } from '../../src/records/contact/observe/converged-creation.ts';
+import type { Acked, Decision, States } from '../../src/records/record-type.ts';
+import type { Entry } from '../../src/domain/do-not-contact.ts';
+import type { Problem } from '../../src/domain/problem.ts';
+import { canonicalJson, fingerprint, type RecordedRow } from '../../src/domain/record.ts';
+import { ANN, bothIn, change, remembered, shown, wish } from '../support/records/person-facts.ts';
+import { LATER, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+
+const { contacts } = open({ contacts: { missing: 'recreate' } });
+const plain = shown({ news: 'opt_in' });
+const inNews = () => wish({ newsletter: 'yes' });
+const inNewsAlone = () => wish({ newsletter: 'yes', product: 'no' });
+const left: Entry = {
+  seq: 1,
+  part: PRODUCT,
+  cause: 'opt_out',
+  contact: 'con_0',
+  after: null,
+  by: NOON,
+  through: 'address',
+  bears: true,
+};
+
+/** What is recorded of Ann once her creation is acknowledged; undefined: she is not created. */
+function created(known: Partial<States>, ack: Partial<Acked> = {}): RecordedRow | undefined {
+  const before = states(known);
+  const creation = contacts.decide(before).changes.find(({ op }) => op === 'create');
+  const wanted = before.desired[0]?.fingerprint;
+  const answer = { id: 'con_1', observed: plain, found: false, at: LATER, wanted, ...ack };
+  return creation && contacts.acknowledge(before.recorded, creation, { is: 'acked', ...answer });
+}
+
+/** What would be decided then. */
+function next(known: Partial<States>, recorded: RecordedRow) {
+  return contacts.decide(states({ ...known, recorded, sight: 'assumed' }));
+}
+
+test.each([
+  ['wanted in one channel, and shown in it', { desired: [inNews()] }],
+  ['forbidden in another one, where she is not shown', { desired: [inNewsAlone()] }],
+])('settles: %s', (_, known) => {
+  expect(created(known)?.desired).toBe(known.desired[0]?.fingerprint);
+});
+
+/** What plans nothing else, or nothing at all, by the rules of today. */
+describe('a plan settles nothing', () => {
+  const settled = { desired: [inNews()] };
+  const creation = change('create');
+  const trouble: Problem = { ...creation, class: 'conflict', reason: '', fix: '' };
+  const invalid = { ...inNews(), invalid: { reason: '', fix: '' } };
+  test.each<[string, Partial<States>, Partial<Decision>]>([
+    ['of an uncertified reading', { ...settled, certified: false }, {}],
+    ['of an invalid record', { desired: [invalid] }, {}],
+    ['of nobody’s record', {}, {}],
+    ['that has a problem', settled, { problems: [trouble] }],
+    ['that creates nobody', settled, { changes: [change('opt_in', 'con_1')] }],
+    ['without a change', settled, { changes: [] }],
+  ])('%s', (_, known, decision) => {
+    const plan = { changes: [creation], problems: [] };
+    expect(settles(states(settled), plan)).toBe(true);
+    expect(settles(states(known), { ...plan, ...decision })).toBe(false);
+  });
+});
+
+test('the plan names the same change when its person has said the same again', () => {
+  const said = inNews();
+  const body = canonicalJson({ ...JSON.parse(said.body), consentAt: NOON });
+  const again = { ...said, body, fingerprint: fingerprint(body) };
+  const [before, after] = [said, again].map((one) => contacts.decide(states({ desired: [one] })));
+  expect(before?.changes).toHaveLength(1);
+  expect(after?.changes).toEqual(before?.changes);
+});
+
+describe('is decided upon again', () => {
+  const desired = [inNews()];
+  const persons: [string, Partial<States>][] = [
+    ['who is wanted in another channel as well', { desired: [bothIn()] }],
+    ['whom two records name', { desired: [inNews(), inNews()] }],
+    [
+      'who vanished once',
+      { desired, recorded: remembered({ id: undefined, product: 'platform' }) },
+    ],
+    ['of whom the ledger knows', { desired, entries: [left] }],
+    ['of whom something was refused', { desired, parked: [PRODUCT] }],
+    [
+      'who had another address',
+      { desired, former: [{ row: { ...remembered(), key: 'a@example.com' }, seen: [] }] },
+    ],
+    ['where the snapshot was put back', { desired, restored: true }],
+    ['where a channel is lost', { desired, lost: new Set([PRODUCT]) }],
+  ];
+  test.each(persons)('%s', (_, known) => {
+    const row = created(known);
+    expect(row).toMatchObject({ key: ANN });
+    expect(row?.desired).toBeUndefined();
+  });
+
+  const answers: [string, Partial<Acked>][] = [
+    ['in another channel', { observed: shown({ news: 'opt_in', product: 'opt_in' }) }],
+    ['out of another channel', { observed: shown({ news: 'opt_in', product: 'opt_out' }) }],
+    ['in another channel alone', { observed: shown({ product: 'opt_in' }) }],
+    ['out of all mail', { observed: shown({ news: 'opt_in', status: 'unsubscribed' }) }],
+    ['not at all', { observed: undefined }],
+    ['as she stood there already', { found: true }],
+    ['as she was read later', { late: true }],
+    ['with what she has taken back', { undone: true }],
+  ];
+  test.each(answers)('whom the answer shows %s', (_, ack) => {
+    const row = created({ desired }, ack);
+    expect(row).toMatchObject({ key: ANN });
+    expect(row?.desired).toBeUndefined();
+  });
+});
+
+test('what a creation settles, no decision would change', () => {
+  const wishes = ['', 'yes', 'no'].flatMap((newsletter) =>
+    ['', 'yes', 'no'].map((product) => ({ desired: [wish({ newsletter, product })] })),
+  );
+  const words = ['opt_in', 'opt_out'] as const;
+  const inNone = [{}, ...words.map((product) => ({ product }))];
+  const answers = inNone
+    .flatMap((other) => [other, ...words.map((news) => ({ ...other, news }))])
+    .map((contact) => shown(contact));
+  const settled = wishes.flatMap((known) =>
+    answers.flatMap((observed) => {
+      const row = created(known, { observed });
+      return row?.desired === undefined ? [] : [{ row, decision: next(known, row) }];
+    }),
+  );
+  // Wanted in one of the two, with no opinion on the other or forbidden there.
+  expect(settled).toHaveLength(4);
+  for (const { row, decision } of settled) {
+    const { changes, problems, note, news } = decision;
+    expect({ changes, problems, news }).toEqual({
+      changes: [],
+      problems: [],
+      news: { adds: [], ends: [] },
+    });
+    // By whom she was opted in is of no account.
+    const body = row.body.replace('"by":"us","is":"opt_in"', '"by":"platform","is":"opt_in"');
+    expect(note).toEqual({ ...row, body });
+  }
+});

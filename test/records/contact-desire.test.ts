@@ -1,0 +1,252 @@
+/** From a CRM record to what it wants. */
+import { describe, expect, test } from 'vitest';
+import {
+  contactDesire,
+  fieldNames,
+  type ContactFields,
+} from '../../src/records/contact/observe/desired-contact.ts';
+import { desiredBody } from '../../src/records/contact/observe/contact-state.ts';
+import { fields, NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
+import { ANN, wish } from '../support/records/person-facts.ts';
+
+const wanted = (record: Record<string, unknown>) =>
+  desiredBody.parse(JSON.parse(wish(record).body));
+const news = (value: unknown) => wanted({ newsletter: value }).channels[NEWS];
+
+describe('the values of a subscription', () => {
+  const yes = ['true', 't', 'on', 'opt_in', 'subscribed', true, 1];
+  const no = ['false', 'f', 'off', 'opt_out', 'unsubscribed', false, 0];
+  const none = ['', null, undefined, '   ', '\t'];
+
+  test.each(yes)('%j is an opt_in', (value) => {
+    expect(news(value)).toBe('opt_in');
+    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: true });
+  });
+  test.each(no)('%j is an opt_out', (value) => {
+    expect(news(value)).toBe('opt_out');
+    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: false });
+  });
+  test.each(none)('%j is no opinion', (value) => {
+    expect(news(value)).toBeNull();
+    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: false });
+  });
+  const unreadable = ['2', 2, -1, 'maybe', 'ja', 'null', 'opt-in', 'true!', {}, [], ['yes'], NaN];
+  test.each(unreadable)('%j is invalid and never an opt_in', (value) => {
+    const row = wish({ newsletter: value });
+    expect(row.invalid?.reason).toContain('"newsletter"');
+    expect(row).toMatchObject({ key: ANN, wants: false });
+    expect(news(value)).toBeNull();
+  });
+});
+
+describe('an unreadable record', () => {
+  test('keeps the opt-outs it states and drops its opt_ins', () => {
+    expect(wanted({ newsletter: 'maybe', product: 'no' }).channels).toEqual({
+      [NEWS]: null,
+      [PRODUCT]: 'opt_out',
+    });
+    expect(wanted({ newsletter: 'maybe', product: 'yes' }).channels[PRODUCT]).toBeNull();
+  });
+  test('that is not to be mailed at all is opted out everywhere all the same', () => {
+    const row = wish({ newsletter: 'maybe', do_not_mail: 'yes' });
+    expect(row.invalid).toBeDefined();
+    expect(desiredBody.parse(JSON.parse(row.body)).channels).toEqual({
+      [NEWS]: 'opt_out',
+      [PRODUCT]: 'opt_out',
+    });
+  });
+  test.each(['', '  ', null, undefined])('without an id (%j) keeps key and opt-outs', (id) => {
+    const row = wish({ id, newsletter: 'yes', product: 'no' });
+    expect(row).toMatchObject({ id: '', key: ANN, wants: false });
+    expect(row.invalid).toMatchObject({ reason: '"id" is empty' });
+    expect(desiredBody.parse(JSON.parse(row.body)).channels).toEqual({
+      [NEWS]: null,
+      [PRODUCT]: 'opt_out',
+    });
+  });
+  test.each(['', 'ann', 'ann@example', 'ann@@example.com', 'an n@example.com', '@x.de', 7, {}])(
+    'with %j for an address is nobody',
+    (email) => {
+      const row = wish({ email, newsletter: 'yes' });
+      expect(row).toMatchObject({ id: '1', key: undefined, wants: false });
+      expect(row.invalid?.reason).toContain('"email"');
+    },
+  );
+  test('says nothing of the person', () => {
+    const row = wish({ id: '', email: 'ann at example.com', newsletter: 'secret@word.com' });
+    expect(JSON.stringify(row.invalid)).not.toMatch(/ann|secret|@/);
+  });
+});
+
+describe('the key', () => {
+  test.each([' Ann@Example.COM ', 'ANN@EXAMPLE.COM', '\tann@example.com\n'])('of %j', (email) => {
+    expect(wish({ email })).toMatchObject({ key: ANN, alias: ANN, invalid: undefined });
+  });
+});
+
+describe('leaving', () => {
+  test.each(['yes', '2026-01-01', 'on', true, 1, 'opt_out', 'unsubscribed'])(
+    'not to be mailed: %j is an opt_out of every channel, whatever they say',
+    (value) => {
+      const row = wish({ do_not_mail: value, newsletter: 'yes', product: '' });
+      expect(row.wants).toBe(false);
+      expect(desiredBody.parse(JSON.parse(row.body)).channels).toEqual({
+        [NEWS]: 'opt_out',
+        [PRODUCT]: 'opt_out',
+      });
+    },
+  );
+  test.each(['', null, undefined, false, 0, 'no', ' False ', 'N', 'subscribed', '0000-00-00'])(
+    'to be mailed after all: %j',
+    (value) => {
+      expect(wanted({ do_not_mail: value, newsletter: 'yes' }).channels[NEWS]).toBe('opt_in');
+    },
+  );
+  test.each(['2026-01-01T00:00:00Z', 'yes', true, 1])('deleted: %j', (value) => {
+    const row = wish({ archived: value, newsletter: 'yes' });
+    expect(row).toMatchObject({ wants: false, invalid: undefined });
+    expect(desiredBody.parse(JSON.parse(row.body)).presence).toBe('flagged');
+    expect(row.presence).toBe('flagged');
+  });
+  test.each(['', null, undefined, false, 0, 'no'])('not deleted: %j', (value) => {
+    expect(wanted({ archived: value }).presence).toBe('present');
+  });
+  const unknown = ['Nein', 'non', 'none', '-', 'n/a', 'x', {}, '2999-01-01', '2026-02-30'];
+  test.each(unknown)('%j opts nobody out on a guess, and nobody in', (value) => {
+    const row = wish({ do_not_mail: value, newsletter: 'yes', product: 'no' });
+    expect(row.invalid).toMatchObject({ option: 'contacts.unsubscribed' });
+    expect(wanted({ do_not_mail: value, newsletter: 'yes', product: 'no' })).toMatchObject({
+      presence: 'present',
+      channels: { [NEWS]: null, [PRODUCT]: 'opt_out' },
+    });
+  });
+  test.each([...unknown, 'subscribed', 'opt_out'])('%j makes nobody gone', (value) => {
+    const row = wish({ archived: value, newsletter: 'yes', product: 'no' });
+    expect(row).toMatchObject({ presence: 'present', wants: false });
+    expect(row.invalid).toMatchObject({ option: 'contacts.deleted' });
+    expect(wanted({ archived: value, newsletter: 'yes', product: 'no' }).channels).toEqual({
+      [NEWS]: null,
+      [PRODUCT]: 'opt_out',
+    });
+  });
+  test('an unknown word keeps the opt-out that another field states', () => {
+    expect(wanted({ archived: 'Nein', do_not_mail: 'yes' }).channels[NEWS]).toBe('opt_out');
+  });
+  test('what is unknown is told by its value, all of a record', () => {
+    const row = wish({ do_not_mail: 'Nein', archived: { at: 1 }, newsletter: 'maybe' });
+    expect(row.unknown?.map(({ option, text }) => [option, text])).toEqual([
+      ['contacts.deleted', undefined],
+      ['contacts.unsubscribed', 'Nein'],
+      ['contacts.channels[0].subscription', 'maybe'],
+    ]);
+    expect(row.unknown?.[1]?.fix).toBe(
+      'name it: unsubscribed: { field: "do_not_mail", yes: ["…"], no: ["…"] }',
+    );
+  });
+  test('a deleted record still states its opt-outs', () => {
+    expect(wanted({ archived: 'yes', newsletter: 'no' })).toMatchObject({
+      presence: 'flagged',
+      channels: { [NEWS]: 'opt_out' },
+    });
+  });
+});
+
+describe('own words', () => {
+  const own: ContactFields = {
+    id: 'id',
+    email: 'email',
+    deleted: { field: 'state', yes: ['weg'] },
+    unsubscribed: { field: 'stop', yes: 'any', no: ['Nein'] },
+    channels: [
+      { id: NEWS, subscription: { field: 'news', in: ['Ja'], out: ['Nein'], none: ['-'] } },
+    ],
+  };
+  const rowOf = (record: object) =>
+    contactDesire(own, () => NOON)({ id: '1', email: ANN, ...record }, 'line 2');
+  test.each([
+    [{ news: 'Ja' }, 'opt_in', 'present'],
+    [{ news: 'nein' }, 'opt_out', 'present'],
+    [{ news: '-' }, null, 'present'],
+    [{ news: 'ja', stop: 'NEIN' }, 'opt_in', 'present'],
+    [{ news: 'ja', stop: 'seit März' }, 'opt_out', 'present'],
+    [{ news: 'ja', state: 'weg' }, 'opt_in', 'flagged'],
+  ])('%j', (record, subscription, presence) => {
+    const row = rowOf(record);
+    const body = desiredBody.parse(JSON.parse(row.body));
+    expect([body.channels[NEWS], row.presence, row.invalid]).toEqual([
+      subscription,
+      presence,
+      undefined,
+    ]);
+  });
+  test('are of fields that the source must know', () => {
+    expect(fieldNames(own)).toEqual(['id', 'email', 'state', 'stop', 'news']);
+  });
+});
+
+describe('fields', () => {
+  const nested: ContactFields = {
+    id: 'record.id',
+    email: 'person.email',
+    channels: [{ id: NEWS, subscription: 'consent.news' }],
+  };
+
+  test('dotted paths lead into the record', () => {
+    const record = { record: { id: 7 }, person: { email: ANN }, consent: { news: true } };
+    const row = contactDesire(nested, () => NOON)(record, 'line 2');
+    expect(row).toMatchObject({ id: '7', key: ANN, place: 'line 2', wants: true });
+  });
+  test('a column of exactly that name goes before a path', () => {
+    const record = {
+      'record.id': 'a',
+      'person.email': ANN,
+      'consent.news': 'no',
+      consent: { news: 'yes' },
+    };
+    const row = contactDesire(nested, () => NOON)(record, '');
+    expect(row.id).toBe('a');
+    expect(desiredBody.parse(JSON.parse(row.body)).channels[NEWS]).toBe('opt_out');
+  });
+  test('a path that ends early states nothing', () => {
+    const row = contactDesire(nested, () => NOON)(
+      { 'record.id': 'a', 'person.email': ANN, consent: 'x' },
+      '',
+    );
+    expect(desiredBody.parse(JSON.parse(row.body)).channels[NEWS]).toBeNull();
+  });
+  test('what every object inherits is no field', () => {
+    const odd = { ...nested, channels: [{ id: NEWS, subscription: 'constructor.name' }] };
+    const row = contactDesire(odd, () => NOON)({ 'record.id': 'a', 'person.email': ANN }, '');
+    expect(row).toMatchObject({ invalid: undefined, wants: false });
+  });
+  test('an id that is no single value is no id', () => {
+    expect(wish({ id: { nested: 1 } }).invalid).toBeDefined();
+  });
+  test('each is asked of the source once', () => {
+    const twice = [...fields.channels, { id: 'ch_more', subscription: 'newsletter' }];
+    expect(fieldNames({ ...fields, channels: twice }).toSorted()).toEqual(
+      ['archived', 'do_not_mail', 'email', 'id', 'newsletter', 'product'].toSorted(),
+    );
+    expect(fieldNames(nested)).toEqual(['record.id', 'person.email', 'consent.news']);
+  });
+});
+
+describe('fingerprints', () => {
+  const first = wish({ newsletter: 'yes', product: 'no' });
+  test.each([
+    { newsletter: true, product: 0 },
+    { newsletter: ' YES ', product: 'Opt_Out' },
+    { email: ' ANN@example.com', newsletter: 1, product: 'unsubscribed' },
+    { newsletter: 'y', product: 'n', archived: 'no', do_not_mail: ' ' },
+    { newsletter: 'y', product: 'n', name: 'not ours to write' },
+  ])('of another spelling are equal: %j', (record) => {
+    expect(wish(record).fingerprint).toBe(first.fingerprint);
+  });
+  test.each([
+    { newsletter: 'yes' },
+    { newsletter: 'no', product: 'no' },
+    { newsletter: 'yes', product: 'no', archived: 'yes' },
+  ])('of another will differ: %j', (record) => {
+    expect(wish(record).fingerprint).not.toBe(first.fingerprint);
+  });
+});

@@ -1,0 +1,239 @@
+/** The ledger's table: what enters it, what it forbids, and what takes an entry back. */
+import { describe, expect, test } from 'vitest';
+import type { Cause, Entry } from '../../src/domain/do-not-contact.ts';
+import { memoriesOf } from '../../src/records/contact/consent/do-not-contact-entries.ts';
+import type { States } from '../../src/records/record-type.ts';
+import {
+  ANN,
+  bothIn,
+  change,
+  conflicts,
+  remembered,
+  shown,
+  steps,
+  wish,
+} from '../support/records/person-facts.ts';
+import {
+  LATER,
+  NEWS,
+  NOON,
+  open,
+  PRODUCT,
+  signal,
+  states,
+} from '../support/records/record-stage.ts';
+
+function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
+  const part = cause === 'opt_out' ? NEWS : '*';
+  const found = { seq: 1, through: 'address', bears: true } as const;
+  return { ...found, part, cause, contact: 'con_1', after: null, by: NOON, ...more };
+}
+
+const DELETE = 'delete  → con_1';
+const wantsNews = () => wish({ newsletter: 'yes' });
+const decide = (known: Partial<States>, missing: 'respect' | 'recreate' = 'respect') =>
+  open({ contacts: { missing } }).contacts.decide(states(known));
+const ended = (known: Partial<States>) => (decide(known).news?.ends ?? []).map(({ seq }) => seq);
+
+describe('what enters', () => {
+  const causes = (row: ReturnType<typeof remembered>) =>
+    memoriesOf(row).map(({ part, cause, contact }) => `${part} ${cause} ${contact}`);
+  test.each([
+    [remembered({ news: 'platform', product: 'us' }), [`${NEWS} opt_out con_1`]],
+    [remembered({ news: 'in', product: 'in' }), []],
+    [remembered({ id: undefined, news: 'in' }), ['* vanished con_1']],
+    [remembered({ left: true }), ['* suppressed con_1']],
+    [remembered({ seen: shown({ status: 'unsubscribed' }) }), ['* unsubscribed con_1']],
+    [remembered({ seen: shown({ status: 'blocked' }) }), ['* blocked con_1']],
+    [remembered({ seen: shown({ status: 'gone fishing' }) }), ['* unsubscribed con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'bounce' }) }), ['* bounce con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'Complaint' }) }), ['* complaint con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'Hard bounce' }) }), ['* bounce con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'spam, bounced' }) }), ['* complaint con_1']],
+    [remembered({ seen: shown({ suppressionReason: 'by hand' }) }), ['* suppressed con_1']],
+    [
+      remembered({ seen: shown({ status: 'blocked', suppressedAt: '2026-01-01T00:00:00Z' }) }),
+      ['* blocked con_1', '* suppressed con_1'],
+    ],
+  ])('%#', (row, memories) => {
+    expect(causes(row)).toEqual(memories);
+  });
+
+  test('what is seen enters when it is decided, once', () => {
+    const observed = [shown({ status: 'blocked', news: 'opt_out' })];
+    const known = { desired: [wantsNews()], observed };
+    const { adds } = decide(known).news ?? { adds: [] };
+    expect(adds.map(({ part, cause }) => `${part} ${cause}`)).toEqual([
+      `${NEWS} opt_out`,
+      '* blocked',
+    ]);
+    const entries = adds.map((memory, seq) => entry(memory.cause, { ...memory, seq }));
+    expect(decide({ ...known, entries }).news).toEqual({ adds: [], ends: [] });
+  });
+
+  test('again, where an id of the person is missing on it', () => {
+    const entries = [entry('blocked', { bears: false })];
+    const { news } = decide({ desired: [wantsNews()], entries });
+    expect(news?.adds).toMatchObject([{ cause: 'blocked', contact: 'con_1', by: NOON }]);
+  });
+
+  test('an opt-out that was there when ours came (409) is the person’s', () => {
+    const { contacts } = open();
+    const before = remembered({ news: 'in' });
+    const found = {
+      is: 'acked',
+      id: 'con_1',
+      observed: undefined,
+      found: true,
+      at: LATER,
+    } as const;
+    const after = contacts.acknowledge(before, change('opt_out', 'con_1'), found);
+    const news = contacts.ledger?.learn(change('opt_out', 'con_1'), after, []);
+    expect(news?.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
+  });
+});
+
+test('who was erased, and is opted out as the CRM wants, is not recorded by that', () => {
+  const { contacts } = open();
+  const known = { entries: [entry('erasure')], observed: [shown({ news: 'opt_in' })] };
+  const decision = decide({ ...known, desired: [wish({ newsletter: 'no' })] });
+  expect(decision).toMatchObject({ changes: [{ op: 'opt_out' }], note: undefined });
+  const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
+  expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), ack)).toBeUndefined();
+});
+
+test('who was erased in part is deleted as she is seen, whatever is recorded of her', async () => {
+  const { contacts, emulator, run } = open({ absence: { deletes: 'created' } });
+  emulator.seed.contact({ id: 'con_1', email: ANN });
+  const recorded = remembered({ news: 'in' });
+  const known = { recorded, desired: [wish({ archived: 'yes' })], entries: [entry('erasure')] };
+  const lookAfter = (seen: Parameters<typeof shown>[0], first: string[] = []) => {
+    const { note, changes } = contacts.decide(states({ ...known, observed: [shown(seen)] }));
+    const planned = { note: undefined, steps: [...first, DELETE] };
+    expect({ note, steps: steps({ changes }) }).toEqual(planned);
+    const remove = changes.find(({ op }) => op === 'delete') ?? change('delete');
+    const how = { recorded, fresh: true, listed: true, partial: false, signal };
+    return run(contacts.look(remove, how));
+  };
+  expect(await lookAfter({})).toBeUndefined();
+  const isIn = await lookAfter({ news: 'opt_in' }, ['opt_out ch_news → con_1']);
+  expect(isIn).toMatchObject({ is: 'stale' });
+});
+
+describe('what it forbids', () => {
+  const strict: Cause[] = ['unsubscribed', 'blocked', 'complaint', 'suppressed', 'erasure'];
+  test.each<Cause>([...strict, 'bounce', 'vanished'])('%s: a creation', (cause) => {
+    const decision = decide({ desired: [bothIn()], entries: [entry(cause)] });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS, PRODUCT]);
+  });
+
+  test.each<Cause>([...strict, 'bounce'])('%s: an opt-in of another contact', (cause) => {
+    const observed = [shown({ id: 'con_2' })];
+    const decision = decide({ desired: [wantsNews()], observed, entries: [entry(cause)] });
+    expect({ steps: steps(decision), conflicts: conflicts(decision) }).toEqual({
+      steps: [],
+      conflicts: [NEWS],
+    });
+  });
+
+  test('an opt-out: its channel alone', () => {
+    const decision = decide({ desired: [bothIn()], entries: [entry('opt_out')] });
+    expect(steps(decision)).toEqual([`create ${PRODUCT}`]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+  });
+
+  test('who vanished comes back under missing: recreate, and by signing up', () => {
+    const entries = [entry('vanished')];
+    const known = { desired: [wantsNews()], entries };
+    expect(steps(decide(known, 'recreate'))).toEqual([`create ${NEWS}`]);
+    expect(steps(decide({ ...known, observed: [shown({ id: 'con_2' })] }))).toEqual([
+      `opt_in ${NEWS} → con_2`,
+    ]);
+  });
+
+  test('an opt-out of the CRM’s is sent, whatever the ledger says', () => {
+    const observed = [shown({ id: 'con_2', news: 'opt_in' })];
+    const known = { desired: [wish({ newsletter: 'no' })], observed, entries: [entry('erasure')] };
+    expect(steps(decide(known))).toEqual([`opt_out ${NEWS} → con_2`]);
+  });
+
+  test('what is about to leave', () => {
+    const { contacts } = open();
+    const forbids = (op: 'create' | 'opt_in' | 'opt_out', of: Entry) =>
+      contacts.ledger?.forbids(change(op), [of]);
+    expect(forbids('opt_in', entry('opt_out'))).toBe(true);
+    expect(forbids('opt_in', entry('opt_out', { part: PRODUCT }))).toBe(false);
+    expect(forbids('opt_in', entry('vanished'))).toBe(false);
+    expect(forbids('create', entry('vanished'))).toBe(true);
+    expect(forbids('opt_out', entry('erasure'))).toBe(false);
+    const newer = { ...change('opt_in'), body: JSON.stringify({ newer: NOON + 1 }) };
+    expect(contacts.ledger?.forbids(newer, [entry('opt_out')])).toBe(false);
+    expect(contacts.ledger?.forbids(newer, [entry('opt_out', { by: LATER })])).toBe(true);
+    expect(contacts.ledger?.forbids(newer, [entry('opt_out', { through: 'id' })])).toBe(true);
+    expect(contacts.ledger?.forbids(newer, [entry('blocked')])).toBe(true);
+  });
+});
+
+describe('what takes it back', () => {
+  const back = [shown({ news: 'opt_in' })];
+  test.each<[Cause, number[]]>([
+    ['opt_out', [1]],
+    ['unsubscribed', [1]],
+    ['blocked', [1]],
+    ['bounce', [1]],
+    ['complaint', [1]],
+    ['suppressed', [1]],
+    ['vanished', [1]],
+    ['erasure', []],
+  ])('%s: the same contact, back', (cause, ends) => {
+    expect(ended({ observed: back, entries: [entry(cause)] })).toEqual(ends);
+  });
+
+  test.each<Cause>(['opt_out', 'unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed'])(
+    '%s: not another contact of the address, nor one that is still out',
+    (cause) => {
+      const entries = [entry(cause)];
+      expect(ended({ observed: [shown({ id: 'con_2', news: 'opt_in' })], entries })).toEqual([]);
+      const still = [shown({ status: 'unsubscribed', news: 'opt_in' })];
+      expect(ended({ observed: still, entries })).toEqual([]);
+      const recorded = remembered({ news: 'in' });
+      expect(ended({ recorded, sight: 'assumed', entries })).toEqual([]);
+    },
+  );
+
+  test('vanished: whoever is there, of this address; of another only the same contact', () => {
+    const observed = [shown({ id: 'con_2' })];
+    expect(ended({ observed, entries: [entry('vanished')] })).toEqual([1]);
+    expect(ended({ observed, entries: [entry('vanished', { through: 'id' })] })).toEqual([]);
+  });
+
+  test('our own delete: never owned, and everything else stays', () => {
+    const { contacts } = open();
+    const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];
+    const news = contacts.ledger?.learn(change('delete', 'con_1'), undefined, entries);
+    expect(news).toEqual({ adds: [], ends: [{ seq: 1, why: 'delete acknowledged' }] });
+  });
+
+  test('an opt-in that outweighed it, once acknowledged', () => {
+    const { contacts } = open();
+    const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
+    const optIn = change('opt_in', 'con_1');
+    const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, ack);
+    const learn = (row: typeof after) =>
+      contacts.ledger?.learn(optIn, row, [entry('opt_out'), entry('opt_out', { part: PRODUCT })]);
+    expect(learn(after)?.ends).toHaveLength(1);
+    // Taken back by the person before it was known to be done: it stands.
+    const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, {
+      ...ack,
+      undone: true,
+    });
+    expect(learn(undone)?.ends).toEqual([]);
+  });
+});
+
+test('nobody is named in what a person reads', () => {
+  const { problems } = decide({ desired: [bothIn()], entries: [entry('erasure')] });
+  expect(JSON.stringify(problems.map(({ reason, fix }) => [reason, fix]))).not.toContain(ANN);
+  expect(problems[0]?.reason).toContain('erased');
+});

@@ -1,0 +1,201 @@
+/** Opt-outs of ours: what is recorded of them, and when the CRM may take one back (row 16). */
+import { describe, expect, test } from 'vitest';
+import { recordedBody, type Membership } from '../../src/records/contact/observe/contact-state.ts';
+import type { States } from '../../src/records/record-type.ts';
+import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
+import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
+import { carryOut, LATER, NEWS, NOON, open, states } from '../support/records/record-stage.ts';
+
+const kind = open({ contacts: { absent: 'opt_out' } }).contacts;
+const recreate = open({ contacts: { missing: 'recreate' } }).contacts;
+const isOut = [shown({ news: 'opt_out' })];
+const optIn = [`opt_in ${NEWS} → con_1`];
+
+/** Ann's newsletter as it is recorded. */
+function withNews(membership: Membership): RecordedRow {
+  const row = remembered({ news: 'us' });
+  const body: unknown = JSON.parse(row.body);
+  return { ...row, body: canonicalJson({ ...Object(body), channels: { [NEWS]: membership } }) };
+}
+
+const newsOf = (row: RecordedRow | undefined) =>
+  recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
+
+const says = (id: string, newsletter: string, more: object = {}) =>
+  wish({ id, newsletter, ...more });
+const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
+const statedBy = (...stated: string[]): Membership => ({
+  ...ours,
+  cause: 'stated',
+  stated,
+  bound: ['1', '2'],
+});
+const decide = (known: Partial<States>) => kind.decide(states({ observed: isOut, ...known }));
+
+describe('what is recorded of an opt-out of ours', () => {
+  const out = (known: Partial<States>) =>
+    newsOf(carryOut(kind, states({ observed: [shown({ news: 'opt_in' })], ...known })));
+  const recorded = remembered({ news: 'in' });
+  const ageMs = 86_400_000;
+  const absence = { readings: 2, firstAt: 0, lastAt: ageMs, ageMs, waitedMs: 0 };
+
+  test.each<[string, Partial<States>, Membership]>([
+    ['one record states it', { desired: [says('1', 'no')] }, { ...statedBy('1'), bound: ['1'] }],
+    [
+      'of several records those that state it',
+      { desired: [says('3', 'no'), says('1', 'yes'), says('2', 'no')] },
+      { ...statedBy('2', '3'), bound: ['1', '2', '3'] },
+    ],
+    [
+      'a record that is flagged as deleted states it',
+      { recorded, desired: [says('1', 'no', { archived: 'yes' })] },
+      { ...statedBy('1'), bound: ['1'] },
+    ],
+    [
+      'a deletion flag',
+      { recorded, desired: [says('1', 'yes', { archived: 'yes' })] },
+      { ...ours, cause: 'flag' },
+    ],
+    ['absence', { recorded, absence }, { ...ours, cause: 'absence' }],
+    [
+      'an address that changed',
+      {
+        recorded,
+        successors: [{ desired: [says('1', 'yes')], recorded, vanished: false }],
+      },
+      { ...ours, cause: 'address' },
+    ],
+  ])('%s', (_what, known, expected) => {
+    expect(out(known)).toEqual({ ...expected, acked: LATER });
+  });
+
+  test('records that state it later are those that count', () => {
+    const row = withNews({ ...ours, cause: 'absence' });
+    const { note } = decide({ recorded: row, desired: [says('1', 'yes'), says('2', 'no')] });
+    expect(newsOf(note)).toEqual(statedBy('2'));
+    const next = decide({ recorded: note, desired: [says('1', 'yes')] });
+    expect(conflicts(next)).toEqual([NEWS]);
+  });
+
+  test('a contact that is opted out besides for absence makes a stated one no less', () => {
+    const row = withNews(statedBy('2'));
+    const body = canonicalJson({ cause: 'address', moved: true });
+    const change = { kind: 'contact', key: ANN, op: 'opt_out', part: NEWS, phase: 0 } as const;
+    const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
+    const after = kind.acknowledge(row, { ...change, target: 'con_2', body }, ack);
+    expect(newsOf(after)).toEqual(statedBy('2'));
+  });
+});
+
+describe('row 16', () => {
+  const optedOut: [string, Membership, DesiredRow[], boolean][] = [
+    ['for absence', { ...ours, cause: 'absence' }, [says('9', 'yes')], true],
+    ['for a deletion flag', { ...ours, cause: 'flag' }, [says('9', 'yes')], true],
+    ['for a changed address', { ...ours, cause: 'address' }, [says('9', 'yes')], true],
+    ['as a record stated that says in now', statedBy('1'), [says('1', 'yes')], true],
+    ['as one of two stated that says in now', statedBy('1', '2'), [says('2', 'yes')], true],
+    ['as a record stated that is gone', statedBy('2'), [says('1', 'yes')], false],
+    [
+      'as a record stated that is flagged now',
+      statedBy('2'),
+      [says('1', 'yes'), says('2', 'yes', { archived: 'yes' })],
+      false,
+    ],
+    [
+      'as a record stated that has no opinion now',
+      statedBy('2'),
+      [says('1', 'yes'), says('2', '')],
+      false,
+    ],
+    ['as a record stated without an id', statedBy(), [says('1', 'yes')], false],
+    ['and released', { ...statedBy('2'), released: true }, [says('1', 'yes')], true],
+  ];
+
+  test.each(optedOut)('opted out %s', (_what, membership, desired, isBack) => {
+    for (const observed of [isOut, [shown()]]) {
+      const decision = decide({ recorded: withNews(membership), desired, observed });
+      expect(steps(decision)).toEqual(isBack ? optIn : []);
+      expect(conflicts(decision)).toEqual(isBack ? [] : [NEWS]);
+    }
+  });
+
+  test('the conflict names the command that releases it', () => {
+    const { problems } = decide({ recorded: withNews(statedBy('2')), desired: [says('1', 'yes')] });
+    expect(problems[0]?.fix).toContain('allow <email> --reason');
+  });
+
+  test.each([
+    [NOON + 1, true],
+    [LATER, true],
+    // Not later than our opt-out.
+    [NOON, false],
+    // In the future.
+    [LATER + 1, false],
+    [null, false],
+  ])('a will of %o, whatever policy.resubscribe says', (consentAt, isBack) => {
+    const { body, ...row } = says('1', 'yes');
+    const stated = { ...row, body: canonicalJson({ ...Object(JSON.parse(body)), consentAt }) };
+    const decision = decide({ recorded: withNews(statedBy('2')), desired: [stated] });
+    expect(steps(decision)).toEqual(isBack ? optIn : []);
+  });
+
+  test('a release ends when a record states the opt-out again', () => {
+    const row = withNews({ ...statedBy('2'), released: true });
+    const { note } = decide({ recorded: row, desired: [says('1', 'yes'), says('2', 'no')] });
+    expect(newsOf(note)).toEqual(statedBy('2'));
+  });
+});
+
+describe('an opt-out of an earlier version', () => {
+  const old: Membership = { is: 'opt_out', by: 'us' };
+  const upgraded = (known: Partial<States>) =>
+    newsOf(decide({ recorded: withNews(old), ...known }).note);
+
+  test('is stated by the records that say out', () => {
+    const desired = [says('1', 'yes'), says('2', 'no')];
+    expect(upgraded({ desired, origins: ['1', '2'] })).toEqual({ ...statedBy('2'), acked: LATER });
+  });
+  test('or else by all that were known', () => {
+    const known = { desired: [says('3', 'yes')], origins: ['2', '1'] };
+    expect(upgraded(known)).toEqual({ ...statedBy('1', '2'), acked: LATER });
+    const decision = decide({ recorded: withNews(old), ...known });
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(steps(decide({ recorded: withNews(old), desired: [says('1', 'yes')] }))).toEqual(optIn);
+  });
+  test('and stays as it is while the CRM names nobody', () => {
+    expect(upgraded({ desired: [] })).toEqual(old);
+  });
+});
+
+describe('an opt-out of ours that the CRM does not take back', () => {
+  const recorded = withNews(statedBy('2'));
+
+  test('stands when the contact vanished', () => {
+    const vanished = { ...recorded, id: undefined };
+    const decision = recreate.decide(states({ recorded: vanished, desired: [says('1', 'yes')] }));
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+    const back = recreate.decide(states({ recorded: vanished, desired: [says('2', 'yes')] }));
+    expect(steps(back)).toEqual([`create ${NEWS}`]);
+  });
+  test('is carried to a new address', () => {
+    const former = [{ row: { ...recorded, key: 'old@example.com' }, seen: [] }];
+    // Who came to the new address otherwise was not bound by it.
+    const other = decide({ former, observed: [], desired: [says('3', 'yes')] });
+    expect(steps(other)).toEqual([`create ${NEWS}`]);
+    const decision = decide({ former, observed: [], desired: [says('1', 'yes')] });
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(decision.problems[0]?.fix).toContain('allow <former email>');
+    expect(steps(decide({ former, observed: [], desired: [says('2', 'yes')] }))).toEqual([
+      `create ${NEWS}`,
+    ]);
+  });
+  test('leaves an old address no reason to wait for it', () => {
+    const successor = { desired: [says('1', 'yes')], vanished: false };
+    const known = { recorded: remembered({ news: 'in' }), observed: [shown({ news: 'opt_in' })] };
+    const of = (membership: Membership) =>
+      steps(decide({ ...known, successors: [{ ...successor, recorded: withNews(membership) }] }));
+    expect(of(statedBy('2'))).toEqual([`opt_out ${NEWS} → con_1`]);
+    expect(of(statedBy('1'))).toEqual([]);
+  });
+});

@@ -1,0 +1,353 @@
+/** Whole people: several records, several contacts, both channels at once. */
+import { describe, expect, test } from 'vitest';
+import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import type { Decision, States } from '../../src/records/record-type.ts';
+import { canonicalJson, type ObservedRow, type RecordedRow } from '../../src/domain/record.ts';
+import {
+  bothIn,
+  conflicts,
+  remembered,
+  shown,
+  steps,
+  wish,
+} from '../support/records/person-facts.ts';
+import { LATER, NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+
+const keep = open().contacts;
+const strict = open({ contacts: { absent: 'opt_out', missing: 'recreate' } }).contacts;
+
+const decide = (known: Partial<States>): Decision => keep.decide(states(known));
+const inNews = () => wish({ newsletter: 'yes' });
+const outOfNews = () => wish({ newsletter: 'no' });
+const channelsOf = (row: RecordedRow | undefined) =>
+  recordedBody.parse(JSON.parse(row?.body ?? '')).channels;
+
+describe('several CRM records of one address', () => {
+  const subscribed = [shown({ news: 'opt_in' })];
+
+  test('the strictest wins, whatever their order', () => {
+    for (const desired of [
+      [inNews(), outOfNews()],
+      [outOfNews(), inNews()],
+    ]) {
+      expect(steps(decide({ desired, observed: subscribed }))).toEqual(['opt_out ch_news → con_1']);
+      expect(steps(decide({ desired }))).toEqual([]);
+    }
+  });
+  test('no opinion of one does not outweigh the wish of the other', () => {
+    expect(steps(decide({ desired: [wish(), inNews()] }))).toEqual(['create ch_news']);
+  });
+  test('an invalid twin allows no opt_in, and its opt-outs apply', () => {
+    const broken = wish({ newsletter: 'maybe', product: 'no' });
+    const desired = [bothIn(), broken];
+    expect(steps(decide({ desired }))).toEqual([]);
+    const observed = [shown({ product: 'opt_in' })];
+    expect(steps(decide({ desired, observed }))).toEqual(['opt_out ch_product → con_1']);
+  });
+  test('an opt-out that a deleted record states applies to the living one', () => {
+    const desired = [inNews(), wish({ archived: 'yes', newsletter: 'no' })];
+    expect(steps(decide({ desired, observed: subscribed }))).toEqual(['opt_out ch_news → con_1']);
+  });
+  test('they are gone only when every record is', () => {
+    const left = wish({ archived: 'yes' });
+    const recorded = remembered({ news: 'in' });
+    const known = { recorded, observed: subscribed };
+    const all = strict.decide(states({ ...known, desired: [left, left] }));
+    expect(steps(all)).toEqual(['opt_out ch_news → con_1']);
+    for (const other of [inNews(), wish(), wish({ newsletter: 'maybe' })]) {
+      const some = strict.decide(states({ ...known, desired: [left, other] }));
+      expect(steps(some)).toEqual([]);
+    }
+  });
+  test('an invalid record is present, even when it says that it is deleted', () => {
+    const desired = [wish({ archived: 'yes', id: '' })];
+    const known = { recorded: remembered({ news: 'in' }), observed: subscribed, desired };
+    expect(steps(strict.decide(states(known)))).toEqual([]);
+  });
+});
+
+describe('several contacts of one address', () => {
+  const two = [
+    shown({ id: 'con_1', news: 'opt_in' }),
+    shown({ id: 'con_2', news: 'opt_in', product: 'opt_out' }),
+  ];
+
+  test('an opt_out goes to each that is subscribed', () => {
+    expect(steps(decide({ desired: [outOfNews()], observed: two }))).toEqual([
+      'opt_out ch_news → con_1',
+      'opt_out ch_news → con_2',
+    ]);
+    const observed = [
+      shown({ id: 'con_1', news: 'opt_out' }),
+      shown({ id: 'con_2', news: 'opt_in' }),
+    ];
+    expect(steps(decide({ desired: [outOfNews()], observed }))).toEqual([
+      'opt_out ch_news → con_2',
+    ]);
+  });
+  test('an opt_in goes to none: a conflict', () => {
+    const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2' })];
+    const decision = decide({ desired: [inNews()], observed });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+  });
+  test('an opt-out on one of them is the person’s', () => {
+    const decision = decide({ desired: [bothIn()], observed: two });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([PRODUCT]);
+  });
+  test('who left as one of them has left', () => {
+    const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2', status: 'unsubscribed' })];
+    expect(conflicts(decide({ desired: [inNews()], observed }))).toEqual([NEWS]);
+  });
+  test('a fast run afterwards opts none of them in either', () => {
+    const { note } = decide({ desired: [inNews()], observed: two });
+    const desired = [wish({ newsletter: 'yes', product: 'yes' })];
+    const plain = [shown({ id: 'con_1', news: 'opt_in' }), shown({ id: 'con_2', news: 'opt_in' })];
+    const { note: noted } = decide({ desired: [inNews()], observed: plain });
+    for (const recorded of [note, noted]) {
+      const next = decide({ desired, recorded, sight: 'assumed' });
+      expect(steps(next)).toEqual([]);
+    }
+  });
+  test('an opt-out on another contact than the one we opted out is not ours to take back', () => {
+    const recorded = remembered({ news: 'us' });
+    const observed = [shown({ id: 'con_2', news: 'opt_out' })];
+    const decision = decide({ desired: [inNews()], recorded, observed });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(channelsOf(decision.note)[NEWS]).toMatchObject({ is: 'opt_out', by: 'platform' });
+  });
+  test('who left as one of them is not made anew after all of them vanished', () => {
+    const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2', status: 'unsubscribed' })];
+    const { note } = strict.decide(states({ desired: [inNews()], observed }));
+    expect(steps(strict.decide(states({ desired: [inNews()], recorded: note })))).toEqual([]);
+  });
+  test('an opt-out the person made stays the person’s, though the other contact is opted out by us', () => {
+    const observed = [
+      shown({ id: 'con_1', news: 'opt_out' }),
+      shown({ id: 'con_2', news: 'opt_in' }),
+    ];
+    const { note, changes } = decide({ desired: [outOfNews()], observed });
+    const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
+    const recorded = keep.acknowledge(note, changes[0]!, ack);
+    const alone = { recorded, observed: [shown({ id: 'con_1', news: 'opt_out' })] };
+    expect(steps(decide({ ...alone, desired: [inNews()] }))).toEqual([]);
+  });
+});
+
+describe('somebody new', () => {
+  test('is created in the first channel and opted into the further ones', () => {
+    const decision = decide({ desired: [bothIn()] });
+    expect(steps(decision)).toEqual(['create ch_news', 'opt_in ch_product']);
+    expect(decision).toMatchObject({ note: undefined, adopts: false, problems: [] });
+  });
+  test('is created in the first channel that is wanted', () => {
+    expect(steps(decide({ desired: [wish({ product: 'yes' })] }))).toEqual(['create ch_product']);
+  });
+  test('is not created only to be opted out, nor for no reason', () => {
+    for (const desired of [outOfNews(), wish(), wish({ archived: 'yes' })])
+      expect(decide({ desired: [desired] })).toMatchObject({ changes: [], note: undefined });
+  });
+  test('is created on a mere assumption too: the look before sending proves absence', () => {
+    expect(steps(decide({ desired: [inNews()], sight: 'assumed' }))).toEqual(['create ch_news']);
+  });
+});
+
+describe('an uncertified reading', () => {
+  test('brings opt_outs only, and settles nothing', () => {
+    const desired = [wish({ newsletter: 'yes', product: 'no' })];
+    const observed = [shown({ product: 'opt_in' })];
+    const decision = decide({ desired, observed, certified: false });
+    expect(steps(decision)).toEqual(['opt_out ch_product → con_1']);
+    expect(decision.note?.desired).toBeUndefined();
+    expect(steps(decide({ desired: [bothIn()], certified: false }))).toEqual([]);
+  });
+  test('settles nobody, even when there is nothing to do', () => {
+    const observed = [shown({ news: 'opt_in' })];
+    const known = { desired: [inNews()], observed, recorded: remembered({ news: 'in' }) };
+    expect(decide(known).note?.desired).toBe(inNews().fingerprint);
+    expect(decide({ ...known, certified: false }).note?.desired).toBeUndefined();
+  });
+  test('proves nobody absent: whom it does not name is not opted out', () => {
+    const known = { recorded: remembered({ news: 'in' }), observed: [shown({ news: 'opt_in' })] };
+    expect(steps(strict.decide(states({ ...known, certified: false })))).toEqual([]);
+  });
+});
+
+describe('a fast run', () => {
+  const recorded = remembered({ news: 'in', seen: shown({ news: 'opt_in' }) });
+
+  test('takes what is recorded for what there is', () => {
+    const decision = decide({ desired: [bothIn()], recorded, sight: 'assumed' });
+    expect(steps(decision)).toEqual(['opt_in ch_product → con_1']);
+    expect(decision.note).toMatchObject({ id: 'con_1', shown: recorded.shown, seenAt: NOON });
+  });
+  test('a full one sees that they vanished', () => {
+    const decision = decide({ desired: [bothIn()], recorded });
+    expect(decision.note).toMatchObject({ id: undefined, shown: undefined, seenAt: LATER });
+    expect(conflicts(decision)).toEqual([NEWS, PRODUCT]);
+  });
+  test('after that a fast one still knows it', () => {
+    const { note } = decide({ desired: [bothIn()], recorded });
+    const next = decide({ desired: [bothIn()], recorded: note, sight: 'assumed' });
+    expect(steps(next)).toEqual([]);
+    expect(conflicts(next)).toEqual([NEWS, PRODUCT]);
+  });
+});
+
+describe('somebody of ours who vanished', () => {
+  const gone = (known: Parameters<typeof remembered>[0], kind = strict) =>
+    kind.decide(states({ desired: [bothIn()], recorded: remembered(known) }));
+
+  test('respect: stays gone', () => {
+    const decision = gone({ news: 'in' }, keep);
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS, PRODUCT]);
+  });
+  test('recreate: is made anew', () => {
+    expect(steps(gone({ news: 'in' }))).toEqual(['create ch_news', 'opt_in ch_product']);
+    expect(steps(gone({ news: 'us' }))).toEqual(['create ch_news', 'opt_in ch_product']);
+  });
+  test('recreate: never in what they had left before', () => {
+    expect(steps(gone({ left: true, news: 'in' }))).toEqual([]);
+    const decision = gone({ news: 'platform', product: 'in' });
+    expect(steps(decision)).toEqual(['create ch_product']);
+    expect(conflicts(decision)).toEqual([NEWS]);
+  });
+  test('recreate: who stays gone is not told to set what is set', () => {
+    const { problems } = gone({ left: true, news: 'in' });
+    expect(problems.map(({ part }) => part)).toEqual([NEWS, PRODUCT]);
+    expect(problems.filter(({ fix }) => fix.includes('policy.missing'))).toEqual([]);
+  });
+  test('recreate: not only to be opted out', () => {
+    const recorded = remembered({ news: 'in' });
+    expect(steps(strict.decide(states({ desired: [outOfNews()], recorded })))).toEqual([]);
+  });
+});
+
+describe('adoption', () => {
+  const observed = [shown({ news: 'opt_in' })];
+
+  test('what the CRM wants and the platform shows is recorded as adopted and settled', () => {
+    const decision = decide({ desired: [inNews()], observed });
+    expect(decision).toMatchObject({ changes: [], problems: [], adopts: true });
+    expect(decision.note).toMatchObject({
+      id: 'con_1',
+      ownership: 'adopted',
+      desired: inNews().fingerprint,
+      shown: observed[0]?.fingerprint,
+      seenAt: LATER,
+    });
+    expect(channelsOf(decision.note)[NEWS]?.is).toBe('opt_in');
+  });
+  test('whom the CRM deleted, or does not name, is not adopted', () => {
+    for (const desired of [[], [wish({ archived: 'yes', newsletter: 'yes' })]])
+      expect(strict.decide(states({ desired, observed }))).toMatchObject({
+        changes: [],
+        note: undefined,
+        adopts: false,
+      });
+  });
+  test('a known person is not adopted again', () => {
+    const recorded = remembered({ news: 'in' });
+    expect(decide({ desired: [inNews()], recorded, observed })).toMatchObject({
+      adopts: false,
+      note: { ownership: 'created' },
+    });
+  });
+  test('an opt-out found at adoption is the platform’s', () => {
+    const decision = decide({ desired: [inNews()], observed: [shown({ news: 'opt_out' })] });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(channelsOf(decision.note)[NEWS]).toMatchObject({ is: 'opt_out', by: 'platform' });
+  });
+});
+
+describe('a suppressed person', () => {
+  test.each([
+    { status: 'unsubscribed' },
+    { status: 'blocked' },
+    { status: 'paused' },
+    { suppressionReason: 'bounce' },
+    { suppressedAt: '2026-01-01T00:00:00.000Z' },
+    { suppressionReason: '', suppressedAt: '2026-01-01T00:00:00.000Z' },
+  ])('%j has left', (how) => {
+    const decision = decide({ desired: [inNews()], observed: [shown(how)] });
+    expect(steps(decision)).toEqual([]);
+    expect(conflicts(decision)).toEqual([NEWS]);
+  });
+});
+
+test('an opt-out that follows on a lost membership is later than a will stated in between', () => {
+  const { contacts } = open({ contacts: { resubscribe: 'newer' } });
+  const { body, ...row } = inNews();
+  const willed = { ...row, body: canonicalJson({ ...JSON.parse(body), consentAt: LATER + 1 }) };
+  const at = LATER + 2;
+  const seen = shown({ news: 'opt_in' });
+  for (const [lost, expected] of [
+    [shown(), []],
+    [shown({ news: 'opt_out' }), ['opt_in ch_news → con_1']],
+  ] as const) {
+    const before = contacts.decide(
+      states({ observed: [lost], recorded: remembered({ news: 'in', seen }) }),
+    );
+    const observed = [shown({ news: 'opt_out' })];
+    const known = { desired: [willed], observed, recorded: before.note, at, by: at };
+    const decision = contacts.decide(states(known));
+    expect(steps(decision)).toEqual(expected);
+    const made = channelsOf(decision.note)[NEWS]?.made?.by;
+    expect(made).toBe(expected.length > 0 ? LATER : at);
+  }
+});
+
+test('who left under a former address stays out under the new one', () => {
+  const row = { ...remembered({ news: 'platform' }), key: 'old@example.com' };
+  const former = [{ row, seen: [] }];
+  for (const observed of [[], [shown()]]) {
+    const decision = decide({ desired: [bothIn()], former, observed });
+    expect(conflicts(decision)).toEqual([NEWS]);
+    expect(decision.changes.map(({ part }) => part)).toEqual([PRODUCT]);
+  }
+});
+
+describe('an opt-out shown under a former address', () => {
+  const at = (updatedAt: string) => shown({ news: 'opt_out', product: 'opt_in', updatedAt });
+  const ack = { is: 'acked', id: 'con_1', found: false, at: NOON } as const;
+  const [making] = decide({ desired: [wish({ product: 'yes' })] }).changes;
+  const made = keep.acknowledge(undefined, making!, { ...ack, observed: at('made') });
+  const conflictsAfter = (
+    row: RecordedRow | undefined,
+    seen: ObservedRow[],
+    put: Partial<States> = {},
+  ) => {
+    const former = [{ row: { ...row!, key: 'old@example.com' }, seen }];
+    return conflicts(decide({ desired: [bothIn()], former, ...put }));
+  };
+
+  test('is nobody’s where her creation left it by default, unless she was in since', () => {
+    for (const seen of [[], [at('made')]]) expect(conflictsAfter(made, seen)).toEqual([]);
+    const joined = shown({ news: 'opt_in', product: 'opt_in' });
+    const { note } = decide({ recorded: made, observed: [joined] });
+    expect(conflictsAfter(note, [at('later')])).toEqual([NEWS]);
+  });
+  test('is hers where another contact of the address shows it', () => {
+    const other = shown({ id: 'con_2', news: 'opt_out', product: 'opt_in' });
+    expect(conflictsAfter(made, [at('made'), other])).toEqual([NEWS]);
+    // And where that one is gone again.
+    const { note } = decide({ recorded: made, observed: [at('made'), other] });
+    expect(channelsOf(note)).toMatchObject({ [NEWS]: { is: 'opt_out', by: 'platform' } });
+    expect(conflictsAfter(note, [at('made')])).toEqual([NEWS]);
+  });
+  test('may be hers where the snapshot was put back, unless the contact would show that', () => {
+    const ours = remembered({ news: 'us', product: 'in', seen: at('made') });
+    const put = (enrolmentMoves: boolean) => {
+      return { restored: true, facts: { defaults: {}, enrolmentMoves } };
+    };
+    for (const row of [made, ours]) {
+      expect(conflictsAfter(row, [at('made')], put(true))).toEqual([]);
+      expect(conflictsAfter(row, [at('made')], put(false))).toEqual([NEWS]);
+      expect(conflictsAfter(row, [at('later')], put(true))).toEqual([NEWS]);
+    }
+  });
+});

@@ -1,0 +1,234 @@
+/** What is read before a contact is changed, and after a change that was not answered. */
+import { describe, expect, test } from 'vitest';
+import { Interrupted, Unavailable } from '../../src/domain/errors.ts';
+import type { RecordedRow } from '../../src/domain/record.ts';
+import { ANN, change, remembered, shown } from '../support/records/person-facts.ts';
+import { NEWS, open, passage, signal, type Fault } from '../support/records/record-stage.ts';
+
+const LIST = 'GET /api/contacts/list';
+const RETRIEVE = 'GET /api/contacts/retrieve';
+
+function stage(...faults: Fault[]) {
+  const world = open();
+  faults.forEach(world.break);
+  const { contacts, emulator } = world;
+  return {
+    ...world,
+    seed: emulator.seed.contact,
+    look: (what: ReturnType<typeof change>, recorded?: RecordedRow, fresh = false) =>
+      world.run(contacts.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
+    lookBlindly: (what: ReturnType<typeof change>, recorded: RecordedRow) =>
+      world.run(
+        contacts.look(what, { recorded, fresh: false, listed: false, partial: true, signal }),
+      ),
+    recover: (what: ReturnType<typeof change>) =>
+      world.run(
+        contacts.recover(what, {
+          late: false,
+          facts: { defaults: {} },
+          recorded: undefined,
+          signal,
+        }),
+      ),
+  };
+}
+
+const subscribed = { id: 'con_1', email: ANN, channels: { [NEWS]: 'opt_in' as const } };
+const known = (contact = shown({ news: 'opt_in' })) => remembered({ news: 'in', seen: contact });
+
+describe('before a creation', () => {
+  test('an exact search proves absence, whatever else it finds', async () => {
+    const { look, seed, asked } = stage();
+    seed({ email: `x${ANN}` });
+    seed({ email: 'ann@example.com.au' });
+    expect(await look(change('create'))).toBeUndefined();
+    expect(asked).toHaveLength(1);
+  });
+  test('who is found is decided upon again, every one of them', async () => {
+    const { look, seed } = stage();
+    seed({ email: `x${ANN}` });
+    const ids = [seed({ email: ' ANN@example.com' }), seed({ email: ANN, status: 'blocked' })];
+    const outcome = await look(change('create'));
+    expect(outcome).toMatchObject({ is: 'stale' });
+    const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
+    expect(observed.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  });
+  test('a search that is more than a page long is read to its end', async () => {
+    const { look, seed, asked } = stage();
+    const id = seed({ email: ANN, createdAt: 0 });
+    for (let n = 0; n < 150; n += 1) seed({ email: `${n}${ANN}` });
+    expect(await look(change('create'))).toMatchObject({ is: 'stale', observed: [{ id }] });
+    expect(asked).toHaveLength(2);
+  });
+  test('fresh knowledge needs no look', async () => {
+    const { look, seed, asked } = stage();
+    seed({ email: ANN });
+    expect(await look(change('create'), undefined, true)).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+  test('a look that fails sends nothing', async () => {
+    const lost = stage({ on: LIST, commits: false, gives: 'lost' });
+    expect(await lost.look(change('create'))).toMatchObject({ is: 'unsent' });
+    const refused = stage({ on: LIST, commits: false, gives: { status: 401, body: {} } });
+    expect(await refused.look(change('create'))).toMatchObject({ is: 'stopped', scope: 'run' });
+  });
+});
+
+describe('before an opt_in of somebody known', () => {
+  const optIn = change('opt_in', 'con_1', 'ch_product');
+
+  test('who is as we last saw them goes on', async () => {
+    const { look, seed, asked } = stage();
+    seed(subscribed);
+    expect(await look(optIn, known())).toBeUndefined();
+    expect(asked).toEqual([expect.stringContaining('con_1')]);
+  });
+  test.each([
+    { status: 'unsubscribed' as const },
+    { suppressionReason: 'complaint' },
+    { channels: { [NEWS]: 'opt_out' as const } },
+  ])('who changed since is decided upon again: %j', async (how) => {
+    const { look, seed } = stage();
+    seed({ ...subscribed, ...how });
+    expect(await look(optIn, known())).toMatchObject({ is: 'stale', observed: [{ id: 'con_1' }] });
+  });
+  test('who is gone is decided upon again', async () => {
+    expect(await stage().look(optIn, known())).toEqual({
+      is: 'stale',
+      observed: [],
+      why: expect.any(String),
+    });
+  });
+  test('a listing that may have missed a second contact has it looked for', async () => {
+    const { lookBlindly, seed } = stage();
+    seed(subscribed);
+    expect(await lookBlindly(optIn, known())).toBeUndefined();
+    const twin = seed({ email: ' ANN@example.com', channels: { ch_product: 'opt_out' } });
+    const outcome = await lookBlindly(optIn, known());
+    expect(outcome).toMatchObject({ is: 'stale' });
+    const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
+    expect(observed.map(({ id }) => id).toSorted()).toEqual(['con_1', twin].toSorted());
+  });
+  test('fresh knowledge needs no look', async () => {
+    const { look, asked } = stage();
+    expect(await look(optIn, known(), true)).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+  test('a recorded id stands in for one that was not planned', async () => {
+    const { look, seed, asked } = stage();
+    seed(subscribed);
+    expect(await look(change('opt_in'), known())).toBeUndefined();
+    expect(asked).toHaveLength(1);
+  });
+});
+
+test('an opt_out is never held up by a look', async () => {
+  const { look, asked } = stage();
+  expect(await look(change('opt_out', 'con_1'), known())).toBeUndefined();
+  expect(asked).toEqual([]);
+});
+
+describe('before a delete', () => {
+  const remove = change('delete', 'con_1', '');
+
+  test.each([true, false])('they are always retrieved (fresh: %j)', async (fresh) => {
+    const { look, seed, asked } = stage();
+    seed(subscribed);
+    expect(await look(remove, known(), fresh)).toBeUndefined();
+    expect(asked).toEqual([expect.stringContaining('con_1')]);
+  });
+  test('who changed since is decided upon again', async () => {
+    const { look, seed } = stage();
+    seed({ ...subscribed, channels: {} });
+    expect(await look(remove, known())).toMatchObject({ is: 'stale' });
+  });
+});
+
+describe('a change that was not answered', () => {
+  test('a creation is found by its exact address, and may be anybody’s', async () => {
+    const { recover, seed } = stage();
+    seed({ email: `x${ANN}`, channels: { [NEWS]: 'opt_in' } });
+    expect(await recover(change('create'))).toMatchObject({ is: 'stale', observed: [] });
+    const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
+    expect(await recover(change('create'))).toMatchObject({ is: 'acked', id, found: true });
+  });
+  test('a contact that is there without the membership is decided upon again', async () => {
+    const { recover, seed } = stage();
+    const id = seed({ email: ANN, channels: { [NEWS]: 'opt_out' } });
+    expect(await recover(change('create'))).toMatchObject({ is: 'stale', observed: [{ id }] });
+  });
+  test('two contacts of one address are decided upon again', async () => {
+    const { recover, seed } = stage();
+    for (const id of ['con_1', 'con_2']) seed({ ...subscribed, id });
+    const outcome = await recover(change('create'));
+    expect(outcome).toMatchObject({ is: 'stale', observed: [{}, {}] });
+  });
+  test.each(['opt_in', 'opt_out'] as const)('an %s is found by its id', async (op) => {
+    const { recover, seed, asked } = stage();
+    seed({ ...subscribed, channels: { [NEWS]: op } });
+    expect(await recover(change(op, 'con_1'))).toMatchObject({
+      is: 'acked',
+      id: 'con_1',
+      found: false,
+      observed: { id: 'con_1' },
+    });
+    // Gone by its id proves nothing of the address: that is asked for by itself.
+    expect(await recover(change(op, 'con_gone'))).toMatchObject({
+      is: 'stale',
+      observed: [{ id: 'con_1' }],
+    });
+    const lines = asked.map((line) => (line.startsWith(RETRIEVE) ? 'retrieve' : 'list'));
+    expect(lines).toEqual(['retrieve', 'retrieve', 'list']);
+  });
+  test('an opt_out that is not shown did not happen', async () => {
+    const { recover, seed } = stage();
+    seed(subscribed);
+    const outcome = await recover(change('opt_out', 'con_1'));
+    expect(outcome).toMatchObject({ is: 'stale', observed: [{ id: 'con_1' }] });
+  });
+  test('an opt_in where an opt_out is shown may have been taken back since', async () => {
+    const { recover, seed } = stage();
+    seed({ ...subscribed, channels: { [NEWS]: 'opt_out' } });
+    const outcome = await recover(change('opt_in', 'con_1'));
+    expect(outcome).toMatchObject({ is: 'acked', observed: { id: 'con_1' } });
+  });
+  test('a delete is done when they are gone', async () => {
+    const { recover, seed } = stage();
+    expect(await recover(change('delete', 'con_1', ''))).toMatchObject({ is: 'acked' });
+    seed(subscribed);
+    expect(await recover(change('delete', 'con_1', ''))).toMatchObject({
+      is: 'stale',
+      observed: [{ id: 'con_1' }],
+    });
+  });
+  test('a recovery only reads', async () => {
+    const { recover, seed, asked } = stage();
+    seed(subscribed);
+    for (const op of ['create', 'opt_in', 'opt_out', 'delete'] as const)
+      await recover(change(op, op === 'create' ? undefined : 'con_1'));
+    expect(asked.length).toBeGreaterThanOrEqual(4);
+    expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([]);
+  });
+  test('a 404 that is not the platform’s proves nothing', async () => {
+    const gives = { status: 404, body: '<html>' };
+    const { recover } = stage({ on: RETRIEVE, commits: false, gives });
+    await expect(recover(change('delete', 'con_1', ''))).rejects.toBeInstanceOf(Unavailable);
+  });
+});
+
+test('what is interrupted before it leaves is unsent', async () => {
+  const { contacts, run } = open();
+  const stop = new AbortController();
+  stop.abort(new Interrupted('SIGTERM'));
+  expect(
+    await run(contacts.send(change('create'), { ...passage, signal: stop.signal })),
+  ).toMatchObject({ is: 'held' });
+});
+
+test('a page is listed in canonical form, with the platform’s clock', async () => {
+  const { contacts, clock, seed } = stage();
+  seed({ ...subscribed, email: ' Ann@Example.com' });
+  const page = await clock.run(contacts.list({ page: 1, limit: 10 }, signal));
+  expect(page).toMatchObject({ total: 1, date: clock.now(), rows: [{ id: 'con_1', alias: ANN }] });
+  expect(page.rows[0]?.fingerprint).toBe(shown({ news: 'opt_in' }).fingerprint);
+});

@@ -1,0 +1,227 @@
+/** What follows from a decision: once it is carried out, nothing is left to do. */
+import { describe, expect, test } from 'vitest';
+import { observedBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import type { States } from '../../src/records/record-type.ts';
+import type { DesiredRow, ObservedRow, RecordedRow } from '../../src/domain/record.ts';
+import { ANN, bothIn, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
+import { carryOut, LATER, NEWS, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import { sampled } from '../support/extent.ts';
+
+const words = ['yes', 'no', ''];
+const desires = words.flatMap((newsletter) =>
+  words.flatMap((product) =>
+    ['', 'yes'].map((archived) => wish({ newsletter, product, archived })),
+  ),
+);
+const shows = ['opt_in', 'opt_out', undefined] as const;
+const observations: ObservedRow[][] = [
+  [],
+  ...shows.flatMap((news) =>
+    shows.flatMap((product) =>
+      ['subscribed', 'blocked'].map((status) => [
+        shown({ status, ...(news && { news }), ...(product && { product }) }),
+      ]),
+    ),
+  ),
+  [shown({ id: 'con_1', news: 'opt_in' }), shown({ id: 'con_2', product: 'opt_in' })],
+];
+const pasts = ['in', 'us', 'platform', undefined] as const;
+const memories: (RecordedRow | undefined)[] = [
+  undefined,
+  ...pasts.flatMap((news) => pasts.map((product) => remembered({ news, product }))),
+  remembered({ id: undefined, news: 'in' }),
+  remembered({ id: undefined, left: true }),
+];
+
+interface World extends States {
+  wanted: DesiredRow;
+}
+
+function worlds(): World[] {
+  return desires.flatMap((wanted) =>
+    observations.flatMap((observed) =>
+      memories.flatMap((recorded) =>
+        [true, false].map((certified) => ({
+          ...states({ desired: [wanted], observed, recorded, certified }),
+          wanted,
+        })),
+      ),
+    ),
+  );
+}
+
+/** The platform after it did all that was asked of it. */
+function afterwards(recorded: RecordedRow | undefined): ObservedRow[] {
+  if (recorded?.id === undefined) return [];
+  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  const { left, channels } = observedBody.parse(contacts[0]);
+  const news = channels[NEWS];
+  const product = channels[PRODUCT];
+  const status = left ? 'blocked' : 'subscribed';
+  return [shown({ id: recorded.id, status, ...(news && { news }), ...(product && { product }) })];
+}
+
+const policies = [
+  { absent: 'keep', missing: 'respect' },
+  { absent: 'opt_out', missing: 'recreate' },
+] as const;
+
+describe.each(sampled(policies, 2))('under %j, in every world', (contacts) => {
+  const kind = open({ contacts }).contacts;
+  const alone = worlds().filter(({ observed }) => observed.length < 2);
+
+  test('nothing is left to do once it is done, in a fast and in a full run', () => {
+    for (const { wanted, ...world } of alone) {
+      const recorded = carryOut(kind, world);
+      const next = { ...world, recorded, observed: [] };
+      const assumed = kind.decide({ ...next, sight: 'assumed' });
+      const listed = kind.decide({ ...next, observed: afterwards(recorded) });
+      expect({ wanted, world, changes: [assumed.changes, listed.changes] }).toEqual({
+        wanted,
+        world,
+        changes: [[], []],
+      });
+    }
+  });
+
+  test('it is settled exactly when nothing is left to do', () => {
+    let settled = 0;
+    for (const { wanted, ...world } of worlds()) {
+      const { changes, problems, note } = kind.decide(world);
+      const done = world.certified && changes.length + problems.length === 0;
+      if (note?.desired !== undefined) settled += 1;
+      expect({ world, desired: note?.desired }).toEqual({
+        world,
+        desired: done && note ? wanted.fingerprint : undefined,
+      });
+    }
+    expect(settled).toBeGreaterThan(100);
+  });
+
+  test('a problem never names the person', () => {
+    let count = 0;
+    for (const { wanted: _, ...world } of worlds()) {
+      for (const { reason, fix } of kind.decide(world).problems) {
+        count += 1;
+        expect(`${reason} ${fix}`).not.toMatch(/@|\bann\b|con_\d/);
+        expect(`${reason} ${fix}`).not.toContain('\n');
+      }
+    }
+    expect(count).toBeGreaterThan(100);
+  });
+
+  test('every change is about this person, and has its place in the order', () => {
+    const order = { opt_out: 0, create: 1, opt_in: 1, delete: 2 };
+    for (const { wanted: _, ...world } of worlds()) {
+      const { changes } = kind.decide(world);
+      for (const change of changes) {
+        const { op, phase, key, kind: of } = change;
+        expect({ key, of, phase }).toEqual({
+          key: ANN,
+          of: 'contact',
+          phase: Object.entries(order).find(([name]) => name === op)?.[1],
+        });
+        expect(world.certified || op === 'opt_out').toBe(true);
+      }
+    }
+  });
+});
+
+describe('an acknowledged change', () => {
+  const kind = open().contacts;
+  const again = open({ contacts: { missing: 'recreate' } }).contacts;
+
+  test('makes a created person ours, with both channels', () => {
+    const recorded = carryOut(kind, states({ desired: [bothIn()] }));
+    expect(recorded).toMatchObject({ id: 'con_new', ownership: 'created', seenAt: LATER });
+    const { channels } = recordedBody.parse(JSON.parse(recorded?.body ?? ''));
+    expect(channels).toEqual({
+      [NEWS]: { is: 'opt_in', by: 'us' },
+      [PRODUCT]: { is: 'opt_in', by: 'us' },
+    });
+  });
+
+  test('an opt-out is ours by a 2xx, the platform’s when it was found there', () => {
+    const desired = [wish({ newsletter: 'no' })];
+    const { changes, note } = kind.decide(
+      states({ desired, observed: [shown({ news: 'opt_in' })] }),
+    );
+    const by = (found: boolean) => {
+      const ack = { is: 'acked', id: 'con_1', observed: undefined, found, at: LATER } as const;
+      const row = kind.acknowledge(note, changes[0]!, ack);
+      return recordedBody.parse(JSON.parse(row?.body ?? '')).channels[NEWS];
+    };
+    expect(by(false)).toEqual({
+      is: 'opt_out',
+      by: 'us',
+      acked: LATER,
+      bound: ['1'],
+      cause: 'stated',
+      stated: ['1'],
+    });
+    expect(by(true)).toMatchObject({ is: 'opt_out', by: 'platform' });
+  });
+
+  test('the CRM takes back its own opt-out, and never the person’s', () => {
+    const out = [wish({ newsletter: 'no' })];
+    const observed = [shown({ news: 'opt_in' })];
+    const recorded = carryOut(kind, states({ desired: out, observed }));
+    const back = { desired: [wish({ newsletter: 'yes' })], observed: [shown({ news: 'opt_out' })] };
+    expect(steps(kind.decide(states({ ...back, recorded })))).toEqual(['opt_in ch_news → con_1']);
+    const returned = kind.decide(states({ recorded, observed })).note;
+    const leftAgain = kind.decide(
+      states({ recorded: returned, observed: [shown({ news: 'opt_out' })] }),
+    ).note;
+    expect(steps(kind.decide(states({ ...back, recorded: leftAgain })))).toEqual([]);
+  });
+
+  test('a creation is decided upon again: what the CRM does not want is opted out at once', () => {
+    const desired = [wish({ newsletter: 'yes', product: 'no' })];
+    const [change] = kind.decide(states({ desired })).changes;
+    const observed = shown({ news: 'opt_in', product: 'opt_in' });
+    const ack = { is: 'acked', id: 'con_1', observed, found: false, at: LATER } as const;
+    const recorded = kind.acknowledge(undefined, change!, ack);
+    const next = kind.decide(states({ desired, recorded, sight: 'assumed' }));
+    expect(steps(next)).toEqual(['opt_out ch_product → con_1']);
+  });
+
+  test('a creation answered without the new membership is not taken for its loss', () => {
+    const desired = [wish({ newsletter: 'yes' })];
+    const [change] = kind.decide(states({ desired })).changes;
+    const ack = { is: 'acked', id: 'con_1', observed: shown(), found: false, at: LATER } as const;
+    const recorded = kind.acknowledge(undefined, change!, ack);
+    const next = kind.decide(states({ desired, recorded, sight: 'assumed' }));
+    expect(next).toMatchObject({ changes: [], problems: [] });
+  });
+
+  test('an opt-out that stands in the creation’s own answer is a default, not the person’s', () => {
+    const desired = [wish({ newsletter: 'yes' })];
+    const [change] = kind.decide(states({ desired })).changes;
+    const observed = shown({ news: 'opt_in', product: 'opt_out' });
+    const ack = { is: 'acked', id: 'con_1', observed, found: false, at: LATER } as const;
+    const recorded = kind.acknowledge(undefined, change!, ack);
+    const known = states({ desired: [bothIn()], recorded });
+    const fast = kind.decide({ ...known, sight: 'assumed' });
+    expect(steps(fast)).toEqual(['opt_in ch_product → con_1']);
+    expect(steps(kind.decide({ ...known, observed: [observed] }))).toEqual(steps(fast));
+  });
+
+  test('who is made anew starts over: the memberships of the vanished contact are no loss', () => {
+    const recorded = remembered({ id: undefined, news: 'in', product: 'in' });
+    const desired = [bothIn()];
+    const { changes } = again.decide(states({ desired, recorded }));
+    const observed = shown({ id: 'con_2', news: 'opt_in' });
+    const ack = { is: 'acked', id: 'con_2', observed, found: false, at: LATER } as const;
+    const made = again.acknowledge(recorded, changes[0]!, ack);
+    const next = again.decide(states({ desired, recorded: made, sight: 'assumed' }));
+    expect(next.problems).toEqual([]);
+    expect(steps(next)).toEqual(['opt_in ch_product → con_2']);
+  });
+
+  test('a delete leaves nothing recorded', () => {
+    const change = { kind: 'contact', key: ANN, op: 'delete', part: '' } as const;
+    const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
+    const sent = { ...change, target: 'con_1', body: '{}', phase: 2 };
+    expect(kind.acknowledge(remembered({ news: 'in' }), sent, ack)).toBeUndefined();
+  });
+});

@@ -1,0 +1,155 @@
+/** What the values of the CRM mean: every word, every kind of field, and nothing guessed. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  vocabulary,
+  type OwnWords,
+  type Use,
+} from '../../src/records/contact/observe/value-vocabulary.ts';
+import { NOON } from '../support/records/record-stage.ts';
+
+const uses = ['subscription', 'unsubscribed', 'deleted'] as const;
+const read = (use: Use, value: unknown, own: OwnWords = {}) =>
+  vocabulary(use, own, () => NOON)(value);
+/** In one word: yes, no, none, or why it is unknown. */
+const said = (use: Use, value: unknown, own: OwnWords = {}): string => {
+  const found = read(use, value, own);
+  return typeof found === 'string' ? found : found.unknown;
+};
+const inAll = (value: unknown) => uses.map((use) => said(use, value));
+
+describe('the words', () => {
+  test.each(['true', 'yes', 'y', 't', '1', 'on', true, 1])('%j is a yes', (value) => {
+    expect(inAll(value)).toEqual(['yes', 'yes', 'yes']);
+  });
+  test.each(['false', 'no', 'n', 'f', '0', 'off', false, 0])('%j is a no', (value) => {
+    expect(inAll(value)).toEqual(['no', 'no', 'no']);
+  });
+  test.each(['', ' ', '\t', '\u00a0', null, undefined])('%j says nothing', (value) => {
+    expect(inAll(value)).toEqual(['none', 'none', 'none']);
+  });
+  test.each(['opt_in', 'subscribed'])('%j is in: a no of unsubscribed', (value) => {
+    expect(inAll(value)).toEqual(['yes', 'no', 'word']);
+  });
+  test.each(['opt_out', 'unsubscribed'])('%j is out: a yes of unsubscribed', (value) => {
+    expect(inAll(value)).toEqual(['no', 'yes', 'word']);
+  });
+  test.each([' YES ', 'True', 'ON\n'])('%j is compared trimmed and without case', (value) => {
+    expect(inAll(value)).toEqual(['yes', 'yes', 'yes']);
+  });
+  const unknown = ['Nein', 'non', 'none', '-', 'n/a', 'null', 'x', 'ja', '2', 2, -1, 'opt-in', NaN];
+  test.each(unknown)('%j is not guessed at', (value) => {
+    expect(inAll(value)).toEqual(['word', 'word', 'word']);
+  });
+  test.each([{}, [], ['yes'], { yes: true }])('%j is no single value', (value) => {
+    expect(inAll(value)).toEqual(Array(3).fill('no single value'));
+  });
+});
+
+describe('a date', () => {
+  test.each([
+    '2026-03-01',
+    '2026-3-1',
+    '2026/03/01',
+    '01.03.2026',
+    '1.3.2026 14:05',
+    '3/1/2026',
+    '13/3/2026',
+    '2026-03-01T12:00:00Z',
+    '2026-03-01 12:00:00',
+    '2026-03-01 12:00:00.123456+02',
+    '2026-03-01T12:00:00+0200',
+    '2024-02-29',
+    // Of today, whatever the zone of the CRM; and by a clock that is a little fast.
+    '2026-11-20',
+    '2026-11-20T12:09:00Z',
+  ])('%s is a yes where somebody left or is gone', (value) => {
+    expect(inAll(value)).toEqual(['word', 'yes', 'yes']);
+  });
+  test.each(['2026-11-21T12:00:00Z', '2026-11-22', '2999-01-01', '31.12.2026', '12/11/2026'])(
+    '%s lies in the future, or may',
+    (value) => {
+      expect(inAll(value)).toEqual(['word', 'future', 'future']);
+    },
+  );
+  test.each(['0000-00-00', '0000-00-00 00:00:00', '0000-00-00T00:00:00.000Z', '0000-00-00 00:00'])(
+    '%s is none at all',
+    (value) => {
+      expect(inAll(value)).toEqual(['word', 'none', 'none']);
+    },
+  );
+  test.each([
+    '2026-02-30',
+    '2026-13-01',
+    '31.02.2026',
+    '13/13/2026',
+    '2026-03-01 25:00',
+    '2026-03',
+  ])('%s is in no calendar', (value) => {
+    expect(inAll(value)).toEqual(['word', 'word', 'word']);
+  });
+  test.each(['0001-01-01T00:00:00', '1899-12-30', '20260301', '1772323200', '12:30'])(
+    '%s is not taken for one',
+    (value) => {
+      expect(inAll(value)).toEqual(['word', 'word', 'word']);
+    },
+  );
+});
+
+describe('own words', () => {
+  test('are added to the known ones, and win over them', () => {
+    const own = { yes: ['Ja', 'off'], no: [' NEIN '], none: ['unbekannt', '-'] };
+    expect(
+      ['ja', 'yes', 'off', 'nein', 'no', 'Unbekannt', '-'].map((word) =>
+        said('subscription', word, own),
+      ),
+    ).toEqual(['yes', 'yes', 'yes', 'no', 'no', 'none', 'none']);
+    expect(said('subscription', 'vielleicht', own)).toBe('word');
+  });
+  test('may be a date, and may be spelled with other characters of Unicode', () => {
+    expect(said('deleted', '2999-12-31', { no: ['2999-12-31'] })).toBe('no');
+    expect(said('deleted', 'gelo\u0308scht', { yes: ['gel\u00f6scht'] })).toBe('yes');
+  });
+  test('any is every value that is neither empty nor a word for no', () => {
+    const any = { yes: 'any', no: ['-'] } as const;
+    for (const use of ['unsubscribed', 'deleted'] as const) {
+      const found = ['x', '2999-01-01', 'yes', '', '0000-00-00', 'no', '0', '-'];
+      expect(found.map((value) => said(use, value, any))).toEqual([
+        'yes',
+        'yes',
+        'yes',
+        'none',
+        'none',
+        'no',
+        'no',
+        'no',
+      ]);
+      expect(said(use, {}, any)).toBe('no single value');
+    }
+    expect(said('unsubscribed', 'subscribed', any)).toBe('no');
+    expect(said('deleted', 'subscribed', any)).toBe('yes');
+  });
+});
+
+test('whatever a value is, only a word or a date says yes', () => {
+  const known = new Set([
+    'true',
+    'yes',
+    'y',
+    't',
+    '1',
+    'on',
+    'opt_in',
+    'subscribed',
+    'opt_out',
+    'unsubscribed',
+  ]);
+  fc.assert(
+    fc.property(fc.anything(), fc.constantFrom(...uses), (value, use) => {
+      if (said(use, value) !== 'yes') return;
+      const text = String(value).trim().toLowerCase();
+      expect(known.has(text) || /^\d+[-./]\d+[-./]\d+/.test(text)).toBe(true);
+    }),
+    { numRuns: 2000 },
+  );
+});

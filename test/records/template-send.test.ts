@@ -1,0 +1,219 @@
+/** How a change of a template is sent, looked at before and recovered after. */
+import { describe, expect, test } from 'vitest';
+import type { Change, Op } from '../../src/domain/change.ts';
+import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
+import { observeTemplate } from '../../src/records/template/template-state.ts';
+import { file, states, WELCOME } from '../support/records/template-letter.ts';
+import { open, passage, refused, signal, type Fault } from '../support/records/record-stage.ts';
+
+const CREATE = 'POST /api/template';
+const UPDATE = 'PUT /api/template';
+const LIST = 'GET /api/template';
+
+function change(op: Op, fields: object, target?: string): Change {
+  const body = canonicalJson({ fields, wanted: { name: WELCOME, ...fields } });
+  return { kind: 'template', key: WELCOME, op, part: '', target, body, phase: 0 };
+}
+const creation = change('create', { name: WELCOME, subject: 'Hello' });
+const update = (id = 'tpl_1') => change('update', { subject: 'Hello' }, id);
+
+function stage(...faults: Fault[]) {
+  const world = open();
+  faults.forEach(world.break);
+  const { templates, emulator } = world;
+  return {
+    ...world,
+    seed: emulator.seed.template,
+    all: () => emulator.world.templates(),
+    send: (what: Change) => world.run(templates.send(what, passage)),
+    recover: (what: Change) =>
+      world.run(
+        templates.recover(what, {
+          late: false,
+          facts: { defaults: {} },
+          recorded: undefined,
+          signal,
+        }),
+      ),
+    look: (what: Change, recorded?: RecordedRow, fresh = false) =>
+      world.run(templates.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
+    recorded: () =>
+      templates.decide(
+        states({
+          desired: [file()],
+          observed: emulator.world.templates().slice(0, 1).map(observeTemplate),
+        }),
+      ).note,
+  };
+}
+
+describe('sending', () => {
+  test('a creation names the new template and shows it', async () => {
+    const { send, all } = stage();
+    const outcome = await send(creation);
+    const id = all()[0]?.id;
+    expect(outcome).toMatchObject({ is: 'acked', id, observed: { id, alias: WELCOME } });
+    expect(all()).toMatchObject([{ name: WELCOME, subject: 'Hello' }]);
+  });
+  test.each(['update', 'complete', 'archive'] as const)('an %s goes by id', async (op) => {
+    const { send, seed, all } = stage();
+    const id = seed({ name: WELCOME, description: 'stays' });
+    const fields = op === 'archive' ? { status: 'archived' } : { subject: 'Hello' };
+    expect(await send(change(op, fields, id))).toMatchObject({ is: 'acked', id, observed: { id } });
+    expect(all()).toMatchObject([{ id, description: 'stays', ...fields }]);
+  });
+  test('an update of one that is gone is stale', async () => {
+    expect(await stage().send(update('tpl_gone'))).toMatchObject({ is: 'stale', observed: [] });
+  });
+  test('a 404 though it is there is a refusal', async () => {
+    const { send, seed } = stage({ on: UPDATE, commits: false, gives: refused(404) });
+    const id = seed({ name: WELCOME });
+    expect(await send(update(id))).toMatchObject({ is: 'rejected', status: 404 });
+  });
+  test.each([500, 502, 503])(
+    'a creation answered %i is unknown, never sent twice',
+    async (status) => {
+      const { send, asked } = stage({ on: CREATE, commits: true, gives: { status, body: {} } });
+      expect(await send(creation)).toMatchObject({ is: 'unknown' });
+      expect(asked).toHaveLength(1);
+    },
+  );
+  test.each([true, false])('a creation without an answer too (committed: %j)', async (commits) => {
+    const { send, asked } = stage({ on: CREATE, commits, gives: 'lost' });
+    expect(await send(creation)).toMatchObject({ is: 'unknown' });
+    expect(asked).toHaveLength(1);
+  });
+  test('a creation answered unreadably is unknown', async () => {
+    const gives = { status: 200, body: { ok: true } };
+    const { send } = stage({ on: CREATE, commits: true, gives });
+    expect(await send(creation)).toMatchObject({ is: 'unknown' });
+  });
+  test.each([500, 503])('an update answered %i is sent again', async (status) => {
+    const once = { on: UPDATE, times: 1, commits: true, gives: { status, body: {} } };
+    const { send, seed, asked } = stage(once);
+    seed({ id: 'tpl_1', name: WELCOME });
+    expect(await send(update())).toMatchObject({ is: 'acked', id: 'tpl_1' });
+    expect(asked).toHaveLength(2);
+  });
+  test('an update without an answer is unknown', async () => {
+    const { send } = stage({ on: UPDATE, commits: true, gives: 'lost' });
+    expect(await send(update())).toMatchObject({ is: 'unknown' });
+  });
+  test('refusals: 400 and 422 this one, 401 the run, 403 and 429 the route', async () => {
+    const of = (status: number) =>
+      stage({ on: CREATE, commits: false, gives: refused(status) }).send(creation);
+    for (const status of [400, 422])
+      expect(await of(status)).toMatchObject({ is: 'rejected', status, fix: 'mend it' });
+    expect(await of(401)).toMatchObject({ is: 'stopped', scope: 'run' });
+    for (const status of [403, 429])
+      expect(await of(status)).toMatchObject({ is: 'stopped', scope: 'route' });
+  });
+});
+
+describe('looking before', () => {
+  test('a creation: no template of exactly this name', async () => {
+    const { look, seed } = stage();
+    seed({ name: `${WELCOME} back` });
+    expect(await look(creation)).toBeUndefined();
+    const id = seed({ name: WELCOME });
+    expect(await look(creation)).toMatchObject({ is: 'stale', observed: [{ id }] });
+  });
+  test('a creation: on every page', async () => {
+    const { look, seed, asked } = stage();
+    const id = seed({ name: WELCOME });
+    for (let n = 0; n < 120; n += 1) seed({ name: `${n}` });
+    expect(await look(creation)).toMatchObject({ is: 'stale', observed: [{ id }] });
+    expect(asked).toHaveLength(2);
+  });
+  test('an update: as we last saw it, edited, or gone', async () => {
+    const { look, seed, recorded, emulator } = stage();
+    seed({ id: 'tpl_1', name: WELCOME });
+    const known = recorded();
+    expect(await look(update(), known)).toBeUndefined();
+    emulator.dashboard.editTemplate('tpl_1', { subject: 'Edited' });
+    expect(await look(update(), known)).toMatchObject({
+      is: 'stale',
+      observed: [{ id: 'tpl_1' }],
+    });
+    expect(await look(update('tpl_gone'), known)).toMatchObject({ is: 'stale', observed: [] });
+  });
+  test('fresh knowledge needs none', async () => {
+    const { look, asked } = stage();
+    expect(await look(creation, undefined, true)).toBeUndefined();
+    expect(await look(update(), undefined, true)).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+  test('one that fails sends nothing', async () => {
+    const { look } = stage({ on: LIST, commits: false, gives: 'lost' });
+    expect(await look(creation)).toMatchObject({ is: 'unsent' });
+  });
+});
+
+describe('what was not answered', () => {
+  test('a creation is found by its exact name', async () => {
+    const { recover, seed } = stage();
+    seed({ name: `${WELCOME} back` });
+    expect(await recover(creation)).toMatchObject({ is: 'stale', observed: [] });
+    const id = seed({ name: WELCOME });
+    expect(await recover(creation)).toMatchObject({ is: 'acked', id, observed: { id } });
+  });
+  test('a creation that was edited before it was found is ours as it was sent', async () => {
+    const { clock, emulator, recover, seed, templates } = stage();
+    const id = seed({ name: WELCOME, subject: 'Hello' });
+    const found = async (subject: string) => {
+      const outcome = await recover(creation);
+      if (outcome?.is !== 'acked') throw new Error(outcome?.is);
+      const row = templates.acknowledge(undefined, creation, { ...outcome, at: 0 });
+      expect(JSON.parse(row?.body ?? '')).toMatchObject({ shown: { fields: { subject } } });
+      return row;
+    };
+    expect(await found('Hello')).toHaveProperty('shown', expect.any(String));
+    await clock.advance(1000);
+    emulator.dashboard.editTemplate(id, { subject: 'By hand' });
+    expect(await found('Hello')).toHaveProperty('shown', undefined);
+  });
+  test('a creation that is found twice is rejected, by the ids', async () => {
+    const { recover, seed } = stage();
+    for (const id of ['tpl_1', 'tpl_2']) seed({ id, name: WELCOME });
+    const outcome = await recover(creation);
+    expect(outcome).toMatchObject({ is: 'rejected' });
+    expect(outcome).toHaveProperty('reason', expect.stringMatching(/tpl_1.*tpl_2|tpl_2.*tpl_1/));
+  });
+  test('an update is done when the template shows it', async () => {
+    const { recover, seed, emulator } = stage();
+    seed({ id: 'tpl_1', name: WELCOME });
+    seed({ id: 'tpl_0', name: WELCOME, subject: 'Hello' });
+    expect(await recover(update())).toMatchObject({ is: 'stale', observed: [{ id: 'tpl_1' }] });
+    emulator.dashboard.editTemplate('tpl_1', { subject: 'Hello' });
+    expect(await recover(update())).toMatchObject({ is: 'acked', id: 'tpl_1' });
+    expect(await recover(update('tpl_gone'))).toMatchObject({ is: 'stale', observed: [] });
+  });
+  test('it only reads', async () => {
+    const { recover, asked } = stage();
+    await recover(creation);
+    await recover(update());
+    expect(asked.map((line) => line.split(' ')[0])).toEqual(['GET', 'GET']);
+  });
+});
+
+test('the whole way: created, completed, settled, then nothing', async () => {
+  const { templates, run, all } = stage();
+  const desired = [file({ subject: 'Hello', replyTo: 'c@d.de', status: 'published' })];
+  let recorded: RecordedRow | undefined;
+  for (const planned of templates.decide(states({ desired })).changes) {
+    const step = { ...planned, target: planned.op === 'create' ? undefined : recorded?.id };
+    const outcome = await run(templates.send(step, passage));
+    expect(outcome).toMatchObject({ is: 'acked' });
+    if (outcome?.is === 'acked')
+      recorded = templates.acknowledge(recorded, step, { ...outcome, at: 1 });
+  }
+  expect(all()).toMatchObject([{ subject: 'Hello', replyTo: 'c@d.de', status: 'published' }]);
+  const observed = all().map(observeTemplate);
+  expect(recorded).toMatchObject({ ownership: 'created', shown: observed[0]?.fingerprint });
+  for (const sight of ['listed', 'assumed'] as const) {
+    const seen = sight === 'listed' ? observed : [];
+    const next = templates.decide(states({ desired, recorded, observed: seen, sight }));
+    expect(next).toMatchObject({ changes: [], problems: [] });
+    expect(next.note?.desired).toBe(desired[0]?.fingerprint);
+  }
+});

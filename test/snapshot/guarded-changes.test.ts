@@ -1,0 +1,121 @@
+/** What stands before the guards, span by span: as if it were all looked at in one go. */
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { Change } from '../../src/domain/change.ts';
+import type { Guarded } from '../../src/snapshot/database/key-range.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+
+const people = 6_000;
+const at = (nth: number): string => `${String(nth).padStart(5, '0')}@example.com`;
+
+let snapshot: Snapshot;
+
+beforeEach(() => {
+  snapshot = openSnapshot(':memory:', { inMemory: true });
+  const { close } = snapshot;
+  onTestFinished(() => close());
+});
+
+function stage(nth: number, stated: Partial<Change>): void {
+  const change = { kind: 'contact', key: at(nth), op: 'delete', part: '', body: '{}' } as const;
+  const rest = { phase: 2, target: undefined, guard: 'delete' } as const;
+  snapshot.staging.addPlanned({ ...change, ...rest, ...stated });
+}
+
+/** Two of every class for each; and something that no guard is for. */
+function stageAll(): void {
+  snapshot.stage(() => {
+    for (let nth = 0; nth < people; nth += 1) {
+      stage(nth, { op: 'opt_out', part: 'ch_news', phase: 0 });
+      stage(nth, {});
+      stage(nth, { op: 'opt_in', part: 'ch_news', phase: 1, guard: 'opt_in' });
+      stage(nth, { op: 'opt_out', part: 'ch_product', phase: 0, guard: undefined });
+    }
+  });
+}
+
+function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): number {
+  let n = 0;
+  for (const span of snapshot.guarding.spans(guard)) {
+    snapshot.stage(() => work({ ...span, guard }));
+    n += 1;
+  }
+  return n;
+}
+
+/** How many are new, as they are added up. */
+function fresh(guard: 'delete' | 'opt_in'): number {
+  let all = 0;
+  each(guard, (guarded) => (all += snapshot.guarding.fresh(guarded)));
+  return all;
+}
+
+function withheld(guard: 'delete' | 'opt_in') {
+  const { guarding } = snapshot;
+  return [...guarding.withheldSpans(guard)].flatMap((span) =>
+    guarding.withheld({ ...span, guard }),
+  );
+}
+
+function counts(guard: 'delete' | 'opt_in') {
+  const sum = { all: 0, unapproved: 0 };
+  for (const span of snapshot.guarding.askedSpans(guard)) {
+    const { all, unapproved } = snapshot.guarding.counts({ ...span, guard });
+    sum.all += all;
+    sum.unapproved += unapproved;
+  }
+  return sum;
+}
+
+test('everybody is in one span of a class, with all that is staged of them', () => {
+  stageAll();
+  expect(each('delete', () => undefined)).toBeGreaterThan(2);
+  expect(fresh('delete')).toBe(people);
+  expect(fresh('opt_in')).toBe(people);
+});
+
+test('what is withheld in all spans is the whole class, and no other', () => {
+  stageAll();
+  const { guarding, staging, journal } = snapshot;
+  each('delete', guarding.withhold);
+  expect(guarding.countWithheld('delete')).toBe(people);
+  expect(guarding.countWithheld('opt_in')).toBe(0);
+  expect(withheld('delete')).toHaveLength(2 * people);
+  expect(withheld('opt_in')).toEqual([]);
+  expect(fresh('delete')).toBe(0);
+  journal.adopt('run', 1);
+  const left = [...staging.planned()].filter(({ held }) => !held).map(({ guard }) => guard);
+  expect(left).toHaveLength(2 * people);
+  expect(left.filter((guard) => guard === 'delete')).toEqual([]);
+  const tally = [...journal.tally('run')].flat();
+  expect(tally.reduce((sum, { n }) => sum + n, 0)).toBe(2 * people);
+});
+
+test('who passed, or is exempt, in all spans is new in none', () => {
+  stageAll();
+  const { guarding } = snapshot;
+  each('delete', guarding.pass);
+  each('opt_in', guarding.exempt);
+  expect([fresh('delete'), fresh('opt_in')]).toEqual([0, 0]);
+  expect(counts('delete')).toEqual({ all: people, unapproved: people });
+  expect(counts('opt_in')).toEqual({ all: people, unapproved: 0 });
+});
+
+test('who stands since an earlier run is withheld in whichever span', () => {
+  stageAll();
+  const { guarding, held } = snapshot;
+  stage(people, {});
+  each('delete', (guarded) => {
+    if (guarded.after !== '') guarding.withhold(guarded);
+  });
+  const stood = guarding.countWithheld('delete');
+  for (const span of guarding.withheldSpans('delete')) {
+    held.stand({ ...span, guard: 'delete' }, { byPart: false, at: 1, platformAt: null });
+  }
+  snapshot.staging.clear();
+  stageAll();
+  const found: boolean[] = [];
+  each('delete', (guarded) => found.push(guarding.withholdStanding(guarded)));
+  expect(found).toEqual([false, true, true]);
+  expect(guarding.countWithheld('delete')).toBe(stood - 1);
+  expect(fresh('delete')).toBe(people - stood + 1);
+});

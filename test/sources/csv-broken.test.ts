@@ -1,0 +1,212 @@
+import { readlink, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Invalid } from '../../src/domain/errors.ts';
+import { csvSource } from '../../src/sources/csv/csv-source.ts';
+import {
+  errorOf,
+  readAll,
+  readCsv,
+  scratch,
+  virtualClock,
+  write,
+} from '../support/sources/source-reading.ts';
+import { playsAll } from '../support/extent.ts';
+
+const folder = await scratch();
+const path = join(folder, 'people.csv');
+const MIB = 1024 * 1024;
+const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
+  readCsv(path, text, fields);
+
+const refusal = async (text: string | Buffer, fields?: readonly string[]) => {
+  const error = await errorOf(readText(text, fields));
+  expect(error).toBeInstanceOf(Invalid);
+  expect(error.message).toContain(path);
+  return error.message;
+};
+
+describe('columns', () => {
+  test('missing ones are named, with those that are there and the nearest', async () => {
+    const message = await refusal('id,E-Mail,city\n1,a,b\n', ['id', 'email', 'newsletter']);
+    expect(message).toContain('no columns "email", "newsletter"');
+    expect(message).toContain('columns found: "id", "E-Mail", "city"');
+    expect(message).toContain('did you mean "E-Mail" for "email"?');
+    expect(message).not.toContain('for "newsletter"');
+  });
+
+  test('at most 30 of them', async () => {
+    const names = Array.from({ length: 40 }, (_, at) => `column${at}`);
+    const message = await refusal(`${names.join(',')}\n`, ['id']);
+    expect(message).toContain('"column29" and 10 more');
+    expect(message).not.toContain('column30');
+  });
+
+  test('one that is asked for must not occur twice', async () => {
+    const message = await refusal('id,email, email\n1,a,b\n', ['email']);
+    expect(message).toContain('2 columns are named "email" (columns 2, 3)');
+  });
+
+  test('others may; they and nameless ones are left out', async () => {
+    const { values, certificate } = await readText('id,x,x,,y\n1,a,b,c,d\n');
+    expect(values).toEqual([{ id: '1', y: 'd' }]);
+    expect(certificate.complete).toBe(true);
+  });
+});
+
+describe('what is no CSV file', () => {
+  const read = (where: string) =>
+    readAll(csvSource({ type: 'csv', path: where }, { clock: virtualClock(), random: () => 1 }), [
+      'id',
+    ]);
+
+  test('nothing, a directory, a path through a file, a circle of links', async () => {
+    await write(path, 'id\n');
+    await symlink('circle.csv', join(folder, 'circle.csv'));
+    expect(await readlink(join(folder, 'circle.csv'))).toBe('circle.csv');
+    const cases: [string, string][] = [
+      [join(folder, 'none.csv'), 'there is no such file; put it there'],
+      [folder, 'this is a directory; name a file'],
+      [join(path, 'people.csv'), 'a part of the path is no directory'],
+      [join(folder, 'circle.csv'), 'links lead in a circle; mend the link'],
+    ];
+    for (const [where, message] of cases) {
+      const error = await errorOf(read(where));
+      expect(error).toBeInstanceOf(Invalid);
+      expect(error.message).toContain(`${where}: `);
+      expect(error.message).toContain(message);
+    }
+  });
+
+  test.each([
+    ['a byte order mark alone', '\uFEFF'],
+    ['blank lines', '\n\r\n\n'],
+  ])('no header: %s', async (_, text) => {
+    expect(await refusal(text)).toContain('no header row');
+  });
+
+  test('no header: 0 bytes', async () => {
+    expect(await refusal('')).toContain('the file is empty; export it again with column names');
+  });
+
+  test('UTF-16, with and without byte order mark', async () => {
+    const text = 'id,email\n1,ann@example.com\n';
+    expect(await refusal(Buffer.from(`\uFEFF${text}`, 'utf16le'))).toContain(
+      'save the file as UTF-8',
+    );
+    expect(await refusal(Buffer.from('\uFEFF名;電郵\n', 'utf16le'))).toContain('UTF-16');
+    expect(await refusal(Buffer.from(text, 'utf16le'))).toContain('UTF-16');
+    expect(await refusal(Buffer.from(text, 'utf16le').swap16())).toContain('UTF-16');
+  });
+
+  test('other encodings', async () => {
+    const latin = Buffer.from('id,name\n1,Andr\xe9,\n', 'latin1');
+    expect(await refusal(latin)).toMatch(/not UTF-8 .*line 1\); save the file as UTF-8/);
+    const late = Buffer.concat([Buffer.from(`id,name\n${'1,a\n'.repeat(50_000)}`), latin]);
+    expect(await refusal(late)).toMatch(/line 4\d{4}\)/);
+  });
+
+  test('a character cut off at the end of the file', async () => {
+    expect(await refusal(Buffer.from('id,name\n1,€').subarray(0, -1))).toContain('not UTF-8');
+  });
+
+  test('a quote in the header that is never closed', async () => {
+    expect(await refusal('id,"name\n1,Ann\n')).toContain('header row opens a quote');
+  });
+
+  test('a header with a NUL byte', async () => {
+    expect(await refusal('id,na\0me\n1,Ann\n')).toContain('header row holds a NUL byte');
+  });
+});
+
+describe('broken records', () => {
+  test('ragged rows', async () => {
+    const { records, certificate } = await readText('id,name\n1,Ann\n2\n3,Cy,x\n4,Di\n');
+    expect(records).toEqual([
+      { where: 'line 2', value: { id: '1', name: 'Ann' } },
+      {
+        where: 'line 3',
+        broken: 'has 1 field where the header has 2',
+        fix: expect.stringContaining('quotes'),
+      },
+      {
+        where: 'line 4',
+        broken: 'has 3 fields where the header has 2',
+        fix: expect.stringContaining('quotes'),
+      },
+      { where: 'line 5', value: { id: '4', name: 'Di' } },
+    ]);
+    expect(certificate).toMatchObject({
+      complete: false,
+      why: '2 rows cannot be read, the first at line 3',
+    });
+  });
+
+  test('where is the physical line on which a record starts', async () => {
+    const text =
+      '\r\nid,note\r\n1,"a\r\nb\r\n\r\nc"\r\n\r\n2,x\r\n3,"\n\n"\r\n"4","\r\r"\r\n5,y\r\n';
+    const { records } = await readText(text);
+    expect(records.map(({ where }) => where)).toEqual([
+      'line 3',
+      'line 8',
+      'line 9',
+      'line 12',
+      'line 15',
+    ]);
+  });
+
+  test('a NUL byte', async () => {
+    const { values, broken, certificate } = await readText('id,x\n1,a\n2,"b\0"\n3,c\0\n4,d\n');
+    expect(values.map((value) => value['id'])).toEqual(['1', '4']);
+    expect(broken.map(({ where, broken: why }) => [where, why])).toEqual([
+      ['line 3', 'holds a NUL byte'],
+      ['line 4', 'holds a NUL byte'],
+    ]);
+    expect(certificate.complete).toBe(false);
+  });
+
+  test.runIf(playsAll)('a field above 1 MiB, counted in bytes, and nothing after it', async () => {
+    const fields = ['x'.repeat(MIB), 'x'.repeat(MIB + 1), 'é'.repeat(MIB / 2 + 1)];
+    const huge = 'y\n'.repeat(5 * MIB);
+    const text = `id,x\n1,${fields.join('\n2,')}\n3,"${huge}"\n4,z\n`;
+    const { values, broken, certificate } = await readText(text);
+    expect(values.map((value) => value['id'])).toEqual(['1', '4']);
+    expect(broken.map(({ where }) => where)).toEqual(['line 3', 'line 4', 'line 5']);
+    expect(broken.every(({ broken: why }) => why.includes('above 1 MiB'))).toBe(true);
+    expect(certificate).toMatchObject({
+      complete: false,
+      why: '3 rows cannot be read, the first at line 3',
+    });
+  });
+
+  test.each([
+    ['within a field', 'id,x\n1,a\n2,a"b\n3,c\n', 'holds a quote where none may stand'],
+    ['after a closing quote', 'id,x\n1,a\n2,"a"b\n3,c\n', 'holds a quote where none may stand'],
+    ['never closed', 'id,x\n1,a\n2,"ab\n3,c\n', 'opens a quote that is never closed'],
+    ['closed by the next', 'id,x\n1,a\n2,"ab\n3,"c"\n', 'holds a quote where none may stand'],
+  ])('a quote %s ends the reading', async (_, text, why) => {
+    const { records, certificate } = await readText(text);
+    expect(records).toEqual([
+      { where: 'line 2', value: { id: '1', x: 'a' } },
+      { where: 'line 3', broken: why, fix: expect.stringContaining('double each quote') },
+    ]);
+    expect(certificate).toMatchObject({ complete: false, why: `reading stopped: line 3 ${why}` });
+  });
+
+  test.runIf(playsAll)(
+    'a quote that swallows more than 32 MiB ends the reading there',
+    async () => {
+      const text = `id,x\n1,a\n2,"b\n${'3,c\n'.repeat(9 * MIB)}4,"d"\n`;
+      const { records, certificate } = await readText(text);
+      expect(records).toHaveLength(2);
+      expect(records[1]).toMatchObject({
+        where: 'line 3',
+        broken: expect.stringContaining('more than 32 MiB'),
+      });
+      expect(certificate).toMatchObject({
+        complete: false,
+        why: expect.stringContaining('line 3'),
+      });
+    },
+  );
+});

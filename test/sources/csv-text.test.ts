@@ -1,0 +1,136 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { csvOptions } from '../../src/sources/csv/options.ts';
+import { readCsv, scratch } from '../support/sources/source-reading.ts';
+import { extent } from '../support/extent.ts';
+
+const folder = await scratch();
+const path = join(folder, 'people.csv');
+const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
+  readCsv(path, text, fields);
+
+test('the options are strict', () => {
+  expect(csvOptions.parse({ type: 'csv', path: '/a.csv' })).toEqual({
+    type: 'csv',
+    path: '/a.csv',
+  });
+  expect(csvOptions.safeParse({ type: 'csv', path: '/a.csv', delimiter: ';' }).success).toBe(false);
+  expect(csvOptions.safeParse({ type: 'csv', path: '' }).success).toBe(false);
+});
+
+describe('text', () => {
+  test.each([
+    ['LF', 'id,name\n1,Ann\n2,Bo\n'],
+    ['CRLF', 'id,name\r\n1,Ann\r\n2,Bo\r\n'],
+    ['CR', 'id,name\r1,Ann\r2,Bo\r'],
+    ['mixed line breaks', 'id,name\r\n1,Ann\n2,Bo\r\n'],
+    ['semicolons', 'id;name\n1;Ann\n2;Bo\n'],
+    ['tabs', 'id\tname\n1\tAnn\n2\tBo\n'],
+    ['bars', 'id|name\n1|Ann\n2|Bo\n'],
+    ['a byte order mark', '\uFEFFid,name\n1,Ann\n2,Bo\n'],
+    ['a byte order mark before a quote', '\uFEFF"id",name\n1,Ann\n2,Bo\n'],
+    ['spaces around header names', ' id ,\tname \n1,Ann\n2,Bo\n'],
+    ['blank lines', '\n\nid,name\n\n1,Ann\n\n\n2,Bo\n\n'],
+    ['everything quoted', '"id","name"\n"1","Ann"\n"2","Bo"\n'],
+  ])('%s', async (_, text) => {
+    const { values, certificate } = await readText(text, ['id', 'name']);
+    expect(values).toEqual([
+      { id: '1', name: 'Ann' },
+      { id: '2', name: 'Bo' },
+    ]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('quoted delimiters, line breaks and doubled quotes belong to the field', async () => {
+    const { values } = await readText('id;"Last, First";note\n1;"Doe; J";"a ""b""\r\nc"\n');
+    expect(values).toEqual([{ id: '1', 'Last, First': 'Doe; J', note: 'a "b"\r\nc' }]);
+  });
+
+  test('the delimiter is the one under which the requested fields appear', async () => {
+    const text = 'id;Name, first, middle, last;email\n1;a, b, c, d;x@y.z\n';
+    expect((await readText(text, ['id', 'email'])).values).toEqual([
+      { id: '1', 'Name, first, middle, last': 'a, b, c, d', email: 'x@y.z' },
+    ]);
+  });
+
+  test('a file of one column: what its values hold is no delimiter', async () => {
+    for (const value of ['a,b', 'a;b', 'a\tb', 'a|b']) {
+      const { values } = await readText(`id\n${value}\nc\n`);
+      expect(values).toEqual([{ id: value }, { id: 'c' }]);
+    }
+  });
+
+  test('values are passed on as found', async () => {
+    const { values } = await readText('id,a,b\n 01 ,TRUE,\n');
+    expect(values).toEqual([{ id: ' 01 ', a: 'TRUE', b: '' }]);
+  });
+
+  test('a column called __proto__ is a column', async () => {
+    const { values } = await readText('id,__proto__\n1,x\n', ['id', '__proto__']);
+    expect(Object.entries(values[0] ?? {})).toEqual([
+      ['id', '1'],
+      ['__proto__', 'x'],
+    ]);
+  });
+
+  test('characters across chunk borders', async () => {
+    for (const shift of [0, 1, 2, 3]) {
+      const row = `1,${'€😀é'.repeat(40)}\r\n`;
+      const text = `id,${'x'.repeat(shift + 1)}\r\n${row.repeat(700)}`;
+      const { records, values, certificate } = await readText(text);
+      expect(values).toHaveLength(700);
+      expect(new Set(values.map((value) => JSON.stringify(value)))).toHaveLength(1);
+      expect(records.at(-1)?.where).toBe('line 701');
+      expect(certificate.complete).toBe(true);
+    }
+  });
+
+  test('batches hold 500 records', async () => {
+    const { batches } = await readText(`id\n${'7\n'.repeat(1_201)}`);
+    expect(batches.map((batch) => batch.length)).toEqual([500, 500, 201]);
+  });
+
+  test('batches of large rows are bounded by bytes', async () => {
+    const { batches } = await readText(`id,x\n${`1,${'x'.repeat(900_000)}\n`.repeat(20)}`);
+    expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(6);
+    expect(batches.flat()).toHaveLength(20);
+  });
+});
+
+/** Everything that any of the delimiters, line ends and quotings has to protect. */
+const tricky = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...'a",;\t|\n\r é😀') }),
+  fc.string({ unit: 'binary' }),
+);
+const cell = tricky.map((text) => text.replaceAll('\0', ''));
+const columnName = cell.map((text) => text.trim()).filter((text) => text !== '');
+
+test('any table reads back as it was written', async () => {
+  const table = fc.uniqueArray(columnName, { minLength: 2, maxLength: 5 }).chain((names) =>
+    fc.record({
+      names: fc.constant(names),
+      rows: fc.array(fc.array(cell, { minLength: names.length, maxLength: names.length })),
+    }),
+  );
+  const dialect = fc.record({
+    delimiter: fc.constantFrom(',', ';', '\t', '|'),
+    lineEnd: fc.constantFrom('\n', '\r\n', '\r'),
+    mark: fc.constantFrom('', '\uFEFF'),
+    always: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(table, dialect, async ({ names, rows }, how) => {
+      const quote = (text: string) =>
+        how.always || [how.delimiter, '"', '\n', '\r'].some((mark) => text.includes(mark))
+          ? `"${text.replaceAll('"', '""')}"`
+          : text;
+      const lines = [names, ...rows].map((row) => row.map(quote).join(how.delimiter) + how.lineEnd);
+      const { values, broken, certificate } = await readText(how.mark + lines.join(''), names);
+      expect(broken).toEqual([]);
+      expect(values.map((value) => names.map((name) => value[name]))).toEqual(rows);
+      expect(certificate.complete).toBe(true);
+    }),
+    { numRuns: extent(60, 300) },
+  );
+});

@@ -1,0 +1,229 @@
+import { appendFile, readdir, readlink, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Busy } from '../../src/domain/errors.ts';
+import { csvSource } from '../../src/sources/csv/csv-source.ts';
+import {
+  errorOf,
+  readAll,
+  readCsv,
+  scratch,
+  virtualClock,
+  write,
+  WRITTEN,
+} from '../support/sources/source-reading.ts';
+
+const folder = await scratch();
+const path = join(folder, 'people.csv');
+const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
+  readCsv(path, text, fields);
+
+describe('the certificate', () => {
+  test('a header alone is complete, and empty', async () => {
+    const { records, certificate } = await readText('id,name\n');
+    expect(records).toEqual([]);
+    expect(certificate).toEqual({ complete: true, reading: `8-${WRITTEN}` });
+  });
+
+  test('the reading is named after size and time', async () => {
+    const names = [];
+    for (const [text, mtimeMs] of [
+      ['id\n1\n', WRITTEN],
+      ['id\n2\n', WRITTEN],
+      ['id\n11\n', WRITTEN],
+      ['id\n1\n', WRITTEN + 1],
+    ] as const) {
+      await write(path, text, mtimeMs);
+      const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
+      names.push((await readAll(source, ['id'])).certificate.reading);
+    }
+    expect(names[1]).toBe(names[0]);
+    expect(new Set(names)).toHaveLength(3);
+  });
+
+  test.each([
+    ['in mid-row', 'id,a,b\n1,x,y\n2,x', 2],
+    ['in mid-field, at full width', 'id,a,b\n1,x,y\n2,x,', 1],
+    ['after a quoted field', 'id,a\n1,"x"', 1],
+    ['in the header', 'id,a', 1],
+  ])('a file that ends %s is not complete', async (_, text, faults) => {
+    const { certificate } = await readText(text);
+    if (certificate.complete) throw new Error('certified');
+    expect(certificate.why.split('; ')).toHaveLength(faults);
+    expect(certificate.why).toContain('the last line has no line break');
+    expect(certificate.fix).toContain('end the file with a line break');
+    expect(certificate.fix).toContain('set finalNewline: optional in the source');
+  });
+
+  describe('where the export never ends with a line break (finalNewline: optional)', () => {
+    const readOptional = async (text: string) => {
+      await write(path, text);
+      const options = { type: 'csv', path, finalNewline: 'optional' } as const;
+      return readAll(csvSource(options, { clock: virtualClock(), random: () => 1 }), ['id']);
+    };
+    test.each([
+      ['id,a,b\n1,x,y\n2,x,y', 2],
+      ['id,a,b\n1,x,y\n2,x,', 2],
+      ['id,a\n1,"x"', 1],
+      ['id,a\n1,x\n', 1],
+      ['id,a', 0],
+    ])('%j is complete', async (text, rows) => {
+      const { values, certificate } = await readOptional(text);
+      expect([values.length, certificate.complete]).toEqual([rows, true]);
+    });
+    test.each([
+      ['id,a,b\n1,x,y\n2,x', '1 row cannot be read, the first at line 3'],
+      ['id,a,b\n1,x,y\n2', '1 row cannot be read, the first at line 3'],
+      ['id,a\n1,"x', 'reading stopped: line 2 opens a quote that is never closed'],
+    ])('%j is not: its last row has not the width of the header', async (text, why) => {
+      expect((await readOptional(text)).certificate).toMatchObject({ complete: false, why });
+    });
+  });
+
+  test('a row of another width than the header spoils it, wherever it stands', async () => {
+    const { certificate, broken } = await readText('id,a\n1,x\n2\n3,x,y\n4,x\n');
+    expect(broken.map(({ where }) => where)).toEqual(['line 3', 'line 4']);
+    expect(certificate).toMatchObject({ complete: false, why: expect.stringContaining('2 rows') });
+  });
+
+  const manyRows = `id,x\n${'1,abcdefghi\n'.repeat(20_000)}`;
+  const readWith = async (meanwhile: () => Promise<void>) => {
+    await write(path, manyRows);
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
+    const reading = source.read({ fields: ['id'], signal: new AbortController().signal });
+    await reading.next();
+    await meanwhile();
+    let step = await reading.next();
+    while (!step.done) step = await reading.next();
+    return step.value;
+  };
+
+  test('is given when nothing happens meanwhile', async () => {
+    expect((await readWith(async () => {})).complete).toBe(true);
+  });
+
+  test.each([
+    ['grows', () => appendFile(path, '2,late\n')],
+    ['is touched', () => write(path, manyRows, WRITTEN + 5)],
+    ['is removed', () => unlink(path)],
+    ['is cut', () => write(path, manyRows.slice(0, 120_005))],
+    [
+      'is replaced by its equal',
+      async () => {
+        await write(`${path}.new`, manyRows);
+        await rename(`${path}.new`, path);
+      },
+    ],
+  ])('is not given when the file %s', async (_, meanwhile) => {
+    expect(await readWith(meanwhile)).toMatchObject({
+      complete: false,
+      why: expect.stringContaining('the file changed while it was read'),
+      fix: expect.stringContaining('read it again'),
+    });
+  });
+});
+
+describe('a young file', () => {
+  const young = (clock: ReturnType<typeof virtualClock>) =>
+    readAll(csvSource({ type: 'csv', path }, { clock, random: () => 1 }), ['id']);
+
+  test('is waited for until it is two seconds old', async () => {
+    await write(path, 'id\n1\n');
+    const clock = virtualClock(WRITTEN + 500);
+    const { certificate } = await young(clock);
+    expect(clock.slept).toEqual([1_500]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('is read only when its writer is done', async () => {
+    await write(path, 'id\n1\n');
+    let writes = 3;
+    const clock = virtualClock(WRITTEN, async () => {
+      if (writes-- > 0) await write(path, `id\n${'1\n'.repeat(6 - writes)}`, clock.now());
+    });
+    const { values, certificate } = await young(clock);
+    expect(values).toHaveLength(6);
+    expect(clock.slept).toEqual([2_000, 2_000, 2_000, 2_000]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('that grows without its time moving on is not settled', async () => {
+    await write(path, 'id\n1\n');
+    let writes = 2;
+    const clock = virtualClock(WRITTEN + 500, async () => {
+      if (writes-- > 0) await write(path, `id\n${'1\n'.repeat(5 - writes)}`);
+    });
+    expect((await young(clock)).values).toHaveLength(5);
+    expect(clock.slept).toEqual([1_500, 2_000, 2_000]);
+  });
+
+  test('is given up after a minute', async () => {
+    await write(path, 'id\n1\n');
+    const clock = virtualClock(WRITTEN, () => write(path, 'id\n1\n', clock.now()));
+    const error = await errorOf(young(clock));
+    expect(error).toBeInstanceOf(Busy);
+    expect(error.message).toContain(`${path}: the file is still being written`);
+    expect(clock.now() - WRITTEN).toBe(60_000);
+  });
+
+  test('from the future is settled when two looks are equal', async () => {
+    await write(path, 'id\n1\n', WRITTEN + 86_400_000);
+    const clock = virtualClock(WRITTEN);
+    expect((await young(clock)).certificate.complete).toBe(true);
+    expect(clock.slept).toEqual([2_000]);
+  });
+
+  test('a stop ends the waiting', async () => {
+    await write(path, 'id\n1\n');
+    const stop = new AbortController();
+    const reason = new Error('stop');
+    const clock = virtualClock(WRITTEN, () => stop.abort(reason));
+    const source = csvSource({ type: 'csv', path }, { clock, random: () => 1 });
+    await expect(readAll(source, ['id'], stop.signal)).rejects.toBe(reason);
+  });
+});
+
+describe('leaving early', () => {
+  /** Whether this process holds the file open. */
+  const isOpen = async () => {
+    const descriptors = await readdir('/proc/self/fd');
+    const links = descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => ''));
+    return (await Promise.all(links)).includes(path);
+  };
+
+  const begin = async (signal: AbortSignal) => {
+    await write(path, `id\n${'1\n'.repeat(200_000)}`);
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
+    const reading = source.read({ fields: ['id'], signal });
+    expect((await reading.next()).done).toBe(false);
+    return reading;
+  };
+
+  test.skipIf(process.platform !== 'linux')('return() closes the file', async () => {
+    const reading = await begin(new AbortController().signal);
+    expect(await isOpen()).toBe(true);
+    await reading.return({ complete: true, reading: '' });
+    expect(await isOpen()).toBe(false);
+  });
+
+  test('a stop is heard at the next chunk and closes the file', async () => {
+    const stop = new AbortController();
+    const reading = await begin(stop.signal);
+    const reason = new Error('stop');
+    stop.abort(reason);
+    const drain = async () => {
+      let batches = 0;
+      while (!(await reading.next()).done) batches += 1;
+      return batches;
+    };
+    await expect(drain()).rejects.toBe(reason);
+    if (process.platform === 'linux') expect(await isOpen()).toBe(false);
+  });
+
+  test('a stop before the beginning', async () => {
+    await write(path, 'id\n1\n');
+    const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
+    const reason = new Error('stop');
+    await expect(readAll(source, ['id'], AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+});

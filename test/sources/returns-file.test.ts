@@ -1,0 +1,129 @@
+/** Who left, as lines of a file: whole ones, each once, whatever cut the last one short. */
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { csvReturns } from '../../src/sources/csv/write-back.ts';
+import { ndjsonReturns } from '../../src/sources/ndjson/write-back.ts';
+import { left, tell } from '../support/sources/opt-outs.ts';
+import { errorOf, scratch } from '../support/sources/source-reading.ts';
+
+const folder = await scratch();
+let nth = 0;
+const fresh = (): string => join(folder, `${(nth += 1)}.out`);
+
+const by = '2026-01-02T03:04:05.678Z';
+const head = 'return,email,crm id,channel,cause,after,by\n';
+const row = (id: string): string => `ret_${id},${id}@x.y,${id},ch_news,opt_out,,${by}\n`;
+
+describe('a CSV file', () => {
+  const csv = (path: string) => csvReturns({ type: 'csv', path });
+
+  test('has its header once, and a line for each', async () => {
+    const path = fresh();
+    expect(await tell(csv(path), left('a'))).toEqual([{ is: 'told' }]);
+    await tell(csv(path), left('b'), left('c', { channel: '*', cause: 'bounce' }));
+    const third = row('c').replace('ch_news,opt_out', '*,bounce');
+    expect(readFileSync(path, 'utf8')).toBe(`${head}${row('a')}${row('b')}${third}`);
+    // It holds addresses.
+    expect(statSync(path).mode & 0o007).toBe(0);
+  });
+
+  test('quotes what would break a line, and says since when', async () => {
+    const path = fresh();
+    const odd = left('a', { crmId: 'a,"1"', after: Date.UTC(2026, 0, 1) });
+    await tell(csv(path), odd);
+    expect(readFileSync(path, 'utf8')).toContain(
+      `,"a,""1""",ch_news,opt_out,2026-01-01T00:00:00.000Z,`,
+    );
+    expect(csv(path).arrived?.([odd])).toEqual(new Set(['ret_a']));
+  });
+
+  const cuts = Array.from({ length: (head + row('a') + row('é')).length }, (_, cut) => cut);
+  test.each(cuts)('cut after %i characters is whole again, and says nothing twice', async (cut) => {
+    const path = fresh();
+    const batch = [left('a'), left('é')];
+    const whole = head + row('a') + row('é');
+    writeFileSync(path, whole.slice(0, cut));
+    const there = csv(path).arrived?.(batch) ?? new Set();
+    await tell(csv(path), ...batch.filter(({ id }) => !there.has(id)));
+    expect(readFileSync(path, 'utf8')).toBe(whole);
+  });
+
+  test('cut within a character is completed by its bytes', async () => {
+    const path = fresh();
+    const bytes = Buffer.from(head + row('é'));
+    writeFileSync(path, bytes.subarray(0, bytes.indexOf('é') + 1));
+    await tell(csv(path), left('é'));
+    expect(readFileSync(path)).toEqual(bytes);
+  });
+
+  test('with a strange line that was cut short goes on after it', async () => {
+    const path = fresh();
+    writeFileSync(path, `${head}ret_zz,somebody`);
+    await tell(csv(path), left('a'));
+    expect(readFileSync(path, 'utf8')).toBe(`${head}ret_zz,somebody\n${row('a')}`);
+  });
+
+  test('that was taken away begins anew', async () => {
+    const path = fresh();
+    expect(csv(path).arrived?.([left('a')])).toEqual(new Set());
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test('of more than is looked at knows what stands at its end', async () => {
+    const path = fresh();
+    writeFileSync(path, head + row('old').repeat(40_000) + row('a'));
+    expect(csv(path).arrived?.([left('a'), left('b')])).toEqual(new Set(['ret_a']));
+  });
+});
+
+describe('a file of JSON lines', () => {
+  const ndjson = (path: string) => ndjsonReturns({ type: 'ndjson', path });
+
+  test('has an object for each', async () => {
+    const path = fresh();
+    await tell(ndjson(path), left('a'), left('b', { crmId: '', after: 0 }));
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+    const rest = { channel: 'ch_news', cause: 'opt_out', by };
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { return: 'ret_a', email: 'a@x.y', crmId: 'a', after: null, ...rest },
+      { return: 'ret_b', email: 'b@x.y', crmId: null, after: '1970-01-01T00:00:00.000Z', ...rest },
+    ]);
+    expect(ndjson(path).arrived?.([left('a'), left('c')])).toEqual(new Set(['ret_a']));
+  });
+
+  test('that was cut short is completed', async () => {
+    const path = fresh();
+    await tell(ndjson(path), left('a'));
+    const whole = readFileSync(path, 'utf8');
+    writeFileSync(path, whole.slice(0, 20));
+    await tell(ndjson(path), left('a'));
+    expect(readFileSync(path, 'utf8')).toBe(whole);
+  });
+});
+
+describe('a file that cannot be written', () => {
+  const csv = (path: string) => csvReturns({ type: 'csv', path });
+
+  test.each([
+    ['in no folder', () => join(folder, 'none/a.csv'), 'its folder is not there → make it'],
+    ['that is a folder', () => folder, 'this is no regular file → name a file'],
+    ['below a file', () => join(import.meta.filename, 'a.csv'), 'no folder → correct path'],
+  ])('%s', async (_, path, words) => {
+    const error = await errorOf(tell(csv(path()), left('a')));
+    expect({ name: error.name, message: error.message }).toEqual({
+      name: 'Invalid',
+      message: expect.stringContaining(words),
+    });
+    expect(error.message).not.toContain('a@x.y');
+    expect(() => csv(path()).look()).toThrow(words);
+  });
+
+  test('is told by look before anybody is told of', () => {
+    const inner = join(folder, 'inner');
+    mkdirSync(inner);
+    const path = join(inner, 'a.csv');
+    expect(csv(path).look()).toBe(`appended to ${path}`);
+    expect(existsSync(path)).toBe(false);
+  });
+});

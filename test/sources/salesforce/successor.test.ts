@@ -1,0 +1,256 @@
+/** Whom a record stands for that was merged into another, or a lead that was converted. */
+import { describe, expect, test } from 'vitest';
+import { compile } from '../../../src/config/schema/cel-condition.ts';
+import { readAll } from '../../support/sources/source-reading.ts';
+import { createOrg, onNet } from '../../support/sources/salesforce/salesforce-org.ts';
+import {
+  changesOf,
+  contact,
+  contactId,
+  cursorIn,
+  fields,
+  lead,
+  leadId,
+  one,
+  readFrom,
+  sourceOf,
+} from '../../support/sources/salesforce/salesforce-reader.ts';
+
+/** The nth contact, merged into another. */
+const merged = (n: number, into: number, rest: object = {}) =>
+  contact(n, { IsDeleted: true, MasterRecordId: contactId(into), ...rest });
+const converted = (n: number, into: number, rest: object = {}) =>
+  lead(n, { IsConverted: true, ConvertedContactId: contactId(into), ...rest });
+const both = { objects: ['Contact', 'Lead'] };
+const out = { HasOptedOutOfEmail: true };
+
+/** Of each record: whose, her address, whether she is out of all mail, whether she is gone. */
+function said(values: Record<string, unknown>[]) {
+  return values.map(({ Id, Email, HasOptedOutOfEmail, IsDeleted }) => {
+    return [Id, Email, HasOptedOutOfEmail && 'out', IsDeleted && 'gone'].filter(Boolean).join(' ');
+  });
+}
+
+describe('who was merged', () => {
+  test('comes as the one that was kept, with the opt-out of either', async () => {
+    const Contact = [
+      contact(1),
+      contact(2, out),
+      merged(3, 1),
+      merged(4, 1, out),
+      merged(5, 2),
+      merged(6, 6_000),
+    ];
+    const { values, certificate } = await readFrom(createOrg({ Contact }));
+    expect(said(values)).toEqual([
+      `${contactId(1)} c1@example.com`,
+      `${contactId(2)} c2@example.com out`,
+      `${contactId(3)} c1@example.com`,
+      `${contactId(4)} c1@example.com out`,
+      `${contactId(5)} c2@example.com out`,
+      `${contactId(6)} c6@example.com gone`,
+    ]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('and merged on is followed, and an opt-out on the way counts', async () => {
+    const Contact = [merged(1, 2), merged(2, 3, out), merged(3, 4), contact(4)];
+    const { values } = await readFrom(createOrg({ Contact }));
+    expect(said(values)).toEqual([
+      `${contactId(1)} c4@example.com out`,
+      `${contactId(2)} c4@example.com out`,
+      `${contactId(3)} c4@example.com`,
+      `${contactId(4)} c4@example.com`,
+    ]);
+  });
+
+  test('into somebody who was deleted is deleted with her', async () => {
+    const Contact = [merged(1, 2, out), contact(2, { IsDeleted: true })];
+    const org = createOrg({ Contact });
+    const { source, values } = await readFrom(org);
+    expect(said(values)).toEqual([
+      `${contactId(1)} c2@example.com out gone`,
+      `${contactId(2)} c2@example.com gone`,
+    ]);
+    expect((await readAll(source, ['Id', 'Email'])).values).toEqual([]);
+  });
+
+  test('in a circle, or through too many, is deleted', async () => {
+    const chain = Array.from({ length: 15 }, (_, at) => merged(10 + at, 11 + at));
+    const Contact = [merged(1, 2), merged(2, 1), merged(3, 3), ...chain, contact(25)];
+    const org = createOrg({ Contact });
+    const { source, values } = await readFrom(org);
+    const lines = said(values);
+    expect(lines.slice(0, 3)).toEqual(
+      [1, 2, 3].map((n) => `${contactId(n)} c${n}@example.com gone`),
+    );
+    expect(lines[3]).toBe(`${contactId(10)} c10@example.com gone`);
+    expect(lines.at(-2)).toBe(`${contactId(24)} c25@example.com`);
+    expect(await one(source, contactId(1))).toMatchObject({ value: { IsDeleted: true } });
+  });
+
+  test('is found on other pages, all that are needed at once', async () => {
+    const Contact = [
+      contact(1),
+      contact(2),
+      merged(3, 1),
+      merged(4, 2),
+      merged(5, 4),
+      merged(6, 7),
+      contact(7),
+    ];
+    const org = createOrg({ Contact });
+    org.pageSize = 2;
+    const { values } = await readFrom(org);
+    expect(said(values).map((line) => line.split(' ')[1])).toEqual(
+      [1, 2, 1, 2, 2, 7, 7].map((n) => `c${n}@example.com`),
+    );
+    const asked = org.queries().filter((query) => query.includes('Id IN'));
+    expect(asked.map((query) => query.match(/'/g)?.length)).toEqual([4, 4, 2]);
+  });
+
+  test('is asked for as one, too, and only where she is to be read', async () => {
+    const org = createOrg({ Contact: [merged(1, 2, out), contact(2, { LastName: 'Hidden' })] });
+    onNet(org);
+    const { value } = (await one(sourceOf().source, contactId(1))) as { value: object };
+    expect(value).toMatchObject({
+      Id: contactId(1),
+      Email: 'c2@example.com',
+      HasOptedOutOfEmail: true,
+    });
+    const { source } = sourceOf({ where: "LastName != 'Hidden'" });
+    expect(await one(source, contactId(1))).toMatchObject({
+      value: { Id: contactId(1), Email: 'c1@example.com', IsDeleted: true },
+    });
+  });
+
+  test('keeps the opt-out of a field of your own, where that is the one', async () => {
+    const Contact = [contact(1, { No_Mail__c: 'no' }), merged(2, 1, { No_Mail__c: 'yes' })];
+    const org = createOrg({ Contact });
+    org.fields.Contact = ['No_Mail__c'];
+    onNet(org);
+    const noMail = async (field?: string) => {
+      const says = (value: unknown) => (value === 'yes' ? 'yes' : 'no');
+      const { source } = sourceOf({}, field === undefined ? field : { field, says });
+      return (await readAll(source, ['Id', 'No_Mail__c'])).values.map(
+        (value) => value['No_Mail__c'],
+      );
+    };
+    expect(await noMail('No_Mail__c')).toEqual(['no', 'yes']);
+    expect(await noMail()).toEqual(['no', 'no']);
+  });
+
+  test('prefers an opt-out to a word that nobody knows, and that to a no', async () => {
+    const words = ['no', 'Nein', 'yes'];
+    const Contact = [
+      contact(1, { No_Mail__c: 'no' }),
+      merged(2, 1, { No_Mail__c: 'Nein' }),
+      merged(3, 2, { No_Mail__c: 'yes' }),
+      contact(4, { No_Mail__c: 'no' }),
+      merged(5, 4, { No_Mail__c: 'Nein' }),
+    ];
+    const org = createOrg({ Contact });
+    org.fields.Contact = ['No_Mail__c'];
+    onNet(org);
+    const says = (value: unknown) =>
+      (['no', 'unknown', 'yes'] as const)[words.indexOf(`${value}`)]!;
+    const { source } = sourceOf({}, { field: 'No_Mail__c', says });
+    const { values } = await readAll(source, ['Id', 'No_Mail__c']);
+    expect(values.map((value) => value['No_Mail__c'])).toEqual(['no', 'Nein', 'yes', 'no', 'Nein']);
+  });
+
+  test('keeps the opt-out that a condition finds in either, by all its fields', async () => {
+    const stay = { Mood__c: 'fine', Group__c: 'a' };
+    const left = { Mood__c: 'angry', Group__c: 'b' };
+    const Contact = [
+      contact(1, left),
+      merged(2, 1, stay),
+      contact(3, stay),
+      merged(4, 3, left),
+      merged(5, 3, stay),
+    ];
+    const org = createOrg({ Contact });
+    org.fields.Contact = ['Mood__c', 'Group__c'];
+    onNet(org);
+    const when = compile('record.Mood__c == "angry" && record.Group__c == "b"', {
+      nullable: false,
+    });
+    if (!('judge' in when)) throw new Error(when.message);
+    const { source } = sourceOf({}, { when });
+    const { values } = await readAll(source, ['Id', ...when.fields]);
+    expect(values.map((value) => when.judge(value))).toEqual(
+      [true, true, false, true, false].map((gives) => ({ gives })),
+    );
+    expect(values.map((value) => value['Mood__c'])[4]).toBe('fine');
+  });
+});
+
+describe('a lead that was converted', () => {
+  test('comes as the contact, with the opt-out of either', async () => {
+    const org = createOrg({
+      Contact: [contact(1), contact(2, out), merged(3, 1), contact(4, { IsDeleted: true })],
+      Lead: [
+        lead(1),
+        converted(2, 1, out),
+        converted(3, 2),
+        converted(4, 3),
+        converted(5, 4),
+        converted(6, 99),
+      ],
+    });
+    const { values, certificate } = await readFrom(org, both);
+    expect(said(values).slice(4)).toEqual([
+      `${leadId(1)} l1@example.com`,
+      `${leadId(2)} c1@example.com out`,
+      `${leadId(3)} c2@example.com out`,
+      `${leadId(4)} c1@example.com`,
+      `${leadId(5)} c4@example.com gone`,
+    ]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('does not come where contacts are not read', async () => {
+    const org = createOrg({ Contact: [contact(1)], Lead: [lead(1), converted(2, 1)] });
+    const { source, values } = await readFrom(org, { objects: ['Lead'] });
+    expect(said(values)).toEqual([`${leadId(1)} l1@example.com`]);
+    expect(await one(source, leadId(2))).toBeUndefined();
+  });
+});
+
+describe('changes', () => {
+  const later = { SystemModstamp: '2026-01-15T12:30:00.000+0000' };
+
+  test('show who stands for somebody that changed, however far away', async () => {
+    const org = createOrg({
+      Contact: [contact(1), contact(2), merged(3, 1), merged(4, 3)],
+      Lead: [lead(1), converted(2, 1), converted(3, 4)],
+    });
+    const { source, certificate } = await readFrom(org, both);
+    Object.assign(org.records.Contact[0]!, later, { Email: 'new@example.com' });
+    const { values, certificate: next } = await changesOf(source, cursorIn(certificate));
+    expect(said(values).toSorted()).toEqual(
+      [contactId(1), contactId(3), contactId(4), leadId(2), leadId(3)].map(
+        (id) => `${id} new@example.com`,
+      ),
+    );
+    cursorIn(next);
+  });
+
+  test('show a merge and a conversion by what changed in the loser and the lead', async () => {
+    const org = createOrg({ Contact: [contact(1), contact(2)], Lead: [lead(1, out)] });
+    const { source, certificate } = await readFrom(org, both);
+    Object.assign(org.records.Contact[1]!, later, {
+      IsDeleted: true,
+      MasterRecordId: contactId(1),
+    });
+    Object.assign(org.records.Lead[0]!, later, {
+      IsConverted: true,
+      ConvertedContactId: contactId(1),
+    });
+    const { values } = await changesOf(source, cursorIn(certificate), fields);
+    expect(said(values)).toEqual([
+      `${contactId(2)} c1@example.com`,
+      `${leadId(1)} c1@example.com out`,
+    ]);
+  });
+});

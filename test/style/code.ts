@@ -1,0 +1,193 @@
+import { codeOf, matches, type FileText, type Finding, type Rule } from './text.ts';
+
+/** What runs as a process of its own, and so knows it. */
+const programs = ['src/cli.ts', 'src/sources/sql/drivers/sqlite-process.ts'];
+
+/** What talks to the terminal. */
+const commandLine = ['src/cli/', 'src/commands/', 'src/demo/'];
+
+/** Where the real clock and real chance come in: everything else is given them. */
+const edges = [
+  ...programs,
+  ...commandLine,
+  'src/worker/mirror-',
+  'src/worker/remote-commands.ts',
+  'src/emulator/http-listener.ts',
+  'src/http/send-request.ts',
+  'src/http/system-clock.ts',
+  // The composition root of the library: there is no command above it.
+  'src/platform/platform.ts',
+];
+
+const realTime = new RegExp(
+  [
+    String.raw`\bDate\.now`,
+    String.raw`\bnew Date\(\s*\)`,
+    String.raw`(?<!\bnew )\bDate\(\s*\)`,
+    String.raw`\bMath\.random`,
+    String.raw`\bperformance\.\w+`,
+    String.raw`\bset(?:Timeout|Interval|Immediate)\b`,
+    String.raw`\bAbortSignal\.timeout`,
+    String.raw`\brandom(?:UUID|Bytes|Int)\b`,
+    String.raw`\bhrtime\b`,
+  ].join('|'),
+  'g',
+);
+
+/** Files whose purpose is a list: the errors, and the platform's requests and answers. */
+const lists = [
+  'src/domain/errors.ts',
+  'src/platform/request-schemas.ts',
+  'src/platform/answer-schemas.ts',
+];
+const exportsAtMost = 6;
+
+const linesAtMost = { code: 300, test: 400 };
+const columnsAtMost = 100;
+
+export const clockRule: Rule = {
+  name: 'clock',
+  mend: 'take the clock or the random source as a parameter; the composition root makes the real one',
+  applies: (path) => isSource(path) && !edges.some((edge) => path.startsWith(edge)),
+  find: ({ text }) => matches(realTime, codeOf(text)),
+  planted: [
+    one('src/engine/run.ts', 'const at = Date.now();'),
+    one('src/engine/run.ts', 'const at = new Date().toISOString();'),
+    one('src/engine/report/change-plan.ts', 'const lucky = Math.random() < 0.5;'),
+    one('src/rate-limit/request-gate.ts', 'const since = performance.now();'),
+    one('src/rate-limit/request-gate.ts', 'await new Promise((done) => setTimeout(done, 10));'),
+    one('src/rate-limit/request-gate.ts', "import { setTimeout } from 'node:timers/promises';"),
+    one('src/emulator/store/contact.ts', 'const id = `c_${crypto.randomUUID()}`;'),
+    one('src/platform/api-call.ts', 'const signal = AbortSignal.timeout(10);'),
+  ],
+  harmless: [
+    one('src/engine/run.ts', 'const at = new Date(clock.now());'),
+    one('src/engine/run.ts', '// Date.now() would be wrong here'),
+    one('src/engine/run.ts', "const text = 'Date.now()';"),
+    one('src/http/system-clock.ts', 'const at = Date.now();'),
+  ],
+};
+
+export const processRule: Rule = {
+  name: 'process',
+  mend: 'take what is needed as a parameter: only cli.ts, cli/, commands/, demo/ and other programs know the process and the console',
+  applies: (path) =>
+    isSource(path) &&
+    !programs.includes(path) &&
+    !commandLine.some((folder) => path.startsWith(folder)),
+  find: ({ text }) => [
+    ...matches(/(?<![\w$.-])(?:process|console)\b(?!:)(?:\.\w+)?/g, codeOf(text)),
+    ...matches(/\bfrom '(?:node:)?(?:process|console)'/g, text),
+  ],
+  planted: [
+    one('src/http/send-request.ts', 'const proxy = process.env.HTTPS_PROXY;'),
+    one('src/engine/run.ts', 'console.log(plan);'),
+    one('src/engine/run.ts', 'process.on(`SIGTERM`, stop);'),
+    one('src/engine/run.ts', 'const text = `${process.pid}`;'),
+    one('src/engine/run.ts', 'const { pid } = process;'),
+    one('src/engine/run.ts', "import { env } from 'node:process';"),
+  ],
+  harmless: [
+    one('src/engine/run.ts', '// in the same process. And'),
+    one('src/emulator/emulator.ts', "const answer = { process: createConsole('console') };"),
+    one('src/emulator/emulator.ts', 'const wanted = bullmq.process;'),
+    one('src/cli.ts', 'const { argv } = process.argv;'),
+  ],
+};
+
+export const environmentRule: Rule = {
+  name: 'environment',
+  mend: 'have src/cli.ts hand the environment on; config/ reads it',
+  applies: (path) => isSource(path) && path !== 'src/cli.ts',
+  find: ({ text }) =>
+    matches(/\bprocess\s*\.\s*env\b|\{[^{}]*\benv\b[^{}]*\} = process\b/g, codeOf(text)),
+  planted: [
+    one('src/commands/worker.ts', "const url = process.env['REDIS_URL'];"),
+    one('src/commands/worker.ts', 'const { env } = process;'),
+  ],
+  harmless: [
+    one('src/cli.ts', 'const shell = { env: process.env };'),
+    one('src/commands/worker.ts', 'const { env } = shell;'),
+  ],
+};
+
+export const lengthRule: Rule = {
+  name: 'length',
+  mend: `split the file by subject: at most ${linesAtMost.code} lines, tests ${linesAtMost.test}`,
+  applies: (path) => /^(src|test|bench|bin)\/.*\.(ts|mjs)$/.test(path),
+  find: ({ path, text }) => {
+    const lines = text.trimEnd().split('\n').length;
+    const most = path.startsWith('test/') ? linesAtMost.test : linesAtMost.code;
+    return lines > most ? [{ offset: text.length, what: `${lines} lines` }] : [];
+  },
+  planted: [
+    one('src/engine/run.ts', 'step();\n'.repeat(300)),
+    one('test/engine/run.test.ts', 'step();\n'.repeat(400)),
+  ],
+  harmless: [
+    one('src/engine/run.ts', 'step();\n'.repeat(299)),
+    one('test/engine/run.test.ts', 'step();\n'.repeat(399)),
+  ],
+};
+
+export const columnRule: Rule = {
+  name: 'columns',
+  mend: `break the line: at most ${columnsAtMost} columns, what stands in quotes not counted`,
+  applies: (path) => /^(src|test|bench|bin)\/.*\.(ts|mjs)$/.test(path),
+  find: ({ text }) => {
+    const counted = unquoted(text);
+    let offset = 0;
+    return text.split('\n').flatMap((line, index): Finding[] => {
+      const start = offset;
+      offset += line.length + 1;
+      const columns = [...(counted[index] ?? '')].length;
+      return columns > columnsAtMost ? [{ offset: start, what: `${columns} columns` }] : [];
+    });
+  },
+  planted: [
+    one('src/engine/run.ts', `// ${'so '.repeat(33)}`),
+    one('src/engine/run.ts', `const sum = ${'one + '.repeat(20)}one;`),
+  ],
+  harmless: [
+    one('src/engine/run.ts', `// ${'—'.repeat(97)}`),
+    one('src/engine/run.ts', `  'a message that must stay in one piece, ${'long '.repeat(20)}',`),
+  ],
+};
+
+export const exportRule: Rule = {
+  name: 'exports',
+  mend: `split the file by subject, or export less: at most ${exportsAtMost} values (types not counted)`,
+  applies: (path) => isSource(path) && !lists.includes(path),
+  find: ({ text }) => {
+    const values = matches(
+      /^export (?:declare |async |abstract )*(?:const|let|function|class)\b/gm,
+      codeOf(text),
+    );
+    const last = values.at(-1);
+    return last && values.length > exportsAtMost
+      ? [{ offset: last.offset, what: `${values.length} exports` }]
+      : [];
+  },
+  planted: [one('src/engine/run.ts', 'export async function run() {}\n'.repeat(7))],
+  harmless: [
+    one('src/engine/run.ts', 'export const run = 1;\n'.repeat(6)),
+    one('src/domain/record.ts', 'export interface Record {}\n'.repeat(7)),
+  ],
+};
+
+function isSource(path: string): boolean {
+  return path.startsWith('src/') && path.endsWith('.ts');
+}
+
+/** The lines of a text without what stands in quotes; a comment counts, also behind code. */
+function unquoted(text: string): string[] {
+  const code = codeOf(text).split('\n');
+  return text.split('\n').map((line, index) => {
+    if (/^\s*(\/\/|\/\*|\*)/.test(line)) return line;
+    return (code[index] ?? '').replaceAll(/(['"`}/]) +(?=['"`/]|\$\{)/g, '$1');
+  });
+}
+
+function one(path: string, text: string): FileText {
+  return { path, text: `\n${text}\n` };
+}

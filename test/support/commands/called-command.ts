@@ -1,0 +1,23 @@
+/** The command line called within this process, by a shell that keeps all it is told. */
+import { main } from '../../../src/cli.ts';
+
+/** What it ended with, and every line of both of its ends. */
+export async function calling(
+  argv: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number; said: string }> {
+  const lines: string[] = [];
+  const say = (line: string) => void lines.push(line);
+  const signal = new AbortController().signal;
+  const code = await main([...argv], {
+    env,
+    print: say,
+    note: say,
+    progress: () => undefined,
+    terminal: false,
+    interactive: false,
+    stop: signal,
+    abort: signal,
+  });
+  return { code, said: lines.join('\n') };
+}

@@ -1,0 +1,25 @@
+/** A worker, as a process of its own. */
+import { expect } from 'vitest';
+import { launch } from '../engine/engine-world.ts';
+import { untilHolds } from '../waiting.ts';
+
+/** Until it holds. */
+export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
+  untilHolds(async () => expect(await holds()).toBe(true));
+
+export function start(file: string, ...flags: string[]) {
+  const { child, ended } = launch(['worker', '-c', file, ...flags]);
+  let err = '';
+  child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
+  return {
+    ended,
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    heard: () => err,
+    said: async (text: string) => until(() => err.includes(text)),
+    /** Asked to end, it does; its exit code. */
+    async ends(): Promise<number | null> {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+  };
+}

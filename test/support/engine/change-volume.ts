@@ -1,0 +1,66 @@
+/** A mirror whose guards hold what befalls more than three people. */
+import { expect, onTestFinished } from 'vitest';
+import type { Send } from '../../../src/domain/exchange.ts';
+import { createStage, type Stage, type StageOptions } from './child-process.ts';
+
+export const hour = 3_600_000;
+const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
+
+export const person = (at: number, more: Record<string, unknown> = {}) => ({
+  id: `${1000 + at}`,
+  email: `p${at}@${at % 2 === 0 ? 'example' : 'example2'}.com`,
+  ch_news: 'yes',
+  ...more,
+});
+export const range = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => person(from + at));
+
+/** Nobody is there yet, and three of a class pass. */
+export function staged(options: StageOptions = {}): Stage {
+  const stage = createStage({ guards, policy: { deletes: 'owned' }, ...options });
+  onTestFinished(() => stage.close());
+  return stage;
+}
+
+/** Twenty people whom a first run has created: no guard holds a first load. */
+export async function mirrored(options: StageOptions = {}): Promise<Stage> {
+  const stage = staged(options);
+  stage.people.push(...range(0, 20));
+  expect((await stage.sync()).contacts.applied).toMatchObject({ create: 20 });
+  stage.writes();
+  return stage;
+}
+
+/** The CRM's next export. */
+export function exportOf(stage: Stage, people: Record<string, unknown>[]): void {
+  stage.people.splice(0, stage.people.length, ...people);
+  Object.assign(stage.certificate, { reading: `at ${stage.clock.now()}` });
+}
+
+/** Two exports, twenty hours apart, of these people alone; the second is not read yet. */
+export async function leave(stage: Stage, people: Record<string, unknown>[]): Promise<void> {
+  exportOf(stage, people);
+  await stage.sync();
+  await stage.clock.advance(21 * hour);
+  exportOf(stage, people);
+}
+
+export const flag = (at: number) => person(at, { deleted: 'true' });
+export const deletes = (stage: Stage) =>
+  stage.writes().filter(({ method }) => method === 'DELETE').length;
+export const approve = (stage: Stage, plan: string): void =>
+  stage.snapshot.held.approve(plan, stage.clock.now());
+
+/** A wire on which a process dies: once told `after` how many deletes, with the next. */
+export function mortal() {
+  const dying: { after?: number } = {};
+  const wire =
+    (send: Send): Send =>
+    async (request, signal) => {
+      if (request.method === 'DELETE' && dying.after !== undefined && dying.after-- <= 0) {
+        throw new Error('killed');
+      }
+      return send(request, signal);
+    };
+  return { dying, wire };
+}

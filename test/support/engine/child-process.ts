@@ -1,0 +1,220 @@
+/** The whole engine against the whole emulator in one process: no socket, no wall clock. */
+import {
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+} from '../../../src/emulator/emulator.ts';
+import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
+import type { Send } from '../../../src/domain/exchange.ts';
+import type { Guards } from '../../../src/engine/report/guard-rules.ts';
+import type { Summary } from '../../../src/engine/report/run-summary.ts';
+import { ledgerInMemory } from '../../../src/do-not-contact/list-file.ts';
+import type { Ledger } from '../../../src/do-not-contact/contact-list.ts';
+import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
+import type { Returns } from '../../../src/sources/write-back.ts';
+import type { Certificate, Source } from '../../../src/sources/source.ts';
+import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
+import { createBeside } from '../../../src/engine/context/person-locks.ts';
+import { eraseTold, type Erased } from '../../../src/erasure/privacy-deletions.ts';
+import { run } from '../../../src/engine/run.ts';
+import { watch, type Sighting } from '../../../src/engine/watch/unsubscribe-watch.ts';
+import { virtualClock, type VirtualClock } from '../clock.ts';
+import { toSend } from '../emulator/raw-socket.ts';
+import { channels, mirrorOf, type Policy } from './engine-mirror.ts';
+
+export interface Stage {
+  clock: VirtualClock;
+  emulator: Emulator;
+  snapshot: Snapshot;
+  ledger: Ledger;
+  /** The CRM: edit these between runs. */
+  people: Record<string, unknown>[];
+  templates: Record<string, unknown>[];
+  certificate: Certificate;
+  /** Ids of the people that were changed, in their order: what a CRM that tells changes goes by. */
+  changed: string[];
+  /** What the CRM was asked for people: all, since a cursor, or one. */
+  asked: string[];
+  sync(options?: Partial<RunOptions>): Promise<Summary>;
+  /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
+  one(id: string): Promise<Summary>;
+  /** The CRM says that it has erased this record, likewise. */
+  erase(id: string): Promise<Erased>;
+  /** One look of the sentinel, likewise. */
+  look(): Promise<Sighting>;
+  /** Requests since the last call that were to change something. */
+  writes(): ReturnType<Emulator['world']['requests']>;
+  /** What was recorded is gone; the ledger is not. */
+  loseSnapshot(): void;
+  close(): void;
+}
+
+export interface StageOptions {
+  seed?: number;
+  limits?: string[];
+  /** More about the platform: its quirks, its faults, its algorithm. */
+  platform?: Pick<EmulatorOptions, 'quirks' | 'faults' | 'algorithm' | 'channels'>;
+  policy?: Policy;
+  guards?: Partial<Guards>;
+  absence?: Partial<AbsenceRules>;
+  /** What happens to people who left, where the configuration does not say it. */
+  unstated?: Mirror['unstated'];
+  /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
+  ahead?: () => number;
+  /** The file of the snapshot; without it, in memory. */
+  path?: string;
+  /** Stands between the client and the emulator. */
+  wire?: (send: Send) => Send;
+  /** Whether the CRM tells what changed. */
+  tellsChanges?: boolean;
+  /** How it is told who left. */
+  returns?: Returns;
+  /** So many changes it tells once more, as one of them may have been seen late. */
+  overlap?: number;
+  /** Records that cannot be read one by one, by id. */
+  unreadable?: ReadonlySet<string>;
+  /** It knows nobody by their id. */
+  hasNoOne?: boolean;
+  /** What the CRM has said of one record is heard once this is over. */
+  heard?: (id: string) => Promise<void>;
+}
+
+export function createStage(options: StageOptions = {}): Stage {
+  const clock = virtualClock();
+  const random = seeded(options.seed ?? 1);
+  const emulator = createEmulator({
+    clock,
+    random,
+    apiKey: 'key',
+    channels: channels.map((id) => ({ id, name: id })),
+    limits: options.limits ?? ['*=1000000/1'],
+    ...options.platform,
+  });
+  const { path } = options;
+  const snapshot = path === undefined ? openSnapshot('', { inMemory: true }) : openSnapshot(path);
+  const kept = { snapshot, ledger: ledgerInMemory() };
+  const beside = createBeside();
+  const direct = toSend(emulator, { clock });
+  const send = options.wire?.(direct) ?? direct;
+  const stage: Crm = {
+    people: [],
+    templates: [],
+    certificate: { complete: true, reading: 'all' },
+    changed: [],
+    asked: [],
+  };
+  let asked = 0;
+
+  const mirror = (on: Snapshot = whole.snapshot): Mirror =>
+    mirrorOf({
+      send,
+      snapshot: on,
+      beside,
+      ledger: on === whole.snapshot ? whole.ledger : whole.ledger.beside(),
+      clock: { ...clock, now: () => clock.now() + (options.ahead?.() ?? 0) },
+      random,
+      policy: options.policy ?? {},
+      ...(options.guards && { guards: options.guards }),
+      ...(options.absence && { absence: options.absence }),
+      unstated: options.unstated,
+      contacts: {
+        ...sourceOf(stage, 'people', options),
+        ...(options.tellsChanges && changesOf(stage, options)),
+      },
+      templates: sourceOf(stage, 'templates', {}),
+      ...(options.returns && { returns: options.returns }),
+    });
+
+  const how = {
+    writes: true,
+    only: undefined,
+    stop: new AbortController().signal,
+    abort: new AbortController().signal,
+    progress: () => undefined,
+  };
+  const whole: Stage = Object.assign(stage, kept, {
+    clock,
+    emulator,
+    sync: async (overrides: Partial<RunOptions> = {}) => {
+      await clock.advance(1_000);
+      return clock.run(run(mirror(), { mode: 'full', ...how, ...overrides }));
+    },
+    one: async (id: string) => {
+      const own = whole.snapshot.beside();
+      const mode = { record: id };
+      return run(mirror(own), { ...how, mode, only: 'contacts' }).finally(() => own.close());
+    },
+    erase: async (id: string) => {
+      const own = whole.snapshot.beside();
+      const { stop: signal, abort } = how;
+      return eraseTold(mirror(own), id, { signal, abort }).finally(() => own.close());
+    },
+    look: async () => {
+      const own = whole.snapshot.beside();
+      return watch(mirror(own), how).finally(() => own.close());
+    },
+    writes: () => {
+      const requests = emulator.world.requests();
+      const fresh = requests.slice(asked);
+      asked = requests.length;
+      return fresh.filter(({ method }) => method !== 'GET');
+    },
+    loseSnapshot: () => {
+      whole.snapshot.close();
+      whole.snapshot = openSnapshot('', { inMemory: true });
+    },
+    close: () => {
+      whole.snapshot.close();
+      whole.ledger.close();
+    },
+  });
+  return whole;
+}
+
+type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'asked'>;
+
+function sourceOf(
+  stage: Crm,
+  which: 'people' | 'templates',
+  { heard, tellsChanges, hasNoOne, overlap, unreadable }: StageOptions,
+): Source & Required<Pick<Source, 'one'>> {
+  return {
+    async *read() {
+      if (which === 'people') stage.asked.push('all');
+      const cursor = cursorOf(stage, overlap);
+      yield stage[which].map((value, at) => ({ where: `record ${at + 1}`, value }));
+      return { ...stage.certificate, ...(tellsChanges && { cursor }) };
+    },
+    still: (reading) => stage.certificate.reading === reading,
+    one: async (id: string) => {
+      if (which === 'people') stage.asked.push(`one ${id}`);
+      const found = hasNoOne ? undefined : stage[which].find((record) => record['id'] === id);
+      const value = found && { ...found };
+      await heard?.(id);
+      const where = `record ${id}`;
+      if (unreadable?.has(id)) return { where, broken: 'cannot be read', fix: 'correct it' };
+      return value && { where: `record ${id}`, value };
+    },
+  };
+}
+
+/** A cursor is how many changes there were. One of more than that is none it knows. */
+function changesOf(stage: Crm, options: StageOptions): Required<Pick<Source, 'changes'>> {
+  return {
+    async *changes(since) {
+      stage.asked.push(`since ${since}`);
+      const cursor = cursorOf(stage, options.overlap, Number(since));
+      if (Number(since) > stage.changed.length) return 'lost';
+      for (const id of stage.changed.slice(Number(since))) {
+        const value = stage.people.find((record) => record['id'] === id);
+        if (value) yield [{ where: `record ${id}`, value: { ...value } }];
+      }
+      return { ...stage.certificate, cursor };
+    },
+  };
+}
+
+function cursorOf({ changed }: Crm, overlap = 0, since = 0): string {
+  return String(Math.max(since, changed.length - overlap));
+}

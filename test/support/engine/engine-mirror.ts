@@ -1,0 +1,110 @@
+/** One mirror of people and templates, put together for a platform in the same process. */
+import { createGate } from '../../../src/rate-limit/request-gate.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
+import { contactKind } from '../../../src/records/contact/contact-type.ts';
+import { templateKind } from '../../../src/records/template/template-type.ts';
+import type { Clock, Random } from '../../../src/domain/clock.ts';
+import type { Send } from '../../../src/domain/exchange.ts';
+import type { Guards } from '../../../src/engine/report/guard-rules.ts';
+import { createPlatform } from '../../../src/platform/api-client.ts';
+import type { Ledger } from '../../../src/do-not-contact/contact-list.ts';
+import type { Snapshot } from '../../../src/snapshot/snapshot.ts';
+import type { Returns } from '../../../src/sources/write-back.ts';
+import type { Source } from '../../../src/sources/source.ts';
+import { createBeside, type Beside } from '../../../src/engine/context/person-locks.ts';
+import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
+
+export const channels = ['ch_news', 'ch_product'];
+
+/**
+ * As a configuration without a word about them has them, but that everybody may be opted out, and
+ * every template changed: few tests are about that.
+ */
+export const limits: Guards = {
+  delete: { percent: 10, floor: 10 },
+  opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
+  opt_in: { percent: 20, floor: 100 },
+  template: { percent: 100, floor: 3 },
+};
+export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
+
+export interface Policy {
+  absent?: 'keep' | 'opt_out';
+  deletes?: 'off' | 'created' | 'owned';
+  missing?: 'respect' | 'recreate';
+  resubscribe?: 'never' | 'newer';
+  templates?: 'keep' | 'overwrite';
+  absentTemplates?: 'keep' | 'archive';
+  /** Of a channel, the one it took over from. */
+  replaces?: Record<string, string>;
+}
+
+export interface Parts {
+  send: Send;
+  snapshot: Snapshot;
+  ledger: Ledger;
+  clock: Clock;
+  random: Random;
+  apiKey?: string;
+  policy: Policy;
+  guards?: Partial<Guards>;
+  absence?: Partial<AbsenceRules>;
+  unstated?: Mirror['unstated'];
+  contacts: Source;
+  templates: Source;
+  pageSizes?: Mirror['pageSizes'];
+  beside?: Beside;
+  returns?: Returns;
+}
+
+export function mirrorOf(parts: Parts): Mirror {
+  const { send, snapshot, ledger, clock, random, policy, apiKey = 'key' } = parts;
+  const { pageSizes = [100, 83] } = parts;
+  const gate = createGate({ clock, random });
+  const platform = createPlatform({ send, gate, clock, random, apiKey });
+  const fields = {
+    id: 'id',
+    email: 'email',
+    deleted: 'deleted',
+    unsubscribed: 'unsubscribed',
+    consentAt: 'consent_at',
+    channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
+  };
+  const { missing = 'respect', resubscribe = 'never', absent = 'keep', deletes = 'off' } = policy;
+  const { templates = 'keep', absentTemplates = 'keep' } = policy;
+  const contact = contactKind({
+    fields,
+    policy: { absent, missing, resubscribe, optIns: 'on' },
+    absence: { ...patience, deletes, ...parts.absence },
+    platform: platform.contacts,
+    now: clock.now,
+  });
+  const template = templateKind({
+    policy: { templates, absentTemplates },
+    platform: platform.templates,
+  });
+  return {
+    name: 'test',
+    parts: [
+      { kind: contact, source: parts.contacts, manner: 'as it is' },
+      { kind: template, source: parts.templates },
+    ],
+    returns: parts.returns,
+    snapshot,
+    account: { url: 'https://platform.test', apiKey, platform },
+    ledger,
+    beside: parts.beside ?? createBeside(),
+    notes: [],
+    clock,
+    random,
+    timeoutMs: 10_000,
+    pageSizes,
+    keepMs: 90 * 86_400_000,
+    guards: { ...limits, ...parts.guards },
+    unstated: parts.unstated,
+    reserve: 0,
+    requests: gate.counts,
+    limits: gate.limits,
+    platformNow: gate.platformNow,
+  };
+}

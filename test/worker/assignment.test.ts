@@ -1,0 +1,102 @@
+/**
+ * Which worker is the home of a mirror: the table of src/worker/queues/assignment-store.ts, on a
+ * real Redis.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { homeRecord, type Candidate } from '../../src/worker/queues/assignment-store.ts';
+import { connectQuickly, type Quick } from '../../src/worker/queues/fail-fast-connection.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+
+let redis: TestRedis;
+let quick: Quick;
+beforeAll(async () => {
+  redis = await ownRedis();
+  quick = connectQuickly(redis.url);
+});
+beforeEach(async () => redis.flush());
+afterAll(async () => {
+  quick.close();
+  await redis.close();
+});
+
+const worker = (name: string) => homeRecord(quick, 'acme', name);
+const first: Candidate = {
+  snapshot: 's',
+  generation: 5,
+  restored: false,
+  acceptLost: false,
+  stoodBy: false,
+};
+
+describe.each([
+  ['the same snapshot, opened since', { generation: 6 }, 'home', 'home'],
+  ['the same snapshot, of the same generation', {}, 'taken', 'older'],
+  ['an older copy of it', { generation: 3 }, 'taken', 'older'],
+  ['a backup of it, put back', { generation: 3, restored: true }, 'taken', 'home'],
+  ['its last backup, put back', { generation: 6, restored: true }, 'taken', 'home'],
+  ['another snapshot', { snapshot: 't', generation: 9 }, 'taken', 'older'],
+  ['another one, put back', { snapshot: 't', generation: 9, restored: true }, 'taken', 'older'],
+  ['another one, aloud', { snapshot: 't', generation: 9, acceptLost: true }, 'taken', 'home'],
+] as const)('beside a worker: %s', (_, change, alive, gone) => {
+  test('that is alive, and that is gone', async () => {
+    await worker('one').claim(first);
+    const two = worker('two');
+    expect((await two.claim({ ...first, ...change })).is).toBe(alive);
+    await worker('one').leave();
+    await redis.flush();
+    await worker('one').claim(first);
+    await worker('one').leave();
+    expect((await two.claim({ ...first, ...change })).is).toBe(gone);
+  });
+});
+
+test('what was put back outranks what it stands in for', async () => {
+  await worker('one').claim(first);
+  await worker('one').leave();
+  const claim = await worker('two').claim({ ...first, generation: 3, restored: true });
+  expect(claim).toEqual({ is: 'home', generation: 6 });
+  await worker('two').leave();
+  // The machine that was lost comes back, and opens its own once more.
+  expect(await worker('one').claim({ ...first, generation: 6 })).toMatchObject({ is: 'older' });
+});
+
+test('who lost it is told, and who has it is heard of', async () => {
+  const [one, two] = [worker('one'), worker('two')];
+  expect(await one.isServed()).toBe(false);
+  await one.claim(first);
+  expect(await one.isServed()).toBe(true);
+  expect(await one.keep(first)).toBe(true);
+  await two.claim({ ...first, generation: 6 });
+  expect(await one.keep(first)).toBe(false);
+  await one.leave();
+  expect(await two.isServed()).toBe(true);
+});
+
+test('a Redis that was emptied is told again', async () => {
+  await worker('one').claim(first);
+  await redis.flush();
+  expect(await worker('one').keep(first)).toBe(true);
+  expect(await worker('two').claim({ ...first, snapshot: 't' })).toEqual({ is: 'taken' });
+});
+
+test('of one that was emptied who stood by is not the first to speak', async () => {
+  expect((await worker('two').claim({ ...first, stoodBy: true })).is).toBe('untold');
+  expect((await worker('two').claim(first)).is).toBe('home');
+});
+
+test('while Redis is away nobody says anything', async () => {
+  await redis.kill();
+  await expect(worker('one').claim(first)).rejects.toThrow('Redis cannot be asked');
+  await redis.start();
+  for (;;) {
+    if (
+      await worker('one')
+        .isServed()
+        .catch(() => true)
+    )
+      await pause(20);
+    else break;
+  }
+  expect((await worker('one').claim(first)).is).toBe('home');
+});

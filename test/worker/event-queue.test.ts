@@ -1,0 +1,299 @@
+/** Events in a real Redis: what is folded, what is kept, what is tried again. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { Unavailable } from '../../src/domain/errors.ts';
+import {
+  openEventQueue,
+  type EventQueue,
+  type Heard,
+  type ServeOptions,
+  type Worked,
+} from '../../src/worker/queues/event-queue.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { untilHolds } from '../support/waiting.ts';
+import { playsAll } from '../support/extent.ts';
+
+let redis: TestRedis;
+const opened: EventQueue[] = [];
+beforeAll(async () => void (redis = await ownRedis()));
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(async (queue) => queue.close()));
+  await redis.flush();
+});
+afterAll(async () => redis.close());
+
+const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
+  untilHolds(async () => expect(await holds()).toBe(true));
+
+function open(mirror = 'acme', notices: (string | undefined)[] = []): EventQueue {
+  const notice = (lost: string | undefined) => void notices.push(lost);
+  const queue = openEventQueue({ url: redis.url, mirror, clock: systemClock, notice });
+  opened.push(queue);
+  return queue;
+}
+
+/** Every record that is worked on; each waits for `let(…)`, unless `answer` says how it ends. */
+function serve(queue: EventQueue, answer?: (id: string) => Worked, options = {}) {
+  const worked: string[] = [];
+  const held: PromiseWithResolvers<Worked>[] = [];
+  const failures: unknown[] = [];
+  const given: ServeOptions = {
+    concurrency: 4,
+    failed: (error) => failures.push(error),
+    ...options,
+  };
+  queue.serve(async (id) => {
+    worked.push(id);
+    if (answer) return answer(id);
+    const hold = Promise.withResolvers<Worked>();
+    held.push(hold);
+    return hold.promise;
+  }, given);
+  return { worked, failures, let: (end: Worked) => held.shift()?.resolve(end) };
+}
+
+const nothing = { waiting: 0, active: 0, delayed: 0 };
+const isEmpty = async (queue: EventQueue) =>
+  until(async () => JSON.stringify(await queue.counts()) === JSON.stringify(nothing));
+
+test('a thousand events of one record are one job, on however many machines they come', async () => {
+  const [one, other] = [open(), open()];
+  const began = performance.now();
+  for (let n = 0; n < 10; n += 1) await one.add(Array.from({ length: 50 }, () => 'a:1'));
+  await Promise.all(Array.from({ length: 500 }, async () => other.add(['a:1'])));
+  const { worked } = serve(one, () => 'done');
+  await isEmpty(one);
+  // Those that came later than 300 ms after the first, when that was worked on, are another one.
+  const most = Math.ceil((performance.now() - began) / 300);
+  expect(worked.length).toBeLessThanOrEqual(most);
+  expect(new Set(worked)).toEqual(new Set(['a:1']));
+});
+
+test('the job is due a moment after its first event, and no earlier', async () => {
+  const queue = open();
+  const times: number[] = [];
+  serve(queue, () => {
+    times.push(performance.now());
+    return 'done';
+  });
+  await until(async () => (await queue.counts()).active === 0);
+  const began = performance.now();
+  await queue.add(['a']);
+  await queue.add(['a']);
+  await isEmpty(queue);
+  expect(times).toHaveLength(1);
+  expect(times[0]! - began).toBeGreaterThan(290);
+});
+
+test('what comes during the work is one more job, after it', async () => {
+  const queue = open();
+  const { worked, let: end } = serve(queue);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  await Promise.all(Array.from({ length: 1000 }, async () => queue.add(['a'])));
+  expect(worked).toHaveLength(1);
+  end('done');
+  await until(() => worked.length === 2);
+  await queue.add(['a']);
+  end('done');
+  await until(() => worked.length === 3);
+  end('done');
+  await isEmpty(queue);
+  expect(worked).toEqual(['a', 'a', 'a']);
+});
+
+test('records are worked on side by side, whatever their ids look like', async () => {
+  const queue = open();
+  const ids = ['1', 'a:b:c', '*', ' ', 'é'.repeat(1000), '{x}', '1'];
+  await queue.add(ids);
+  const { worked, let: end } = serve(queue, undefined, { concurrency: 10 });
+  await until(() => worked.length === 6);
+  expect(worked.toSorted()).toEqual([...new Set(ids)].toSorted());
+  ids.forEach(() => end('done'));
+  await isEmpty(queue);
+});
+
+test.runIf(playsAll)('tens of thousands in one call', async () => {
+  const queue = open();
+  await queue.add(Array.from({ length: 20_000 }, (_, n) => String(n)));
+  expect(await queue.counts()).toEqual({ ...nothing, delayed: 20_000 });
+  expect(await queue.lagMs()).toBeGreaterThan(0);
+});
+
+test('nothing but the id is kept', async () => {
+  const queue = open();
+  await queue.add(['4711']);
+  await queue.remember('msg_1');
+  const client = new Redis(redis.url);
+  expect(await client.hget('crm-mirror:events-acme:1', 'data')).toBe('{"id":"4711"}');
+  const [key] = await client.keys('crm-mirror:acme:delivery:*');
+  expect(key).not.toContain('msg_1');
+  const leftMs = await client.pttl(key!);
+  client.disconnect();
+  expect([leftMs > 10 * 60_000, leftMs <= 11 * 60_000]).toEqual([true, true]);
+});
+
+test('that a record was erased is a job of its own, and one however often it is told', async () => {
+  const queue = open();
+  await queue.add(['4711', 'b']);
+  await queue.add(['4711', '4711'], 'erased');
+  await queue.add(['4711'], 'erased');
+  expect(await queue.counts()).toEqual({ ...nothing, delayed: 3 });
+  const client = new Redis(redis.url);
+  expect(await client.hget('crm-mirror:events-acme:3', 'data')).toBe('{"id":"4711","erased":true}');
+  client.disconnect();
+  const worked: string[] = [];
+  let isAway = true;
+  const work = async (id: string, heard: Heard): Promise<Worked> => {
+    worked.push(`${id} ${heard}`);
+    if (heard === 'changed' || !isAway) return 'done';
+    isAway = false;
+    return 'again';
+  };
+  queue.serve(work, { concurrency: 4, failed: (error) => expect.unreachable(String(error)) });
+  await isEmpty(queue);
+  expect(worked.toSorted()).toEqual(['4711 changed', '4711 erased', '4711 erased', 'b changed']);
+});
+
+test.runIf(playsAll)(
+  'a worker that dies loses nothing: another one has it, with what came meanwhile',
+  async () => {
+    const child = fileURLToPath(new URL('../support/worker/job-taker.ts', import.meta.url));
+    const dying = spawn(process.execPath, [child, redis.url, 'acme'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void dying.kill('SIGKILL'));
+    const queue = open();
+    await queue.add(['never']);
+    await once(dying.stdout, 'data');
+    await queue.add(['never']);
+    dying.kill('SIGKILL');
+    const { worked } = serve(queue, () => 'done');
+    await isEmpty(queue);
+    expect(worked).toEqual(['never', 'never']);
+  },
+);
+
+test.runIf(playsAll)('what another process has to do is offered again a moment later', async () => {
+  const [one, other] = [open(), open()];
+  const stood = serve(one, () => 'elsewhere');
+  await one.add(['a']);
+  await until(() => stood.worked.length === 2);
+  const { worked } = serve(other, () => 'done');
+  await until(() => worked.length > 0);
+  await isEmpty(other);
+});
+
+test.runIf(playsAll)(
+  'what cannot be done now is tried again, less and less often, and folds what comes',
+  async () => {
+    const queue = open();
+    const times: number[] = [];
+    let isBack = false;
+    const { worked, failures } = serve(queue, () => {
+      times.push(performance.now());
+      if (times.length === 2) throw new Error('ann@example.com');
+      return isBack ? 'done' : 'again';
+    });
+    await queue.add(['a']);
+    await until(() => times.length === 2);
+    await queue.add(['a', 'a']);
+    await until(() => times.length === 3);
+    isBack = true;
+    const client = new Redis(redis.url);
+    const told = JSON.stringify(await client.hgetall('crm-mirror:events-acme:1'));
+    client.disconnect();
+    expect(told).not.toContain('example.com');
+    await isEmpty(queue);
+    expect(worked).toEqual(['a', 'a', 'a', 'a']);
+    expect(failures).toEqual([new Error('ann@example.com')]);
+    const waits = times.slice(1).map((time, n) => time - times[n]!);
+    const short = waits.filter((wait, n) => wait < 1000 * 2 ** n - 50);
+    expect([waits.length, short]).toEqual([3, []]);
+  },
+);
+
+test('how old the oldest is: of those that wait, are worked on, or are tried again', async () => {
+  const queue = open();
+  expect(await queue.lagMs()).toBeUndefined();
+  const began = Date.now();
+  await queue.add(['a']);
+  const added = Date.now();
+  const { worked, let: end } = serve(queue);
+  await until(() => worked.length === 1);
+  await queue.add(['b']);
+  expect(await queue.counts()).toEqual({ waiting: 0, active: 1, delayed: 1 });
+  const expectLag = async () => {
+    const least = Date.now() - added;
+    const lag = await queue.lagMs();
+    expect(lag).toBeGreaterThanOrEqual(least - 5);
+    expect(lag).toBeLessThanOrEqual(Date.now() - began + 5);
+  };
+  await expectLag();
+  end('again');
+  await until(async () => (await queue.counts()).delayed === 1);
+  await expectLag();
+});
+
+test('a delivery is known once it is remembered, to everybody, in its own mirror', async () => {
+  const [one, other, elsewhere] = [open(), open(), open('globex')];
+  expect(await one.knows('msg_1')).toBe(false);
+  await one.remember('msg_1');
+  await one.remember('msg_1');
+  expect(await other.knows('msg_1')).toBe(true);
+  expect(await other.knows('msg_2')).toBe(false);
+  expect(await elsewhere.knows('msg_1')).toBe(false);
+});
+
+test('who ends waits for the work under way', async () => {
+  const queue = open();
+  const { worked, let: end } = serve(queue);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  let isClosed = false;
+  const closing = queue.close().then(() => (isClosed = true));
+  const other = open();
+  await other.add(['b']);
+  expect(isClosed).toBe(false);
+  end('done');
+  await closing;
+  expect(await other.counts()).toEqual({ ...nothing, delayed: 1 });
+});
+
+test('Redis away: refused at once, said, and all goes on when it is back', async () => {
+  await redis.kill();
+  const notices: (string | undefined)[] = [];
+  const queue = open('acme', notices);
+  // It answers while Redis is away: nobody waits for it to come back.
+  const expectRefused = async () => {
+    const asked = [queue.add(['a']), queue.remember('m'), queue.knows('m'), queue.lagMs()];
+    for (const one of await Promise.allSettled([...asked, queue.counts()])) {
+      expect(one.status === 'rejected' && one.reason).toBeInstanceOf(Unavailable);
+    }
+  };
+  await expectRefused();
+  const { worked } = serve(queue, () => 'done');
+  await redis.start();
+  await until(() => notices.length === 2);
+  await queue.add(['a']);
+  await until(() => worked.length === 1);
+  // It hangs: nobody knows, and whoever asks is not kept waiting.
+  redis.pause();
+  await expectRefused();
+  redis.resume();
+  await until(async () =>
+    queue.add(['b']).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await until(() => worked.includes('b'));
+  await redis.kill();
+  await expectRefused();
+  await queue.close();
+  await redis.start();
+});

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { algorithms } from '../../src/emulator/limits/algorithms.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import {
+  least,
+  startChild,
+  startServer,
+  startWorker,
+  total,
+  type Server,
+} from '../support/worker/fleet.ts';
+
+const LIMIT = { requests: 100, windowSeconds: 1 };
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(() => redis.close());
+
+/** They share the requests, and finish in a time near the least. */
+async function share(server: Server, workers: number, requests: number) {
+  const all = Array.from({ length: workers }, (_, at) =>
+    startWorker({ url: server.url, redis: redis.url, name: `worker-${at}` }),
+  );
+  const startMs = performance.now();
+  await Promise.all(all.map((one, at) => one.send(Math.floor((requests + at) / workers))));
+  const ms = performance.now() - startMs;
+  await Promise.all(all.map((one) => one.close()));
+  return { ...total(all.map((one) => one.result())), lateMs: ms - least(server, requests) };
+}
+
+describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
+  const requests = workers === 4 ? 380 : 180;
+
+  test('no 429, no waste, under every algorithm', async () => {
+    const before = await redis.scripts();
+    const run = async ({ name }: { name: string }) => {
+      const server = await startServer(name, LIMIT);
+      const result = await share(server, workers, requests);
+      await server.close();
+      return [name, result] as const;
+    };
+    const found = Object.fromEntries(await Promise.all(algorithms.map(run)));
+    for (const [name, { done, refused, notices, lateMs }] of Object.entries(found)) {
+      expect({ name, done, notices }).toEqual({ name, done: requests, notices: [] });
+      // Nobody can know of a sliding counter before it has refused to give back a window at once.
+      const most = name === 'sliding-counter' ? requests * 0.02 : 0;
+      expect(refused, `${name}, refused`).toBeLessThanOrEqual(most);
+      // A window more than needed, at most; on a slow machine several.
+      expect(lateMs, `${name}, later than the least`).toBeLessThan(10_000);
+    }
+    const calls = (await redis.scripts()) - before;
+    expect(calls / (requests * algorithms.length)).toBeLessThan(1.7);
+  });
+});
+
+test('processes of their own share it too', async () => {
+  const server = await startServer('fixed', LIMIT);
+  const all = [1, 2, 3].map((at) =>
+    startChild({ url: server.url, redis: redis.url, name: `child-${at}` }, 100),
+  );
+  const { done, refused, notices } = total(await Promise.all(all.map((one) => one.result)));
+  expect({ done, refused, notices }).toEqual({ done: 300, refused: 0, notices: [] });
+  await server.close();
+});
+
+test('a share is left to others', async () => {
+  const server = await startServer('fixed', { requests: 50, windowSeconds: 1 });
+  const options = { url: server.url, redis: redis.url, reserve: 0.5 };
+  const all = ['a', 'b'].map((name) => startWorker({ ...options, name }));
+  const startMs = performance.now();
+  await Promise.all(all.map((one) => one.send(45)));
+  // 90 at 25 a second.
+  expect(performance.now() - startMs).toBeGreaterThan(2900);
+  expect(total(all.map((one) => one.result()))).toMatchObject({ done: 90, refused: 0 });
+  expect(all[0]?.standing()).toMatchObject({ limit: 50, windowMs: 1000 });
+  await Promise.all(all.map((one) => one.close()));
+  await server.close();
+});
