@@ -6,15 +6,10 @@
 import type { Command } from 'commander';
 import { claimsOfActOne, claimsOfActTwo, claimsOfTemplates } from '../demo/sample-people.ts';
 import { changeCrm, changePlatform } from '../demo/sample-changes.ts';
-import {
-  tellOf,
-  tellOfTemplate,
-  writesIn,
-  type Claim,
-  type Told,
-} from '../demo/expected-outcome.ts';
+import type { Claim } from '../demo/demo-claims.ts';
+import { tellOf, tellOfTemplate, type Told, writesIn } from '../demo/expected-outcome.ts';
 import { leave } from '../demo/closing-page.ts';
-import { makeFolder, type Folder } from '../demo/demo-folder.ts';
+import { type Folder, makeFolder } from '../demo/demo-folder.ts';
 import { createPage, type Page } from '../demo/page-writer.ts';
 import { pass, type Passed } from '../demo/demo-run.ts';
 import { readPeople } from '../demo/export-people.ts';

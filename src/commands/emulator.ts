@@ -8,7 +8,7 @@ import { spellings } from '../emulator/quirks/quirks.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
 import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';
 import { serve } from '../emulator/http-listener.ts';
-import type { Channel } from '../emulator/store/contact.ts';
+import type { Channel } from '../emulator/shared/row-types.ts';
 import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid } from '../domain/errors.ts';
 import { subscription } from '../platform/request-schemas.ts';

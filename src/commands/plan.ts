@@ -3,7 +3,7 @@ import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
 import { renderChanges } from '../engine/report/summary-text.ts';
 import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
-import { missingOf, missingWords } from '../cli/status/missing-people.ts';
+import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
 import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';

@@ -1,5 +1,5 @@
 /** One run within the demo, as the commands plan and sync do it. */
-import type { LoggedRequest } from '../emulator/emulated-world.ts';
+import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import { renderSummary } from '../engine/report/summary-text.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';

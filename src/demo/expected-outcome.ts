@@ -1,30 +1,9 @@
 /** What is told of somebody, compared with what the platform was asked and what it shows. */
-import type { World } from '../emulator/emulated-world.ts';
+import type { World } from '../emulator/ui/emulated-world.ts';
 import { contactKey } from '../records/contact/observe/observed-contact.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
-
-/** What should have happened to one person in one run. */
-export interface Claim {
-  /** The address. */
-  who: string;
-  says: string;
-  /** Requests that changed something, such as `opt_in ch_news`. */
-  sent: readonly string[];
-  /** As `standingOf` says it. */
-  shows: string;
-  /** As which problem the run lists it. */
-  listed?: 'conflict' | 'invalid';
-}
-
-/** What should have happened to one template in one run. */
-export interface TemplateClaim {
-  /** On the platform. */
-  name: string;
-  says: string;
-  sent: readonly ('create' | 'update')[];
-  subject: string;
-}
+import type { Claim, TemplateClaim } from './demo-claims.ts';
 
 /** Something told, and whether it holds. */
 export interface Told {

@@ -3,7 +3,7 @@
  * and the export alone, so that it does not share a mistake with the run.
  */
 import type { Emulator } from '../emulator/emulator.ts';
-import type { LoggedRequest } from '../emulator/emulated-world.ts';
+import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import type { DesiredRow } from '../domain/record.ts';
 import { writesIn, type Told } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';

@@ -2,7 +2,7 @@
  * The people and templates of the demo by name: how they stand on the platform before the first
  * run, and what is told of them after each act. They are in the sample export (config/demo).
  */
-import type { Claim, TemplateClaim } from './expected-outcome.ts';
+import type { Claim, TemplateClaim } from './demo-claims.ts';
 
 const news = 'ch_news';
 const product = 'ch_product';

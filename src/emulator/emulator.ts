@@ -3,7 +3,7 @@ import { Invalid } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import { refuse, timestamp, toAnswer } from './shared/api-answer.ts';
 import { arrange } from './seed/initial-world.ts';
-import { ask, read, routeOf, type AnyRequest } from './request-handler.ts';
+import { type AnyRequest, ask, read, routeOf } from './request-handler.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
 import { createFaults } from './faults/faults.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
@@ -15,13 +15,12 @@ import { createPlayers, type Player } from './player-view.ts';
 import { createQuirks } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
 import type { SeedFile } from './seed/seed-file.ts';
-import { createAccounts, type Accounts } from './store/accounts.ts';
-import type { Channel } from './store/contact.ts';
+import { type Accounts, createAccounts } from './store/accounts.ts';
+import type { Channel, UserRow } from './shared/row-types.ts';
 import type { Manner } from './store/platform-behaviour.ts';
 import { remember } from './store/recent-entries.ts';
 import { createMemory, type Storage } from './store/storage.ts';
-import type { UserRow } from './store/users.ts';
-import type { LoggedRequest } from './emulated-world.ts';
+import type { LoggedRequest } from './ui/emulated-world.ts';
 
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;

@@ -5,7 +5,7 @@ import { createSeed, type Seed } from './seed/seed-records.ts';
 import type { Accounts } from './store/accounts.ts';
 import type { Organization } from './store/organization.ts';
 import type { Recent } from './store/recent-entries.ts';
-import { createWorld, type LoggedRequest, type World } from './emulated-world.ts';
+import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
 
 /** One organization, from behind the scenes. */
 export interface Player {

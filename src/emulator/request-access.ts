@@ -1,7 +1,7 @@
-import { refuse, refuseBriefly, type Outcome } from './shared/api-answer.ts';
+import { type Outcome, refuse, refuseBriefly } from './shared/api-answer.ts';
 import type { Operation } from './api/operation.ts';
 import type { Accounts } from './store/accounts.ts';
-import type { KeyRow } from './store/api-keys.ts';
+import type { KeyRow } from './shared/row-types.ts';
 import type { Organization } from './store/organization.ts';
 
 /** In whose name a request is answered; by session there is no key. */

@@ -16,7 +16,7 @@ import { bindLedger } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { createFacts } from './context/learned-facts.ts';
 import { createTally } from './context/run-tally.ts';
-import { takeCursors } from './context/source-cursor.ts';
+import { takeCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/for-each-range.ts';
 import { gatherIn } from './context/group-commit.ts';
 

@@ -1,6 +1,6 @@
 /** One person as a single run would find them now, and what it would decide; nothing is written. */
 import type { Change } from '../domain/change.ts';
-import { Interrupted, isExpected, type Expected } from '../domain/errors.ts';
+import { type Expected, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Decision, Kind, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
@@ -10,7 +10,8 @@ import type { Mirror, Run, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
 import { begin } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
-import { statesOf, unknown, type Knowledge } from './read/record-states.ts';
+import { type Knowledge, unknown } from './context/source-knowledge.ts';
+import { statesOf } from './read/record-states.ts';
 
 export interface Examined {
   /** How the source was read; or why it was not, and then the decision counts for nothing. */

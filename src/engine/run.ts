@@ -7,7 +7,7 @@
  */
 import pLimit from 'p-limit';
 import { Busy, Invalid, isExpected } from '../domain/errors.ts';
-import { planning, type Plan } from './report/change-plan.ts';
+import { type Plan, planning } from './report/change-plan.ts';
 import type { Kind } from '../records/record-type.ts';
 import { countAbsences } from './read/absence-count.ts';
 import { announce } from './finish/announce-defaults.ts';
@@ -15,15 +15,16 @@ import { apply } from './apply/apply-changes.ts';
 import type { Applying } from './apply/apply-context.ts';
 import { belong, claim } from './account/snapshot-ownership.ts';
 import { readPart } from './read/changed-records.ts';
-import { knowledgeOf, leaveOut, type Course } from './context/run-context.ts';
+import { type Course, knowledgeOf, leaveOut } from './context/run-context.ts';
 import { commit } from './plan/commit-plan.ts';
 import { decide } from './plan/decide-changes.ts';
-import { readingOf, unknown, type Knowledge } from './read/record-states.ts';
+import { type Knowledge, unknown } from './context/source-knowledge.ts';
+import { readingOf } from './read/record-states.ts';
 import {
   isRecord,
-  onlyKey,
   type Mirror,
   type MirrorPart,
+  onlyKey,
   type Run,
   type RunOptions,
 } from './context/mirror-context.ts';
@@ -32,7 +33,7 @@ import { foresee } from './plan/run-forecast.ts';
 import { guard, guardNow } from './guard/apply-guards.ts';
 import { noticeInvalid, noticeUnread } from './read/invalid-records.ts';
 import { each } from './context/bounded-concurrency.ts';
-import { spoilThrown } from './context/source-cursor.ts';
+import { spoilThrown } from './finish/source-cursor.ts';
 import { lossOf, lostParts } from './observe/lost-parts.ts';
 import { listAll } from './observe/platform-listing.ts';
 import { sayStopped } from './finish/failure-reasons.ts';

@@ -3,12 +3,12 @@ import type { Leave } from '../records/erasure-request.ts';
 import type { Kind } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
-import { spoil } from '../engine/context/source-cursor.ts';
+import { spoil } from '../engine/finish/source-cursor.ts';
 import { bindLedger } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readNames, type Reading } from './source-identities.ts';
 import { whoOf } from '../engine/context/do-not-contact-identity.ts';
-import { end } from './unfinished-erasures.ts';
+import { end } from './pending/unfinished-erasures.ts';
 
 export interface Allowed {
   /** Milliseconds since the epoch. */

@@ -8,7 +8,7 @@ import type { Kind } from '../records/record-type.ts';
 import type { Key } from '../domain/record.ts';
 import { judge, weekMs } from '../engine/report/guard-rules.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import { unfinishedIn } from './unfinished-erasures.ts';
+import { unfinishedIn } from './pending/unfinished-erasures.ts';
 import { shortHash } from '../engine/context/display-name.ts';
 
 const name = 'erased-by-events';

@@ -4,9 +4,9 @@ import { acked, type Kind } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
-import { spoil } from '../engine/context/source-cursor.ts';
+import { spoil } from '../engine/finish/source-cursor.ts';
 import { latestNow, type Mirror } from '../engine/context/mirror-context.ts';
-import { begun, end, keep, type Unfinished } from './unfinished-erasures.ts';
+import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 
 export type Account = ReturnType<typeof accountOf>;
 

@@ -13,7 +13,7 @@ import { bindLedger } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readNames, type Reading } from './source-identities.ts';
 import { whoOf } from '../engine/context/do-not-contact-identity.ts';
-import type { Unfinished } from './unfinished-erasures.ts';
+import type { Unfinished } from './pending/unfinished-erasures.ts';
 
 /** Whom to forget. */
 export interface Person {

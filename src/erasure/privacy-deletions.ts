@@ -20,7 +20,7 @@ import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { shortHash } from '../engine/context/display-name.ts';
 import { atHer, idsAt, most, rowOf } from '../engine/read/person-read.ts';
 import { passesGuard } from './erasure-guard.ts';
-import { begun, keep, unfinishedIn } from './unfinished-erasures.ts';
+import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
 export interface Erased {
   /** What the event is still good for. */

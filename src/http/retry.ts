@@ -4,7 +4,7 @@
  */
 import type { Clock, Random } from '../domain/clock.ts';
 import { Held, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
-import { anySignal } from '../rate-limit/request-gate.ts';
+import { anySignal } from './composite-signal.ts';
 
 const MOST_ATTEMPTS = 4;
 const BASE_MS = 250;

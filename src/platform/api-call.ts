@@ -1,6 +1,7 @@
 /** One call of one operation: request out, answer read, sent again where its row allows it. */
 import type { z } from 'zod';
-import { anySignal, type Gate } from '../rate-limit/request-gate.ts';
+import { anySignal } from '../http/composite-signal.ts';
+import type { Gate } from '../rate-limit/request-gate.ts';
 import type { Priority } from '../rate-limit/priority-lanes.ts';
 import { createRetry } from '../http/retry.ts';
 import type { Clock, Random } from '../domain/clock.ts';

@@ -12,11 +12,12 @@ import type { Clock, Random } from '../domain/clock.ts';
 import { RateLimited, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import { CEILING, createBudget, type Budget } from './route-budget.ts';
+import { type Budget, CEILING, createBudget } from './route-budget.ts';
 import { createLanes, type Lanes, type Priority } from './priority-lanes.ts';
 import type { Ticket } from './limit-learning.ts';
-import { observe, type Observation } from '../http/rate-limit-headers.ts';
-import { watchStuck, type Stuck, type StuckWatch } from './stuck-routes.ts';
+import { type Observation, observe } from '../http/rate-limit-headers.ts';
+import { type Stuck, type StuckWatch, watchStuck } from './stuck-routes.ts';
+import { anySignal } from '../http/composite-signal.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
@@ -137,24 +138,6 @@ export function urgently(gate: Gate): Gate {
     },
     counts: () => structuredClone(counts),
   };
-}
-
-const composites = new WeakMap<AbortSignal, WeakMap<AbortSignal, AbortSignal>>();
-
-/**
- * One signal for two, of which either may be missing. For the same two the same one: made for
- * every request, it would take a tenth of the time that the request takes.
- */
-export function anySignal(
-  one: AbortSignal | undefined,
-  other: AbortSignal | undefined,
-): AbortSignal | undefined {
-  if (!one || !other || one === other) return one ?? other;
-  const withOne = composites.get(one) ?? new WeakMap<AbortSignal, AbortSignal>();
-  composites.set(one, withOne);
-  const both = withOne.get(other) ?? AbortSignal.any([one, other]);
-  withOne.set(other, both);
-  return both;
 }
 
 /** What the platform said its time of day was when our clock that never jumps showed 0. */

@@ -21,7 +21,7 @@ import type { Tick } from './queues/run-schedule.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
-import type { Assembled } from '../cli/compose/assemble-mirror.ts';
+import type { Assembled } from '../cli/compose/assembled-mirror.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
 import { foreseeing } from '../cli/run/forecast-notice.ts';
 import { createLog } from '../cli/run/run-log.ts';
@@ -33,11 +33,11 @@ import {
   close,
   come,
   comeAgain,
+  type HomeOptions,
   shellOf,
+  type State,
   stay,
   taken,
-  type HomeOptions,
-  type State,
 } from './assignment-lifecycle.ts';
 
 type RunTick = Exclude<Tick, 'sentinel'>;

@@ -7,8 +7,8 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { homeRecord } from './queues/assignment-store.ts';
 import { serveCommands } from './queues/command-queue.ts';
-import { openEventQueue, type EventQueue } from './queues/event-queue.ts';
-import { viewQueues, type QueueView } from './queues/queue-view.ts';
+import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
+import { type QueueView, viewQueues } from './queues/queue-view.ts';
 import { connectQuickly } from './queues/fail-fast-connection.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, type Schedule } from './queues/run-schedule.ts';
@@ -22,7 +22,7 @@ import { createHome, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import { residenceIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { standingNow, statusNow } from '../commands/status.ts';
+import { standingNow, statusNow } from '../cli/status/current-status.ts';
 
 export interface Workable extends Config {
   readonly redis: string;

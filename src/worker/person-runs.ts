@@ -4,7 +4,7 @@
  */
 import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import type { Assembled } from '../cli/compose/assemble-mirror.ts';
+import type { Assembled } from '../cli/compose/assembled-mirror.ts';
 
 export const lanesAtOnce = 4;
 

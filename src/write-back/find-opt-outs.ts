@@ -24,9 +24,9 @@ import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { Span } from '../snapshot/database/key-range.ts';
 import type { Returns } from '../sources/write-back.ts';
 import type { Run } from '../engine/context/mirror-context.ts';
-import type { Knowledge } from '../engine/read/record-states.ts';
+import type { Knowledge } from '../engine/context/source-knowledge.ts';
 import { throughout } from '../engine/context/for-each-range.ts';
-import { unfinishedIn } from '../erasure/unfinished-erasures.ts';
+import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 export interface Finding {
   run: Run;

@@ -2,8 +2,8 @@
 import type { ReturnsSummary } from '../engine/report/run-summary.ts';
 import type { Course } from '../engine/context/run-context.ts';
 import { onlyKey } from '../engine/context/mirror-context.ts';
-import { findReturns, type Finding } from './find-opt-outs.ts';
-import { knowledgeNamed } from '../engine/read/record-states.ts';
+import { type Finding, findReturns } from './find-opt-outs.ts';
+import { knowledgeNamed } from '../engine/context/source-knowledge.ts';
 import { noteStuck, sayRejected, tellReturns } from './report-delivery.ts';
 
 const listed = 100;

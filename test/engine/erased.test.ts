@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Request, Send } from '../../src/domain/exchange.ts';
 import type { Erased } from '../../src/erasure/privacy-deletions.ts';
-import { unfinishedIn } from '../../src/erasure/unfinished-erasures.ts';
+import { unfinishedIn } from '../../src/erasure/pending/unfinished-erasures.ts';
 import type { Stage, StageOptions } from '../support/engine/child-process.ts';
 import { alone, ann, record, stageOf } from '../support/engine/two-mirrors.ts';
 import { playsAll } from '../support/extent.ts';

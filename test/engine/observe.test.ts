@@ -5,7 +5,8 @@ import type { ObservedRow } from '../../src/domain/record.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import type { Brake } from '../../src/engine/context/circuit-breaker.ts';
 import type { Run } from '../../src/engine/context/mirror-context.ts';
-import { passOver, prove, type Listing } from '../../src/engine/observe/certified-listing.ts';
+import type { Listing } from '../../src/engine/context/source-knowledge.ts';
+import { passOver, prove } from '../../src/engine/observe/certified-listing.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);
 const MINUTE = 60_000;

@@ -8,7 +8,7 @@ import { refuse, toAnswer } from '../../src/emulator/shared/api-answer.ts';
 import { whole, type Delivery } from '../../src/emulator/faults/fault-kinds.ts';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../src/domain/exchange.ts';
-import type { LoggedRequest } from '../../src/emulator/emulated-world.ts';
+import type { LoggedRequest } from '../../src/emulator/ui/emulated-world.ts';
 import { checkArrival } from './checkers.ts';
 import { horizon, type Known, type Outing } from './known.ts';
 import type { Life } from './life.ts';

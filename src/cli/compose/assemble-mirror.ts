@@ -7,13 +7,13 @@ import type { AbsenceRules } from '../../records/contact/consent/crm-absence.ts'
 import { contactKind } from '../../records/contact/contact-type.ts';
 import { byGuard, guardRows } from '../../domain/guard-classes.ts';
 import { templateKind } from '../../records/template/template-type.ts';
-import { createPlatform, type ConnectedPlatform, type Platform } from '../../platform/platform.ts';
+import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';
 import {
   organizationOf,
   sharedBudgets,
   type SharedBudgets,
 } from '../../rate-limit/shared/shared-budget.ts';
-import { takeLease, type Lease } from '../../snapshot/database/writer-lease.ts';
+import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { Ledger } from '../../do-not-contact/contact-list.ts';
 import { lookIntoLedger, openLedger } from '../../do-not-contact/list-file.ts';
@@ -28,6 +28,7 @@ import { contactReturns, contactSource, templateSource } from './source-registry
 import { lasting } from '../output/format-values.ts';
 import type { Stuck } from '../../rate-limit/stuck-routes.ts';
 import { systemClock } from '../../http/system-clock.ts';
+import type { Assembled } from './assembled-mirror.ts';
 
 /** The most a page may hold, then less: what fell on a page border stands elsewhere. */
 const pageSizes = [100, 83] as const;
@@ -83,14 +84,6 @@ export interface Access {
   writes: boolean;
   /** Gives up what a ledger knew that is not there, or cannot be used. */
   acceptLostLedger?: boolean;
-}
-
-export interface Assembled {
-  mirror: Mirror;
-  platform: Platform;
-  /** The same once more, for a run beside this one; to be closed by itself, and first. */
-  beside(): Assembled;
-  close(failure?: unknown): Promise<void>;
 }
 
 /**

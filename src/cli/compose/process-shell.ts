@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Assembled } from './assemble-mirror.ts';
+import type { Assembled } from './assembled-mirror.ts';
 
 /** What a command may touch of the process it runs in; cli.ts makes the real one, tests another. */
 export interface Shell {

@@ -5,7 +5,7 @@ import type { Problem } from '../../domain/problem.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
-import { unfinishedIn } from '../../erasure/unfinished-erasures.ts';
+import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { namesOf } from './display-names.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;

@@ -17,7 +17,7 @@ import type { Change } from '../../domain/change.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
-import { absenceOf } from '../status/missing-people.ts';
+import { absenceOf } from './missing-people.ts';
 import type { Names } from './display-names.ts';
 import { instant } from '../output/format-values.ts';
 

@@ -1,6 +1,6 @@
 /** What is known of one person, in lines for people. */
 import type { ExplainedPerson } from './person-document.ts';
-import { absenceWords } from '../status/missing-people.ts';
+import { absenceWords } from './missing-people.ts';
 import { cell } from './platform-command.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];

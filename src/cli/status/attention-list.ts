@@ -3,7 +3,7 @@ import { countWords, guardNames, guardRows, type GuardClass } from '../../domain
 import { sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { Standing } from './mirror-status.ts';
-import { sayHeld } from '../../erasure/erasure-text.ts';
+import { sayHeld } from '../../erasure/pending/erasure-text.ts';
 import { counted, span } from '../output/format-values.ts';
 
 /** One line each; `code` stays, whatever the words. */

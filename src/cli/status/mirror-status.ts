@@ -8,7 +8,7 @@ import { lookIntoLedger } from '../../do-not-contact/list-file.ts';
 import { knownLedger } from '../../engine/context/do-not-contact-binding.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
-import { unfinishedIn } from '../../erasure/unfinished-erasures.ts';
+import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { explain } from '../output/failure-report.ts';
 import { byEvents, heldOf, type ToldHeld } from './held-status.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
@@ -19,7 +19,7 @@ import { pausedOf } from '../compose/paused-mirror.ts';
 import { provenBy, type ToldProof } from './last-proof.ts';
 import { copiedAt } from '../compose/restored-snapshot.ts';
 import { absenceRulesOf } from '../compose/assemble-mirror.ts';
-import { missingOf, type Missing } from './missing-people.ts';
+import { missingOf, type Missing } from '../lookup/missing-people.ts';
 import { returnsOf, type ToldReturns } from './opt-out-status.ts';
 import { instant } from '../output/format-values.ts';
 

@@ -1,11 +1,15 @@
 import type { Subscription, Tls } from '../../platform/request-schemas.ts';
 import { timestamp } from '../shared/api-answer.ts';
 import type { DnsRecord } from '../shared/dns-records.ts';
-import type { ContactRow, ContactStatus } from '../store/contact.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { KeyRow } from '../store/api-keys.ts';
-import { ownerOf, type Organization } from '../store/organization.ts';
-import type { TemplateFields, TemplateRow } from '../store/templates.ts';
+import type {
+  ContactRow,
+  ContactStatus,
+  DomainRow,
+  KeyRow,
+  TemplateFields,
+  TemplateRow,
+} from '../shared/row-types.ts';
+import { type Organization, ownerOf } from '../store/organization.ts';
 
 /** A contact as the platform answers it ("Contact"). */
 export interface ContactView {

@@ -1,6 +1,6 @@
 import type { ContactListQuery } from '../../platform/request-schemas.ts';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
-import type { ContactRow } from '../store/contact.ts';
+import { type Outcome, refuse } from '../shared/api-answer.ts';
+import type { ContactRow } from '../shared/row-types.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewContact } from './answer-views.ts';
 import type { Call } from './operation.ts';

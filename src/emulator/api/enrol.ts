@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { enrolBody, type Subscription } from '../../platform/request-schemas.ts';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
-import { emailKey, membershipIn, type Channel, type ContactRow } from '../store/contact.ts';
-import { findByEmail } from '../store/platform-behaviour.ts';
-import type { Organization } from '../store/organization.ts';
+import { type Outcome, refuse } from '../shared/api-answer.ts';
+import type { Channel, ContactRow } from '../shared/row-types.ts';
+import { emailKey, membershipIn } from '../store/contact.ts';
+import { findByEmail, type Organization } from '../store/organization.ts';
 import { viewContact } from './answer-views.ts';
 import { contactNotFound } from './contacts.ts';
 import type { Call } from './operation.ts';

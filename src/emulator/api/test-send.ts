@@ -1,7 +1,7 @@
 import type { TestSendBody } from '../../platform/request-schemas.ts';
-import { timestamp, type Outcome } from '../shared/api-answer.ts';
+import { type Outcome, timestamp } from '../shared/api-answer.ts';
 import type { Organization } from '../store/organization.ts';
-import type { TemplateRow } from '../store/templates.ts';
+import type { TemplateRow } from '../shared/row-types.ts';
 import type { Call } from './operation.ts';
 import { templateNotFound } from './templates.ts';
 

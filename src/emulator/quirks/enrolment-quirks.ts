@@ -2,8 +2,8 @@ import { refuse } from '../shared/api-answer.ts';
 import { enrolment } from '../api/enrol.ts';
 import { json } from '../api/request-parsing.ts';
 import { membershipIn } from '../store/contact.ts';
-import { findByEmail } from '../store/platform-behaviour.ts';
-import { isRecord, withBody, withStatus, type Question, type Quirk } from './quirk.ts';
+import { findByEmail } from '../store/organization.ts';
+import { isRecord, type Question, type Quirk, withBody, withStatus } from './quirk.ts';
 
 const readEnrolment = json(enrolment);
 

@@ -1,4 +1,4 @@
-import type { ContactRow } from '../store/contact.ts';
+import type { ContactRow } from '../shared/row-types.ts';
 import type { Quirk } from './quirk.ts';
 
 /** `%` stands for any text, `_` for any one character. */

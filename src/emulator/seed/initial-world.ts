@@ -1,8 +1,8 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { SeedFile, SeedOrganization } from './seed-file.ts';
-import { createSeed, seedUser, type Seed } from './seed-records.ts';
+import { createSeed, type Seed, seedUser } from './seed-records.ts';
 import type { Accounts } from '../store/accounts.ts';
-import type { Channel } from '../store/contact.ts';
+import type { Channel } from '../shared/row-types.ts';
 
 /** Of what the first world is made, when no earlier process left one. */
 export interface Beginning {

@@ -1,7 +1,8 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Accounts } from '../store/accounts.ts';
-import type { Channel, NewContact } from '../store/contact.ts';
+import type { Channel } from '../shared/row-types.ts';
+import type { NewContact } from '../store/contact.ts';
 import type { NewDomain } from '../store/domains.ts';
 import type { NewKey } from '../store/api-keys.ts';
 import { findChannel, type Organization } from '../store/organization.ts';

@@ -1,8 +1,8 @@
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { createIds, startDraws } from '../shared/seeded-random.ts';
-import type { KeyRow } from './api-keys.ts';
-import { createOrganization, ownerOf, type Ground, type Organization } from './organization.ts';
+import type { KeyRow } from '../shared/row-types.ts';
+import { createOrganization, type Ground, type Organization, ownerOf } from './organization.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createUsers, type Users } from './users.ts';
 

@@ -1,22 +1,6 @@
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
-
-/** An API key as it is kept; times in milliseconds since the epoch. */
-export interface KeyRow {
-  readonly id: string;
-  /** What x-api-key has to hold. Changed by `rotate` only. */
-  secret: string;
-  readonly name: string;
-  enabled: boolean;
-  /** For good: a revoked key is as good as none. */
-  revoked: boolean;
-  requestCount: number;
-  /** Names with commas between them; `read` and `write` mean something. */
-  readonly permissions: string;
-  readonly createdBy: { id: string; name: string; email: string };
-  readonly createdAt: number;
-  updatedAt: number;
-}
+import type { KeyRow } from '../shared/row-types.ts';
 
 /** A key to be added; what is left out is drawn, enabled, and may do everything. */
 export interface NewKey {

@@ -1,42 +1,4 @@
-import type { ContactListQuery, Subscription } from '../../platform/request-schemas.ts';
-
-export type ContactStatus = NonNullable<ContactListQuery['status']>;
-
-export interface Channel {
-  id: string;
-  name: string;
-  /** What a contact without a row of its own is taken to be in it, where anybody asks. */
-  subscription?: Subscription | undefined;
-}
-
-/** That a contact has a row of its own in a channel. */
-export interface Membership {
-  /** The `subscriptionId` of the enrolment. */
-  id: string;
-  channel: Channel;
-  subscription: Subscription;
-}
-
-/** A contact as it is kept; times in milliseconds since the epoch. */
-export interface ContactRow {
-  readonly id: string;
-  readonly serial: number;
-  /** Changed by `change` only, which keeps the index right; and so is its key. */
-  readonly email: string;
-  /** The email as it is looked up and searched: trimmed, lower-cased. */
-  readonly key: string;
-  firstName: string;
-  lastName: string;
-  /** Changed by `change` only, which keeps the listings right. */
-  status: ContactStatus;
-  properties: Record<string, unknown>;
-  groups: { id: string; name: string }[];
-  memberships: Membership[];
-  suppressionReason: string | null;
-  suppressedAt: number | null;
-  readonly createdAt: number;
-  updatedAt: number;
-}
+import type { ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
 
 /** A contact to be added; what is left out is a fresh contact's. `createdAt` in milliseconds. */
 export interface NewContact {

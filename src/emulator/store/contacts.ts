@@ -1,17 +1,9 @@
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import {
-  membershipIn,
-  toRow,
-  type Channel,
-  type ContactChange,
-  type ContactRow,
-  type ContactStatus,
-  type Membership,
-  type NewContact,
-} from './contact.ts';
+import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
+import { type ContactChange, membershipIn, type NewContact, toRow } from './contact.ts';
 import { createEmails } from './email-index.ts';
-import { newestFirst, type Newest } from './newest-first.ts';
+import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 
 /** All contacts of one organization, found by id and email, listed with or without a status. */

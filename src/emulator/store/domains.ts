@@ -1,31 +1,9 @@
-import type { DomainCreateBody, Tls } from '../../platform/request-schemas.ts';
-import { recordsOf, type DnsRecord } from '../shared/dns-records.ts';
+import type { DomainCreateBody } from '../../platform/request-schemas.ts';
+import { recordsOf } from '../shared/dns-records.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { newestFirst, type Newest } from './newest-first.ts';
+import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
-
-/** A sending domain as it is kept; times in milliseconds since the epoch. */
-export interface DomainRow {
-  readonly id: string;
-  readonly serial: number;
-  /** Lower-cased. */
-  readonly domain: string;
-  status: string;
-  userVerifiedDomain: boolean;
-  systemVerified: boolean;
-  readonly customReturnPath: string;
-  readonly trackingSubdomain: string;
-  readonly isClickTrackingEnabled: boolean;
-  readonly isOpenTrackingEnabled: boolean;
-  readonly tls: Tls;
-  readonly isSendingEmailEnabled: boolean;
-  readonly isReceivingEmailEnabled: boolean;
-  verificationFailedReason: string;
-  readonly dnsRecords: readonly DnsRecord[];
-  lastVerifiedAt: number;
-  readonly createdAt: number;
-  updatedAt: number;
-}
+import type { DomainRow } from '../shared/row-types.ts';
 
 /** A domain to be added; `status` is pending unless stated. */
 export interface NewDomain extends DomainCreateBody {

@@ -1,5 +1,6 @@
 import { Invalid } from '../../domain/errors.ts';
-import { emailKey, type ContactRow } from './contact.ts';
+import type { ContactRow } from '../shared/row-types.ts';
+import { emailKey } from './contact.ts';
 
 /** The contacts by the key of their email; several with one key in the order they were added. */
 export interface Emails {

@@ -1,10 +1,10 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import type { Channel } from './contact.ts';
-import { createContacts, type Contacts } from './contacts.ts';
+import type { Channel, ContactRow } from '../shared/row-types.ts';
+import { type Contacts, createContacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { createKeys, type Keys } from './api-keys.ts';
-import { specified, type Manner } from './platform-behaviour.ts';
+import { type Manner, specified } from './platform-behaviour.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
@@ -110,4 +110,12 @@ function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
   for (const row of parts.templates.rows()) yield { kind: 'template', organization, row };
   for (const row of parts.domains.rows()) yield { kind: 'domain', organization, row };
   for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
+}
+
+/** The contact that an enrolment by `email` (in lower case) is about, if there is one. */
+export function findByEmail(
+  { contacts, manner }: Pick<Organization, 'contacts' | 'manner'>,
+  email: string,
+): ContactRow | undefined {
+  return contacts.byEmail(email, manner.keepsCase);
 }

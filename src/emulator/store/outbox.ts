@@ -1,23 +1,6 @@
 import { remember } from './recent-entries.ts';
 import type { Shelf } from './storage.ts';
-
-/** A test email that was sent: kept to be read, delivered to nobody. */
-export interface TestSend {
-  at: string;
-  templateId: string;
-  to: string;
-  fromEmail: string;
-  subject: string;
-  /** Null when the request brought none; the template's own content is in `content`. */
-  html: string | null;
-  content: readonly unknown[];
-}
-
-export interface SendRow {
-  /** The how-manieth it is. */
-  id: string;
-  send: TestSend;
-}
+import type { SendRow, TestSend } from '../shared/row-types.ts';
 
 /** The test emails of one organization; the oldest are forgotten. */
 export interface Outbox {

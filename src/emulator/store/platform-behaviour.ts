@@ -1,5 +1,4 @@
-import type { ContactRow } from './contact.ts';
-import type { Organization } from './organization.ts';
+import type { ContactRow } from '../shared/row-types.ts';
 
 /** What the platform does with records in a way that the specification leaves open. */
 export interface Manner {
@@ -18,11 +17,3 @@ export const specified: Manner = {
   keepsCase: false,
   touches: false,
 };
-
-/** The contact that an enrolment by `email` (in lower case) is about, if there is one. */
-export function findByEmail(
-  { contacts, manner }: Pick<Organization, 'contacts' | 'manner'>,
-  email: string,
-): ContactRow | undefined {
-  return contacts.byEmail(email, manner.keepsCase);
-}

@@ -1,10 +1,13 @@
 import type { Draws } from '../shared/seeded-random.ts';
-import type { Channel, ContactRow } from './contact.ts';
-import type { DomainRow } from './domains.ts';
-import type { KeyRow } from './api-keys.ts';
-import type { SendRow } from './outbox.ts';
-import type { TemplateRow } from './templates.ts';
-import type { UserRow } from './users.ts';
+import type {
+  Channel,
+  ContactRow,
+  DomainRow,
+  KeyRow,
+  SendRow,
+  TemplateRow,
+  UserRow,
+} from '../shared/row-types.ts';
 
 /** Every kind of row there is: what the whole world is made of. */
 export interface Rows {

@@ -1,20 +1,8 @@
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { newestFirst, type Newest } from './newest-first.ts';
+import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
-
-/** The fields of a template that somebody writes ("Templates": update). */
-export type TemplateFields = {
-  [Field in keyof TemplateUpdateBody]-?: NonNullable<TemplateUpdateBody[Field]>;
-};
-
-/** A template as it is kept; times in milliseconds since the epoch. */
-export interface TemplateRow extends TemplateFields {
-  readonly id: string;
-  readonly serial: number;
-  readonly createdAt: number;
-  updatedAt: number;
-}
+import type { TemplateFields, TemplateRow } from '../shared/row-types.ts';
 
 /** A template to be added; what is left out is empty, and the status draft. */
 export interface NewTemplate extends TemplateUpdateBody {

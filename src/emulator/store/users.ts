@@ -1,16 +1,6 @@
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
-
-/** Somebody who works on the platform's own dashboard. */
-export interface UserRow {
-  readonly id: string;
-  readonly name: string;
-  readonly email: string;
-  /** The value of the session cookie. */
-  readonly session: string;
-  /** Null for a user who is a member of no organization. */
-  readonly organizationId: string | null;
-}
+import type { UserRow } from '../shared/row-types.ts';
 
 /** A user to be added; what is left out is drawn. */
 export interface NewUser {

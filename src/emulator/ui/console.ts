@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { refuse, type Outcome } from '../shared/api-answer.ts';
-import type { Emulator } from '../emulator.ts';
+import type { Dashboard } from './dashboard.ts';
+import type { World } from './emulated-world.ts';
 import { query } from '../api/request-parsing.ts';
 import { acts } from './console-actions.ts';
 
@@ -43,7 +44,7 @@ export const foreign: Outcome = refuse(403, 'Forbidden', {
   fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
 });
 
-type Look = (asked: { world: Emulator['world']; count: number }) => object;
+type Look = (asked: { world: World; count: number }) => object;
 
 const readQuery = query(
   z.object({
@@ -52,6 +53,14 @@ const readQuery = query(
   }),
 );
 
+/** What the console looks at and acts on. */
+interface Played {
+  readonly organizationId: string;
+  organizations(): string[];
+  player(organizationId: string): { world: World; dashboard: Dashboard };
+  reset(): void;
+}
+
 /**
  * GET  /_emulator/           what there is
  * GET  /_emulator/<view>     the world
@@ -59,7 +68,7 @@ const readQuery = query(
  * POST /_emulator/reset      back to how the world was when the first request came
  * Views and acts are those of the first organization, or of the one named by ?organization=id.
  */
-export function createConsole(emulator: Emulator): (asked: Asked) => Outcome {
+export function createConsole(emulator: Played): (asked: Asked) => Outcome {
   return (asked) => {
     const read = readQuery(asked.query);
     if (!read.ok) return read.refusal;
@@ -76,7 +85,7 @@ export function createConsole(emulator: Emulator): (asked: Asked) => Outcome {
 }
 
 function answer(
-  emulator: Emulator,
+  emulator: Played,
   { method, path, body }: Asked,
   {
     count,
@@ -98,12 +107,12 @@ function answer(
   throw new Invalid(`The emulator's console does not know ${method} ${path}.`);
 }
 
-function reset(emulator: Emulator): Outcome {
+function reset(emulator: Played): Outcome {
   emulator.reset();
   return { status: 200, body: { reset: true } };
 }
 
-function describe(emulator: Emulator): object {
+function describe(emulator: Played): object {
   return {
     about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
     organizations: emulator.organizations(),

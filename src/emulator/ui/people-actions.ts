@@ -1,7 +1,8 @@
 import { Invalid } from '../../domain/errors.ts';
-import { emailKey, membershipIn, type ContactChange, type ContactRow } from '../store/contact.ts';
+import type { ContactRow } from '../shared/row-types.ts';
+import { type ContactChange, emailKey, membershipIn } from '../store/contact.ts';
 import { findChannel, type Organization } from '../store/organization.ts';
-import { viewContact, type ContactView } from '../api/answer-views.ts';
+import { type ContactView, viewContact } from '../api/answer-views.ts';
 
 /**
  * What the people do who get the mail, and what colleagues do to their contacts. A contact is named

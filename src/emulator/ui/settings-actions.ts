@@ -1,17 +1,15 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
-import type { Channel } from '../store/contact.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { KeyRow, NewKey } from '../store/api-keys.ts';
+import type { Channel, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
+import type { NewKey } from '../store/api-keys.ts';
 import type { Organization } from '../store/organization.ts';
-import type { TemplateRow } from '../store/templates.ts';
 import {
-  viewDomain,
-  viewKey,
-  viewTemplate,
   type DomainView,
   type KeyView,
   type TemplateView,
+  viewDomain,
+  viewKey,
+  viewTemplate,
 } from '../api/answer-views.ts';
 
 /**

@@ -1,12 +1,12 @@
 /** What the sending of one kind's changes shares, and how fresh it is. */
 import type { LimitFunction } from 'p-limit';
-import { isStatedOptOut, type Change, type JournaledChange } from '../../domain/change.ts';
+import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import type { Kind, Known } from '../../records/record-type.ts';
 import type { Entry, Who } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Brake } from '../context/circuit-breaker.ts';
-import type { Run } from '../context/mirror-context.ts';
-import type { Knowledge } from '../read/record-states.ts';
+import { isFresh, type Run } from '../context/mirror-context.ts';
+import type { Knowledge } from '../context/source-knowledge.ts';
 import type { Tally } from '../context/run-tally.ts';
 
 export interface Applying {
@@ -37,9 +37,6 @@ export interface Underway {
   entries(): readonly Entry[];
 }
 
-/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
-const freshMs = 15 * 60_000;
-
 /** When this run was last shown the record. Earlier runs had clocks of their own. */
 export function knownOf(
   { run, kind, known }: Applying,
@@ -62,11 +59,6 @@ export function knownOf(
     at,
     signal: run.abort,
   };
-}
-
-/** Seen in this run, and not too long ago. */
-export function isFresh(run: Run, at: number): boolean {
-  return at >= run.startedAt && run.clock.now() - at < freshMs;
 }
 
 /** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */

@@ -4,13 +4,12 @@
  * reading that fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../../domain/change.ts';
-import type { KindName } from '../../domain/record.ts';
 import type { Outcome } from '../../records/record-type.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
 import { aimed } from './apply-changes.ts';
-import { isFresh, knownOf, type Applying } from './apply-context.ts';
+import { isFresh, openIn } from '../context/mirror-context.ts';
+import { type Applying, knownOf } from './apply-context.ts';
 import { settle } from './record-outcome.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { enter, leave } from './in-flight.ts';
 
 export async function recover(applying: Applying): Promise<void> {
@@ -39,15 +38,6 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   // A listing that follows is newer, and shows who else has the address.
   if (!toBeListed) run.snapshot.staging.assume(kind.name, change.key);
   run.snapshot.narrowing.add(kind.name, change.key);
-}
-
-/** What the run has to find out about: not what others are at. */
-export function openIn(run: Run, kind: KindName): JournaledChange[] {
-  const only = onlyKey(run);
-  const open = run.snapshot.journal.open(kind);
-  if (only !== undefined) return open.filter(({ key }) => key === only);
-  const others = run.beside.others(run.id);
-  return open.filter((change) => !others.includes(change.run));
 }
 
 async function find(applying: Applying, change: JournaledChange): Promise<Outcome | undefined> {

@@ -16,3 +16,11 @@ export function isFirstLoad({ firstLoad, snapshot }: Pick<Run, 'firstLoad' | 'sn
 export function endFirstLoad({ meta }: Snapshot, run: string): void {
   if (meta.get(loaded) === undefined) meta.set(loaded, run);
 }
+
+/** Left by the migration of a snapshot that has people: which default is not said yet. */
+export const unsaid = 'unsaid';
+
+/** Whether this run may only announce the default. */
+export function announces({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
+  return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
+}

@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { Kind } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import type { AbsenceDue, Key } from '../../domain/record.ts';
+import type { AbsenceDue, Key, KindName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
 import type { Plan } from '../report/change-plan.ts';
@@ -14,6 +14,7 @@ import type { Source } from '../../sources/source.ts';
 import type { Beside } from './person-locks.ts';
 import type { Facts } from './learned-facts.ts';
 import type { Together } from './group-commit.ts';
+import type { JournaledChange } from '../../domain/change.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
 export interface Mirror {
@@ -144,4 +145,21 @@ export function isRecord(mode: Mode): mode is { record: string } {
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;
+}
+
+/** What the run has to find out about: not what others are at. */
+export function openIn(run: Run, kind: KindName): JournaledChange[] {
+  const only = onlyKey(run);
+  const open = run.snapshot.journal.open(kind);
+  if (only !== undefined) return open.filter(({ key }) => key === only);
+  const others = run.beside.others(run.id);
+  return open.filter((change) => !others.includes(change.run));
+}
+
+/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
+const freshMs = 15 * 60_000;
+
+/** Seen in this run, and not too long ago. */
+export function isFresh(run: Run, at: number): boolean {
+  return at >= run.startedAt && run.clock.now() - at < freshMs;
 }

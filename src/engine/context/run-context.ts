@@ -1,6 +1,6 @@
 import type { Kind } from '../../records/record-type.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import { Busy, Interrupted, isExpected, Rejected, type Expected } from '../../domain/errors.ts';
+import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
 import type { KindName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Held } from '../report/guard-rules.ts';
@@ -9,7 +9,7 @@ import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Taken } from './person-locks.ts';
 import type { Brake } from './circuit-breaker.ts';
-import { unknown, type Knowledge } from '../read/record-states.ts';
+import { type Knowledge, unknown } from './source-knowledge.ts';
 import type { MirrorPart, Run } from './mirror-context.ts';
 import type { Tally } from './run-tally.ts';
 

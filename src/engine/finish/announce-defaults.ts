@@ -5,14 +5,7 @@
 import type { Course } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { throughout } from '../context/for-each-range.ts';
-
-/** Left by the migration of a snapshot that has people: which default is not said yet. */
-const unsaid = 'unsaid';
-
-/** Whether this run may only announce the default. */
-export function announces({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
-  return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
-}
+import { announces, unsaid } from '../context/first-load.ts';
 
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
 export async function announce(course: Course): Promise<void> {

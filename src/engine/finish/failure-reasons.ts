@@ -3,7 +3,7 @@ import { Interrupted } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { Course } from '../context/run-context.ts';
 import type { Tally } from '../../snapshot/tables/journal.ts';
-import { openIn } from '../apply/outcome-recovery.ts';
+import { openIn } from '../context/mirror-context.ts';
 
 /** `tally`: of the changes of the run. */
 export function reasonsOf(course: Course, tally: readonly Tally[]): string[] {

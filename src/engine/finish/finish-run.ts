@@ -1,5 +1,5 @@
 /** How a run ends in the snapshot, and the summary it leaves. */
-import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import type { Kind } from '../../records/record-type.ts';
 import type { Key, KindName } from '../../domain/record.ts';
 import type { Counts } from '../report/change-plan.ts';
@@ -13,9 +13,9 @@ import { overtakenIn } from '../context/superseded-records.ts';
 import { keepWanted } from '../read/incremental-read.ts';
 import { reasonsOf } from './failure-reasons.ts';
 import {
-  shownCounts,
   type KindSummary,
   type ReturnsSummary,
+  shownCounts,
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
@@ -24,12 +24,16 @@ import { standHeld } from '../guard/hold-limit.ts';
 import { settleHeld } from '../guard/held-changes.ts';
 import { keepLimits } from '../plan/run-forecast.ts';
 import { settleQuarantine } from '../context/platform-quarantine.ts';
-import { knowledgeNamed } from '../read/record-states.ts';
+import { knowledgeNamed } from '../context/source-knowledge.ts';
 import type { Tally } from '../../snapshot/tables/journal.ts';
 import { eachOf, throughout, untilDone } from '../context/for-each-range.ts';
-import { leaveCursors } from '../context/source-cursor.ts';
-import { findErased, noteUnfinished, unfinishedIn } from '../../erasure/unfinished-erasures.ts';
-import { sayUnfinished } from '../../erasure/erasure-text.ts';
+import { leaveCursors } from './source-cursor.ts';
+import {
+  findErased,
+  noteUnfinished,
+  unfinishedIn,
+} from '../../erasure/pending/unfinished-erasures.ts';
+import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { countHeld, isLeft } from '../guard/guard-classes.ts';
 
 export async function conclude(course: Course): Promise<Summary> {

@@ -3,15 +3,15 @@
  * again by every run, and is kept under the hash of the plan that showed it until a person approves
  * it, or, of stated opt-outs, until their time is over.
  */
-import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import {
   hasShape,
+  type Held,
   isFew,
   judge,
   judgeShape,
-  weekMs,
-  type Held,
   type Rush,
+  weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
 import { approveOwn } from './plan-approval.ts';
@@ -22,7 +22,7 @@ import { beginHolds, endsOf } from './hold-limit.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteRush, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
-import { knowledgeNamed } from '../read/record-states.ts';
+import { knowledgeNamed } from '../context/source-knowledge.ts';
 import { eachOf } from '../context/for-each-range.ts';
 import type { HeldPlan } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';

@@ -1,12 +1,12 @@
 /** What the percentage of a guard is of, counted part by part, since it takes long. */
 import { z } from 'zod';
-import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type Rush } from '../report/guard-rules.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { Course } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { ownedOf } from './change-shape.ts';
-import { knowledgeNamed } from '../read/record-states.ts';
+import { knowledgeNamed } from '../context/source-knowledge.ts';
 
 const dayMs = 86_400_000;
 

@@ -12,28 +12,14 @@
  */
 import type { Kind } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
-import { evidenceOf, type Evidence, type NamedParts } from '../../records/platform-facts.ts';
+import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow } from '../../domain/record.ts';
 import type { Brake } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { findMissing } from './missing-records.ts';
 import type { Run } from '../context/mirror-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-
-export interface Listing {
-  /** Whether what it does not show is proven absent. */
-  complete: boolean;
-  /** When it began, by our clock; milliseconds since the epoch. */
-  at: number;
-  /** When it had ended, likewise. */
-  by: number;
-  /** How far the ledger had got when it began. */
-  knew: number;
-  /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
-  date: number | undefined;
-  /** Of whom the platform says that these records are; undefined when it does not. */
-  organization: string | undefined;
-}
+import type { Listing } from '../context/source-knowledge.ts';
 
 /** What the first page of a pass said: how many there are, and when that was. */
 interface Claim {

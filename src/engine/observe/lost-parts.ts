@@ -13,7 +13,7 @@
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Kind, Parts } from '../../records/record-type.ts';
-import type { Listing } from './certified-listing.ts';
+import type { Listing } from '../context/source-knowledge.ts';
 import type { Run } from '../context/mirror-context.ts';
 
 const membersAtLeast = 10;

@@ -2,7 +2,8 @@
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Kind } from '../../records/record-type.ts';
 import type { Run } from '../context/mirror-context.ts';
-import { statesOf, type Knowledge } from '../read/record-states.ts';
+import type { Knowledge } from '../context/source-knowledge.ts';
+import { statesOf } from '../read/record-states.ts';
 
 /** Whose states are known, by which reading of the source. */
 export interface Single {

@@ -1,5 +1,5 @@
 /** Brings the candidates of one kind before its truth table, and stages what comes of them. */
-import { isStatedOptOut, type Change } from '../../domain/change.ts';
+import { type Change, isStatedOptOut } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, Kind, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
@@ -7,7 +7,8 @@ import type { Run } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { overtakenIn } from '../context/superseded-records.ts';
 import { nothing, whoOf } from '../context/do-not-contact-identity.ts';
-import { statesOf, type Knowledge } from '../read/record-states.ts';
+import type { Knowledge } from '../context/source-knowledge.ts';
+import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { Tally } from '../context/run-tally.ts';
 

@@ -12,11 +12,10 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
 import type { Course } from '../context/run-context.ts';
 import { each } from '../context/bounded-concurrency.ts';
-import { modeName, type MirrorPart, type Run } from '../context/mirror-context.ts';
+import { type MirrorPart, modeName, openIn, type Run } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
 import { fewSizes, stageFew } from './incremental-read.ts';
-import { desiredOf, endingIn, read, reasonOf, type Read } from './source-read.ts';
-import { openIn } from '../apply/outcome-recovery.ts';
+import { desiredOf, endingIn, read, type Read, reasonOf } from './source-read.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
 const most = 10_000;

@@ -3,7 +3,7 @@ import type { DesiredRow, KindName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { Run } from '../context/mirror-context.ts';
-import type { Sizes } from './source-read.ts';
+import type { Sizes } from '../context/source-knowledge.ts';
 
 const stagedAtOnce = 1_000;
 

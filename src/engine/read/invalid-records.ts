@@ -8,7 +8,7 @@ import type { Course } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { whoOf } from '../context/do-not-contact-identity.ts';
-import { knowledgeNamed } from './record-states.ts';
+import { knowledgeNamed } from '../context/source-knowledge.ts';
 import type { Tally } from '../context/run-tally.ts';
 import { throughout } from '../context/for-each-range.ts';
 

@@ -9,13 +9,12 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
 import type { People, Taken } from '../context/person-locks.ts';
-import { isFresh } from '../apply/apply-context.ts';
+import { isFresh, type MirrorPart, type Run } from '../context/mirror-context.ts';
 import type { Course } from '../context/run-context.ts';
-import type { MirrorPart, Run } from '../context/mirror-context.ts';
 import { overtakenIn } from '../context/superseded-records.ts';
 import { fewSizes, stageFew } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
-import { unknown } from './record-states.ts';
+import { unknown } from '../context/source-knowledge.ts';
 import { throughout } from '../context/for-each-range.ts';
 
 /** So many records of one person are asked for; of more, only opt-outs are believed. */

@@ -1,53 +1,13 @@
 /** What is known of one kind, and of one record of it, when it is decided upon. */
 import type { Entry } from '../../domain/do-not-contact.ts';
-import type { DesiredRow, Key, KindName, ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Kind, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
-import { announces } from '../finish/announce-defaults.ts';
-import { isFirstLoad } from '../context/first-load.ts';
+import { announces, isFirstLoad } from '../context/first-load.ts';
 import { latestNow, type Run } from '../context/mirror-context.ts';
-import type { Listing } from '../observe/certified-listing.ts';
-import type { Read, Sizes } from './source-read.ts';
+import type { Knowledge } from '../context/source-knowledge.ts';
+import type { Read } from './source-read.ts';
 import { whoOf } from '../context/do-not-contact-identity.ts';
-
-/** What is known of one kind in this run. */
-export interface Knowledge {
-  /** Whether the reading of the source was certified. */
-  certified: boolean;
-  /** Whether that reading names everybody whom the source has. */
-  whole: boolean;
-  /** From where its changes go on, where the source tells them. */
-  cursor: string | undefined;
-  /** Undefined in a fast run: nothing was listed. */
-  listing: Listing | undefined;
-  /** Parts that so many records have lost at once that nothing is concluded from it. */
-  lost: ReadonlySet<string>;
-  /** The name of what was read of the source, and how much it is. */
-  reading: string;
-  sizes: Sizes;
-  /** Whether the source is still that. */
-  still(): boolean;
-  /** Whether it counts for how long somebody has not been named (README, people who left). */
-  absenceCounts: boolean;
-}
-
-/** Where nothing was read. */
-export const unknown: Knowledge = {
-  certified: false,
-  whole: false,
-  cursor: undefined,
-  listing: undefined,
-  lost: new Set(),
-  reading: '',
-  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, unknown: [] },
-  still: () => false,
-  absenceCounts: false,
-};
-
-/** Of the kind of this name, whether or not it takes part. */
-export function knowledgeNamed(known: ReadonlyMap<Kind, Knowledge>, kind: KindName): Knowledge {
-  return [...known].find(([{ name }]) => name === kind)?.[1] ?? unknown;
-}
 
 /** What a reading of the source tells. */
 export function readingOf(

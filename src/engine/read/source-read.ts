@@ -1,24 +1,13 @@
 /** Reads a source wholly into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, KindName } from '../../domain/record.ts';
-import { countUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import { countUnknown } from '../../domain/unknown-words.ts';
 import type { Span } from '../../snapshot/database/key-range.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { Kind } from '../../records/record-type.ts';
 import type { MirrorPart, Run } from '../context/mirror-context.ts';
 import { throughout } from '../context/for-each-range.ts';
-
-/**
- * Of a reading: keys that have a valid record, those that want something, invalid records, and
- * those that name nobody; and the words that are not known.
- */
-export interface Sizes {
-  valid: number;
-  wanted: number;
-  invalid: number;
-  skipped: number;
-  unknown: readonly UnknownWords[];
-}
+import type { Sizes } from '../context/source-knowledge.ts';
 
 /** `whole`: of whom it does not name it is known that the source does not. */
 export type Read = Certificate & { whole: boolean; sizes: Sizes };

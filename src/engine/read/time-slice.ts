@@ -15,7 +15,8 @@ import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Course } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import { read } from './source-read.ts';
-import { readingOf, unknown } from './record-states.ts';
+import { unknown } from '../context/source-knowledge.ts';
+import { readingOf } from './record-states.ts';
 import { untilDone } from '../context/for-each-range.ts';
 
 export const sliceMs = 10 * 60_000;

@@ -1,6 +1,6 @@
 /** Takes in what is read of a source: each record by the form of what it says, and then sorted. */
 import type { DesiredRow } from '../../domain/record.ts';
-import type { Desired } from './desired-records.ts';
+import type { Desired } from './desired-staging.ts';
 import { manyIn } from '../database/multi-row-insert.ts';
 import { inSpan, type Span } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';

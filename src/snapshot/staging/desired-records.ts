@@ -1,56 +1,9 @@
-import type { Statements } from '../database/prepared-statements.ts';
-import type { DesiredRow, Key, KindName } from '../../domain/record.ts';
 import { addingIn } from './desired-insert.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
 import { inSpan, type Span } from '../database/key-range.ts';
-
-/**
- * What one run has read of a source. Of most people it says one of a few things: such a form is
- * kept once, and every record names it.
- */
-export interface Desired {
-  /** The `nth` record of the reading and those that follow; they count once they are sorted in. */
-  addDesired(rows: Iterable<DesiredRow>, nth: number): void;
-  /**
-   * Sorts in what was added, for each span of its keys and once what has none. Of very many at a
-   * time: then a page of the table is written once for several of them.
-   */
-  sortIn(kind: KindName, span: Span | 'keyless'): void;
-  /** Before that, and when all of it was sorted in. */
-  beginSorting(): void;
-  endSorting(): void;
-  /**
-   * Notes which records stand under an id that was never seen with this key: every other one is
-   * found by that. First of all, for each span of keys, and once for those without a key.
-   */
-  noteStrange(kind: KindName, span: Span | 'keyless'): void;
-  /** Finds ids under which several addresses stand, unreadable ones included; by spans of ids. */
-  findSharedIds(kind: KindName, span: Span): void;
-  /** All records of the ids that were found are invalid. */
-  invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
-  /**
-   * An invalid record stands under every key its id was last seen with as well: it is nobody who
-   * left. Where it names somebody itself, a key that has a record of its own is left to that. These
-   * follow the `count` records of the reading.
-   */
-  nameByOrigin(kind: KindName, count: number): void;
-  /** Drops the records that have no address and were never known, and answers how many. */
-  skipUnknown(kind: KindName): number;
-  /** Recorded people of whom every record that is there has no address. */
-  countAddressless(kind: KindName): number;
-  desired(kind: KindName, key: Key): DesiredRow[];
-  /** The ids of these records, each once; of those that have none, none. */
-  idsOf(kind: KindName, key: Key): string[];
-  /** The keys that records of these ids stand under. */
-  keysOf(kind: KindName, ids: readonly string[]): Key[];
-  /** Keys that have a valid record, and of these the ones that want something. */
-  countDesired(kind: KindName, span: Span): { valid: number; wanted: number };
-  countInvalid(kind: KindName): number;
-  /** Invalid records, in the order they were read, each once, after row `after`. */
-  invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
-  forgetDesired(kind: KindName): void;
-  /** A stage came to nothing, and forms with it that were known by heart. */
-  clearForms(): void;
-}
+import { isStaged } from '../database/staged-origin.ts';
+import type { Desired } from './desired-staging.ts';
 
 interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   key: string;
@@ -171,12 +124,6 @@ function sharedIn(db: Statements): SharedPart {
     },
     invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
   };
-}
-
-/** Whether this reading has the source's id of an origin under its key. */
-export function isStaged(origin: string): string {
-  return `exists (select 1 from temp.staged s
-    where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
 }
 
 type ReadingPart = Pick<

@@ -3,12 +3,13 @@ import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/problem.ts';
 import type { Key, KindName, RecordedRow } from '../../domain/record.ts';
-import { desiredIn, type Desired } from './desired-records.ts';
+import type { Desired } from './desired-staging.ts';
+import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
-import { observedIn, type Observed } from './observed-records.ts';
+import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
 import { inSpan, type Span } from '../database/key-range.ts';
-import { inStretch, stretchesOf, type Stretch } from '../database/plan-chunks.ts';
+import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
 /**
  * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so

@@ -1,6 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, KindName, Ownership, RecordedRow } from '../../domain/record.ts';
-import { isStaged } from '../staging/desired-records.ts';
+import { isStaged } from '../database/staged-origin.ts';
 import { inSpan, type Span } from '../database/key-range.ts';
 
 /** What was last seen acknowledged, one row per record that is ours. */

@@ -14,11 +14,11 @@ import { isExpected, Unavailable } from '../../domain/errors.ts';
 import type { Send } from '../../domain/exchange.ts';
 import { sign } from '../../server/webhook-signature.ts';
 import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
-import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
+import { type Attention, attentionOf } from '../../cli/status/attention-list.ts';
 import type { Log } from '../../cli/run/run-log.ts';
-import { after, noticesOf, told, type Notice, type Told } from '../../cli/status/trouble-notice.ts';
+import { after, type Notice, noticesOf, told, type Told } from '../../cli/status/trouble-notice.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
-import { standingNow } from '../../commands/status.ts';
+import { standingNow } from '../../cli/status/current-status.ts';
 
 export interface Notifier {
   /** A run has ended: whatever is new is told in a moment. Never throws. */

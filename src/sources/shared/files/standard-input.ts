@@ -4,13 +4,13 @@
  * what is the same to the last byte is the same reading.
  */
 import { createHash } from 'node:crypto';
-import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Invalid } from '../../../domain/errors.ts';
 import { chunksOf, unreadable } from './file-bytes.ts';
-import type { Origin } from './file-origin.ts';
+import type { Origin } from './origin.ts';
 
 const NAME = 'standard input';
 

@@ -4,13 +4,13 @@
  * counts for a quarter of an hour. Where it breaks off, what has come is not lost.
  */
 import { hash } from 'node:crypto';
-import { download, type Download } from '../../../http/download.ts';
+import { type Download, download } from '../../../http/download.ts';
 import { createRetry, resend } from '../../../http/retry.ts';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import { holding } from '../reading-lifetime.ts';
 import { lowerCased, outwaited, refusal, type Surroundings } from '../crm-request.ts';
 import type { Flaw } from '../read-certificate.ts';
-import type { Opened, Origin } from './file-origin.ts';
+import type { Opened, Origin } from './origin.ts';
 import type { PlacedOptions } from './file-options.ts';
 
 const SILENCE_MS = 30_000;

@@ -6,14 +6,14 @@
  * along.
  */
 import { z } from 'zod';
-import type { Kind } from '../records/record-type.ts';
-import type { Key } from '../domain/record.ts';
-import type { Purged } from '../snapshot/tables/record-purge.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { Run } from '../engine/context/mirror-context.ts';
-import { shortHash } from '../engine/context/display-name.ts';
-import { overtakenIn } from '../engine/context/superseded-records.ts';
-import { throughout } from '../engine/context/for-each-range.ts';
+import type { Kind } from '../../records/record-type.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Purged } from '../../snapshot/tables/record-purge.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Run } from '../../engine/context/mirror-context.ts';
+import { shortHash } from '../../engine/context/display-name.ts';
+import { overtakenIn } from '../../engine/context/superseded-records.ts';
+import { throughout } from '../../engine/context/for-each-range.ts';
 
 const name = 'erasures';
 

@@ -1,20 +1,18 @@
-import type { About } from './shared/api-answer.ts';
-import { showKey, type KeyWithSecret } from './ui/settings-actions.ts';
-import type { Route } from './limits/route-limits.ts';
-import type { Accounts } from './store/accounts.ts';
-import type { Channel } from './store/contact.ts';
-import type { Organization } from './store/organization.ts';
-import type { TestSend } from './store/outbox.ts';
-import type { Recent } from './store/recent-entries.ts';
-import type { UserRow } from './store/users.ts';
+import type { About } from '../shared/api-answer.ts';
+import { type KeyWithSecret, showKey } from './settings-actions.ts';
+import type { Route } from '../limits/route-limits.ts';
+import type { Accounts } from '../store/accounts.ts';
+import type { Channel, TestSend, UserRow } from '../shared/row-types.ts';
+import type { Organization } from '../store/organization.ts';
+import type { Recent } from '../store/recent-entries.ts';
 import {
-  viewContact,
-  viewDomain,
-  viewTemplate,
   type ContactView,
   type DomainView,
   type TemplateView,
-} from './api/answer-views.ts';
+  viewContact,
+  viewDomain,
+  viewTemplate,
+} from '../api/answer-views.ts';
 
 /** One request to the API, with whom it was about as far as that is known. */
 export interface LoggedRequest extends About {

@@ -17,8 +17,13 @@ import type { Kind } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { KindName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
-import type { Course } from './run-context.ts';
-import { onlyKey, type Mirror, type MirrorPart, type RunOptions } from './mirror-context.ts';
+import type { Course } from '../context/run-context.ts';
+import {
+  onlyKey,
+  type Mirror,
+  type MirrorPart,
+  type RunOptions,
+} from '../context/mirror-context.ts';
 import { countHeld } from '../guard/guard-classes.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });

@@ -1,0 +1,11 @@
+/** A mirror that is ready to run. */
+import type { Platform } from '../../platform/platform.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
+
+export interface Assembled {
+  mirror: Mirror;
+  platform: Platform;
+  /** The same once more, for a run beside this one; to be closed by itself, and first. */
+  beside(): Assembled;
+  close(failure?: unknown): Promise<void>;
+}

@@ -1,0 +1,140 @@
+/** How a mirror stands now: as data, and in words for the status page and the terminal. */
+import type { Config } from '../../config/config.ts';
+import { dueAfter } from '../../config/schema/cron-pattern.ts';
+import { limitWords } from '../../engine/report/forecast-text.ts';
+import type { MirrorStatus } from '../../server/status-page.ts';
+import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
+import { attentionOf, heldWords } from './attention-list.ts';
+import { statusWords, type ToldRun, tookWords } from './run-history.ts';
+import { look, see, type Seen } from '../lookup/snapshot-command.ts';
+import { missingWords } from '../lookup/missing-people.ts';
+import { type Standing, standingOf } from './mirror-status.ts';
+import { counted, instant, lasting, size, span } from '../output/format-values.ts';
+
+export interface Due {
+  run: Tick;
+  at: string;
+}
+
+/** When a worker runs it next, by the schedule; the soonest first. */
+export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
+  const times = schedule ? dueIn(schedule) : [];
+  return times
+    .map(({ tick, pattern }) => ({ tick, at: dueAfter(pattern, schedule?.timezone ?? 'UTC', now) }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ tick: run, at }) => ({ run, at: instant(at) }));
+}
+
+/** How a mirror stands now; nobody is named by an address. */
+export function standingNow(config: Config): Standing {
+  const seen = see(config, false);
+  try {
+    return standingOf(seen);
+  } finally {
+    seen.snapshot?.close();
+  }
+}
+
+/** The same in words: what needs a look, and all the rest. */
+export function statusNow(config: Config): MirrorStatus {
+  const standing = standingNow(config);
+  const { mirror, at } = standing;
+  const due = dueOf({ config, now: Date.parse(at) });
+  const attention = attentionOf(standing);
+  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
+}
+
+export function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
+  const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
+  const { parked, open, paused, quarantine, lease, snapshot } = standing;
+  return [
+    ['last proven', provenWords(proven)],
+    ['last full run', runWords(lastRuns.full)],
+    ['last fast run', runWords(lastRuns.fast)],
+    ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
+    ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
+    ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
+    ['recorded', perKind(recorded)],
+    ['missing', missingWords(standing.missing)],
+    ['conflicts', perKind(conflicts)],
+    ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
+    ['invalid', perKind(invalid)],
+    ['held', heldRow(standing)],
+    ['approved', approvedWords(standing)],
+    ['unanswered', openWords(open)],
+    ['who left', returnedWords(standing.returns)],
+    ...standing.limits.map((seen, at) => [
+      at === 0 ? 'limits seen' : '',
+      `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
+    ]),
+    ['snapshot', snapshotWords(snapshot)],
+  ];
+}
+
+function heldRow({ held }: Standing): string {
+  const told = held.map((one) => `${heldWords(one)}${one.approved ? ' (approved)' : ''}`);
+  return told.join('; ') || 'nobody';
+}
+
+function approvedWords({ approvals }: Standing): string {
+  if (approvals.length === 0) return 'nothing';
+  return approvals
+    .map(({ plan, until }) => `${plan}, until the next full run has ended well or ${until}`)
+    .join('; ');
+}
+
+function provenWords(proven: Standing['proven']): string {
+  if (!proven) return 'unknown: no full run that ended well is remembered';
+  const { ageMs, run, startedAt } = proven;
+  const age = ageMs === null ? "in the future, by this machine's clock" : `${span(ageMs)} ago`;
+  return `${age} (${run}, began ${startedAt})`;
+}
+
+function runWords(run: ToldRun | null): string {
+  if (!run) return 'none is remembered';
+  const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
+  return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
+}
+
+function perKind(of: Standing['recorded']): string {
+  if (!of) return 'unknown';
+  return `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
+}
+
+function parkedWords({ contacts, templates, since }: Standing['parked']): string {
+  if (since === null) return '';
+  return `; ${contacts + templates} parked, the oldest since ${since} → \`crm-mirror retry\` has them tried again`;
+}
+
+function openWords({ unknown, sent, since }: Standing['open']): string {
+  if (since === null) return 'nothing';
+  return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
+}
+
+function snapshotWords({ file, bytes }: Standing['snapshot']): string {
+  return bytes === null ? `none yet at ${file}` : `${file} (${size(bytes)})`;
+}
+
+function returnedWords(returns: Standing['returns']): string {
+  if (!returns) return 'not told to the CRM; `crm-mirror optouts` lists them';
+  const { waiting, since, rejected } = returns;
+  if (waiting + rejected.count === 0) return 'the CRM was told of all';
+  const sinceWhen = since === null ? '' : `, the oldest since ${since}`;
+  return `${waiting} not told to the CRM yet${sinceWhen}; ${rejected.count} not taken by it`;
+}
+
+/** Single records wake nobody up, and are not passed over in silence either. */
+export function calmOf({ invalid, rejected, conflicts }: Standing): string {
+  const of = (counts: Standing['invalid'], word: string): string[] => {
+    const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
+    return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
+  };
+  const faulty = [...of(invalid, 'invalid'), ...of(rejected, 'rejected')];
+  const found = [...faulty, ...of(conflicts, 'in conflict')];
+  if (found.length === 0) return 'nothing needs a look';
+  const lists =
+    faulty.length === 0 ? '' : '`crm-mirror plan` lists those that are invalid or rejected, ';
+  const fix = `${lists}\`crm-mirror explain PERSON\` tells why`;
+  return `nothing needs a look but single records (${found.join(', ')}) → ${fix}`;
+}
