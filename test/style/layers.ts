@@ -1,117 +1,163 @@
-import { codeOf, type FileText, type Finding, type Rule } from './text.ts';
+/**
+ * Which folder of src may import which, and which folder may import a package, as rules of the
+ * linter. docs/architecture.md draws the picture.
+ */
+import { posix as path } from 'node:path';
 
-/** The folders of src. */
-const folders = [
-  'cli',
-  'commands',
-  'config',
-  'demo',
-  'do-not-contact',
-  'domain',
-  'emulator',
-  'engine',
-  'erasure',
-  'http',
-  'platform',
-  'rate-limit',
-  'records',
-  'server',
-  'snapshot',
-  'sources',
-  'worker',
-  'write-back',
+/** The folders of src, lowest first: a file imports its own folder and those in earlier lines. */
+export const layers: readonly (readonly string[])[] = [
+  ['domain/values'],
+  ['domain'],
+  ['http'],
+  ['rate-limit'],
+  ['rate-limit/shared/lua'],
+  ['rate-limit/shared'],
+  ['sources'],
+  ['sources/shared'],
+  ['sources/shared/files'],
+  ['sources/sql/drivers', 'sources/salesforce/protocol'],
+  [
+    'sources/csv',
+    'sources/directory',
+    'sources/http',
+    'sources/hubspot',
+    'sources/ndjson',
+    'sources/salesforce',
+    'sources/sql',
+    'sources/tryton',
+  ],
+  ['platform'],
+  ['records'],
+  ['records/contact/observe'],
+  ['records/contact/consent'],
+  ['records/contact/send'],
+  ['records/contact', 'records/template'],
+  ['snapshot/database'],
+  ['snapshot/tables'],
+  ['snapshot/staging'],
+  ['snapshot'],
+  ['do-not-contact'],
+  ['engine/report'],
+  ['engine/context'],
+  ['engine/account'],
+  ['engine/read'],
+  ['engine/observe'],
+  ['engine/plan'],
+  ['engine/guard'],
+  ['engine/apply'],
+  ['erasure/pending'],
+  ['write-back'],
+  ['engine/finish'],
+  ['engine/watch'],
+  ['engine'],
+  ['erasure'],
+  ['config/schema'],
+  ['config'],
+  ['worker/queues'],
+  ['server'],
+  ['cli/output'],
+  ['cli/compose'],
+  ['cli/remote'],
+  ['cli/lookup'],
+  ['cli/status'],
+  ['cli/run'],
+  ['worker/notifications'],
+  ['worker'],
+  ['emulator/shared'],
+  ['emulator/store'],
+  ['emulator/limits'],
+  ['emulator/api'],
+  ['emulator/quirks'],
+  ['emulator/docs', 'emulator/faults', 'emulator/seed', 'emulator/ui'],
+  ['emulator'],
+  ['demo'],
+  ['commands'],
 ];
 
-/** The only ones that may import a package, and what belongs to it. */
-const owners: Record<string, readonly string[]> = {
-  'better-sqlite3': ['snapshot/', 'do-not-contact/', 'emulator/store/', 'sources/sql/'],
-  pg: ['sources/sql/'],
-  mysql2: ['sources/sql/'],
-  undici: ['http/'],
-  bullmq: ['worker/'],
-  ioredis: ['worker/', 'rate-limit/shared/'],
-  fastify: ['server/', 'emulator/'],
-  '@fastify/': ['server/', 'emulator/'],
-  '@bull-board/': ['server/'],
-  'prom-client': ['server/'],
-  standardwebhooks: ['server/'],
-  '@marcbachmann/cel-js': ['config/schema/cel-condition.ts', 'config/schema/condition-bounds.ts'],
-  re2js: ['config/schema/condition-bounds.ts'],
-};
-
-interface Import extends Finding {
-  specifier: string;
-}
-
-export const ownerRule: Rule = {
-  name: 'owners',
-  mend: `use its owner: ${Object.entries(owners)
-    .map(([name, folders]) => `${name} is for ${folders.join(', ')}`)
-    .join('; ')}`,
-  applies: isSource,
-  find: ({ path, text }) =>
-    importsOf(text).filter(({ specifier }) => {
-      const name = Object.keys(owners).find((owner) =>
-        owner.endsWith('/') ? specifier.startsWith(owner) : isOf(owner, specifier),
-      );
-      return name && !owners[name]?.some((folder) => path.startsWith(`src/${folder}`));
-    }),
-  planted: [
-    planted('src/engine/run.ts', "import Database from 'better-sqlite3';"),
-    planted('src/emulator/api/answer-views.ts', "import type { Database } from 'better-sqlite3';"),
-    planted('src/platform/api-call.ts', "import { request } from 'undici';"),
-    planted('src/server/queue-board.ts', "import { Queue } from 'bullmq';"),
-    planted('src/commands/worker.ts', "const { Redis } = await import('ioredis');"),
-    planted('src/rate-limit/request-gate.ts', "import helmet from '@fastify/helmet';"),
-    planted(
-      'src/records/contact/observe/desired-contact.ts',
-      "import { parse } from '@marcbachmann/cel-js';",
-    ),
+/** What a folder and its subfolders import of the others, where that is not all that lies lower. */
+const narrower: Readonly<Record<string, readonly string[]>> = {
+  config: ['domain', 'sources/*/options.ts'],
+  'do-not-contact': ['domain', 'snapshot'],
+  emulator: ['domain', 'platform/request-schemas.ts'],
+  engine: [
+    'domain',
+    'sources',
+    'platform',
+    'records',
+    'snapshot',
+    'do-not-contact',
+    'erasure/pending',
+    'write-back',
   ],
-  harmless: [
-    planted('src/snapshot/snapshot.ts', "import Database from 'better-sqlite3';"),
-    planted('src/emulator/store/contacts.ts', "import Database from 'better-sqlite3';"),
-    planted('src/http/send-request.ts', "import { request } from 'undici';"),
-    planted('src/emulator/http-listener.ts', "import fastify from 'fastify';"),
-    planted(
-      'src/engine/run.ts',
-      "// the journal needs better-sqlite3, as in import 'better-sqlite3'",
-    ),
-  ],
+  http: ['domain'],
+  platform: ['domain', 'http', 'rate-limit'],
+  'rate-limit': ['domain', 'http'],
+  records: ['domain', 'platform'],
+  snapshot: ['domain'],
+  sources: ['domain', 'http'],
 };
 
-export const layoutRule: Rule = {
-  name: 'layout',
-  mend: `put it into one of ${folders.join(', ')}`,
-  applies: (path) => path.startsWith('src/'),
-  find: ({ path }) => {
-    const top = path.split('/')[1] ?? '';
-    const isFile = path.split('/').length === 2;
-    const known = isFile ? top === 'cli.ts' : folders.includes(top);
-    return known ? [] : [{ offset: 0, what: `${top} is not part of the layout` }];
-  },
-  planted: [planted('src/common/a.ts', ''), planted('src/main.ts', '')],
-  harmless: [planted('src/cli.ts', ''), planted('src/sources/sql/sql-source.ts', '')],
+/** The only folders that import a package. */
+const owners: Readonly<Record<string, readonly string[]>> = {
+  '@bull-board/*': ['server'],
+  '@fastify/*': ['server', 'emulator'],
+  '@marcbachmann/cel-js': ['config/schema'],
+  'better-sqlite3': ['snapshot', 'do-not-contact', 'emulator/store', 'sources/sql'],
+  bullmq: ['worker'],
+  fastify: ['server', 'emulator'],
+  ioredis: ['worker', 'rate-limit/shared'],
+  mysql2: ['sources/sql'],
+  pg: ['sources/sql'],
+  'prom-client': ['server'],
+  re2js: ['config/schema'],
+  standardwebhooks: ['server'],
+  undici: ['http'],
 };
 
-function isSource(path: string): boolean {
-  return path.startsWith('src/') && path.endsWith('.ts');
+/** Folders in these know nothing of each other, only of what is shared. */
+const apart: readonly string[] = ['records', 'sources'];
+
+const isWithin = (folder: string, outer: string): boolean => `${folder}/`.startsWith(`${outer}/`);
+
+/** What the files of a folder may import, as patterns relative to src. */
+function importsOf(folder: string): string[] {
+  const line = layers.findIndex((one) => one.includes(folder));
+  const [top = ''] = folder.split('/');
+  const wanted = narrower[top];
+  const lower = layers.slice(0, line).flat();
+  const inside = lower.filter((one) => isWithin(one, top) && !isApart(folder, one));
+  const outside = lower.filter((one) => !isWithin(one, top));
+  const allowed = wanted
+    ? outside.filter((one) => wanted.some((of) => isWithin(one, of)))
+    : outside;
+  const files = (wanted ?? []).filter((one) => one.endsWith('.ts'));
+  return [...[...inside, ...allowed].map((one) => `${one}/*.ts`), ...files];
 }
 
-function isOf(name: string, specifier: string): boolean {
-  return specifier === name || specifier.startsWith(`${name}/`);
+function isApart(folder: string, other: string): boolean {
+  const [top = '', mine] = folder.split('/');
+  const [, theirs] = other.split('/');
+  return apart.includes(top) && theirs !== undefined && theirs !== 'shared' && theirs !== mine;
 }
 
-/** All imports, re-exports and import() of a text, comments and strings aside. */
-function importsOf(text: string): Import[] {
-  const found = [...codeOf(text).matchAll(/\b(?:from|import|require)\s*\(?\s*(['"`])( *)\1/g)];
-  return found.map((match) => {
-    const end = match.index + match[0].length - 1;
-    const specifier = text.slice(end - (match[2]?.length ?? 0), end);
-    return { offset: end, specifier, what: `imports ${specifier}` };
-  });
+function relative(folder: string, target: string): string {
+  const name = path.relative(folder, target);
+  return name.startsWith('.') ? name : `./${name}`;
 }
 
-function planted(path: string, text: string): FileText {
-  return { path, text: `\n${text}\n` };
-}
+/** One override of the linter for each folder. */
+export const layerRules = layers.flat().map((folder) => {
+  const allowed = importsOf(folder).map((target) => `!${relative(folder, target)}`);
+  const packages = Object.entries(owners)
+    .filter(([, folders]) => !folders.some((owner) => isWithin(folder, owner)))
+    .flatMap(([name]) => [name, `${name}/**`]);
+  const patterns = [
+    {
+      group: ['../**', './*/**', ...allowed],
+      message: `${folder} lies below that folder: move what both need down, or pass it in`,
+    },
+    { group: packages, message: 'another folder owns this package: use what it exports' },
+  ];
+  const rule: ['error', { patterns: typeof patterns }] = ['error', { patterns }];
+  return { files: [`src/${folder}/*.ts`], rules: { 'eslint/no-restricted-imports': rule } };
+});

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -35,7 +35,6 @@ const report = z.object({
  * were found broken in the text meant for them, `project` the places of src/ that are too long.
  */
 export async function lint(): Promise<{ planted: string[]; project: string[] }> {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-lint-'));
   try {
     const names = Object.keys(planted).map((code) => [code, code.replaceAll(/\W+/g, '-')] as const);
@@ -47,20 +46,16 @@ export async function lint(): Promise<{ planted: string[]; project: string[] }> 
       "import { a } from './import-no-cycle-.js';\nexport const b = () => a();",
     );
     write('tsconfig.json', '{ "compilerOptions": { "strict": true, "target": "es2024" } }');
-    const oxlint = join(
-      dirname(createRequire(import.meta.url).resolve('oxlint/package.json')),
-      'bin/oxlint',
-    );
     const args = [
       oxlint,
       '-c',
-      join(root, '.oxlintrc.json'),
+      join(project, 'oxlint.config.ts'),
       '-f',
       'json',
       folder,
-      join(root, 'src'),
+      join(project, 'src'),
     ];
-    const { diagnostics } = report.parse(JSON.parse(await outputOf(args, root)));
+    const { diagnostics } = report.parse(JSON.parse(await outputOf(args, project)));
     return {
       planted: names
         .filter(([code, name]) =>
@@ -76,6 +71,71 @@ export async function lint(): Promise<{ planted: string[]; project: string[] }> 
           return `${place}  ${code}: ${message} → split it by subject, or name the parameters`;
         }),
     };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+const oxlint = join(
+  dirname(createRequire(import.meta.url).resolve('oxlint/package.json')),
+  'bin/oxlint',
+);
+
+/** A file of src, and the line that it has. */
+type Planted = readonly [path: string, text: string];
+
+/** Imports that the rules for folders and packages refuse, and that they accept. */
+export const plantedImports: Readonly<Record<'refused' | 'accepted', readonly Planted[]>> = {
+  refused: [
+    ['src/domain/key.ts', "import { send } from '../http/send-request.ts';"],
+    ['src/domain/entry.ts', "import type { Send } from '../http/send-request.ts';"],
+    ['src/http/client.ts', "import { plan } from '../engine/report/change-plan.ts';"],
+    ['src/engine/read/page.ts', "import { commit } from '../plan/commit-plan.ts';"],
+    ['src/engine/context/state.ts', "import { readPart } from '../read/changed-records.ts';"],
+    ['src/engine/step.ts', "import { forget } from '../erasure/forget-person.ts';"],
+    ['src/config/reader.ts', "import { csvSource } from '../sources/csv/csv-source.ts';"],
+    ['src/emulator/api/page.ts', "import { call } from '../../platform/api-call.ts';"],
+    ['src/sources/csv/list.ts', "import { list } from '../directory/directory-listing.ts';"],
+    ['src/sources/contract.ts', "import { list } from './csv/csv-source.ts';"],
+    ['src/records/template/rule.ts', "import { decide } from '../contact/consent/rules.ts';"],
+    ['src/snapshot/tables/row.ts', "import { stage } from '../staging/staging.ts';"],
+    ['src/server/page.ts', "import { run } from '../commands/sync.ts';"],
+    ['src/engine/store.ts', "import Database from 'better-sqlite3';"],
+    ['src/platform/request.ts', "import { request } from 'undici';"],
+    ['src/server/board.ts', "import { Queue } from 'bullmq';"],
+    ['src/rate-limit/limit.ts', "import helmet from '@fastify/helmet';"],
+  ],
+  accepted: [
+    ['src/engine/report/plan.ts', "import { Invalid } from '../../domain/errors.ts';"],
+    ['src/engine/report/hash.ts', "import { createHash } from 'node:crypto';"],
+    ['src/engine/report/text.ts', "import { render } from './summary-text.ts';"],
+    ['src/engine/whole.ts', "import { readPart } from './read/changed-records.ts';"],
+    ['src/config/options.ts', "import { options } from '../sources/csv/options.ts';"],
+    ['src/emulator/api/body.ts', "import { enrol } from '../../platform/request-schemas.ts';"],
+    ['src/sources/csv/open.ts', "import { open } from '../shared/files/file-origin.ts';"],
+    ['src/snapshot/open.ts', "import Database from 'better-sqlite3';"],
+    ['src/http/agent.ts', "import { request } from 'undici';"],
+  ],
+};
+
+/** Lints the planted imports in a folder of their own; answers those that were refused. */
+export async function lintImports(): Promise<Planted[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-lint-'));
+  try {
+    symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'));
+    cpSync(join(project, 'oxlint.config.ts'), join(folder, 'oxlint.config.ts'));
+    cpSync(join(project, 'test/style/layers.ts'), join(folder, 'test/style/layers.ts'));
+    writeFileSync(join(folder, 'tsconfig.json'), '{ "compilerOptions": { "strict": true } }');
+    const all = [...plantedImports.refused, ...plantedImports.accepted];
+    for (const [path, text] of all) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+    }
+    const answer = await outputOf([oxlint, '-f', 'json', 'src'], folder);
+    const { diagnostics } = report.parse(JSON.parse(answer));
+    const refused = diagnostics.filter(({ code }) => code === 'eslint(no-restricted-imports)');
+    return all.filter(([path]) => refused.some(({ filename }) => filename.endsWith(path)));
   } finally {
     rmSync(folder, { recursive: true });
   }

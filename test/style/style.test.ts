@@ -1,19 +1,18 @@
 /**
- * Style that runs: the single owners of each way out, where the real
+ * Style that runs: where the real
  * clock comes in, sizes and words. A rule is data and a pure function in this folder, and brings
  * texts that break it, so that no rule can fall asleep. Lint rules are tried on a planted file
  * likewise.
  */
+import { dirname } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as code from './code.ts';
-import { layoutRule, ownerRule } from './layers.ts';
-import { lint, planted } from './lint.ts';
+import { layers } from './layers.ts';
+import { lint, lintImports, planted, plantedImports } from './lint.ts';
 import { breaches, codeOf, isBalanced, readProject, type FileText, type Rule } from './text.ts';
 import { wordRule, workplaceRule } from './words.ts';
 
 const rules: readonly Rule[] = [
-  ownerRule,
-  layoutRule,
   code.clockRule,
   code.processRule,
   code.environmentRule,
@@ -50,6 +49,31 @@ describe('lint', () => {
 
   test.each(Object.keys(planted))('finds %s', (rule) => {
     expect(found.planted).toContain(rule);
+  });
+});
+
+describe('imports', () => {
+  let found: Awaited<ReturnType<typeof lintImports>>;
+  beforeAll(async () => void (found = await lintImports()));
+
+  test.each(plantedImports.refused)('%s may not: %s', (path, text) => {
+    expect(found).toContainEqual([path, text]);
+  });
+
+  test.each(plantedImports.accepted)('%s may: %s', (path, text) => {
+    expect(found).not.toContainEqual([path, text]);
+  });
+
+  test('every folder of src has its place', () => {
+    const folders = project
+      .map(({ path }) => dirname(path))
+      .filter((one) => one.startsWith('src/'));
+    expect([...new Set(folders)].toSorted()).toEqual(
+      layers
+        .flat()
+        .map((one) => `src/${one}`)
+        .toSorted(),
+    );
   });
 });
 
