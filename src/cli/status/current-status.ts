@@ -6,7 +6,7 @@ import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
-import { look, see, type Seen } from '../lookup/snapshot-command.ts';
+import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type Standing, standingOf } from './mirror-status.ts';
 import { counted, instant, lasting, size, span } from '../output/format-values.ts';
