@@ -58,8 +58,9 @@ export interface Snapshot {
   spans: Spans;
   twins: Twins;
   /**
-   * Raises the fencing token (snapshot/database/fencing-token.ts): of all that have it open only this one writes from now on.
-   * For who has taken the lease, and once; and where `least` is to be the least it stands at.
+   * Raises the fencing token (snapshot/database/fencing-token.ts): of all that have it open only
+   * this one writes from now on. For who has taken the lease, and once; and where `least` is to be
+   * the least it stands at.
    */
   fence(least?: number): void;
   /** How often it was opened to be written: what the fencing token stands at. */
