@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { table } from '../engine/report/summary-text.ts';
 import { cell, reach, reachOptions, type ReachFlags } from '../cli/lookup/platform-command.ts';
-import type { Part, Shell } from '../cli/compose/process-shell.ts';
+import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
-export const parts: readonly Part[] = [
+export const parts: readonly CommandPart[] = [
   { name: 'enable', summary: 'switch an API key on; one that is on stays on', options, run },
 ];
 

@@ -48,10 +48,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
-  if (!snapshot?.held.get(plan)) {
-    throw new Invalid(unknownPlan(snapshot?.held.current() ?? [], plan));
+  if (!snapshot?.awaitingApproval.get(plan)) {
+    throw new Invalid(unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan));
   }
-  const { held, transaction } = snapshot;
+  const { awaitingApproval: held, transaction } = snapshot;
   const left = held.left(plan);
   if (isLeft(left)) transaction(() => held.approve(plan, at));
   return left;

@@ -3,10 +3,10 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { backUp, copyOfText, type Part } from '../snapshot/database/database-backup.ts';
-import { lookIntoLedger } from '../do-not-contact/list-file.ts';
+import { backUp, copyOfText, type BackupPart } from '../snapshot/database/database-backup.ts';
+import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { knownLedger } from '../engine/context/do-not-contact-binding.ts';
+import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, size } from '../cli/output/format-values.ts';
@@ -71,11 +71,11 @@ interface Copying {
 async function* copiesOf(
   files: Files,
   { config, snapshot, now, signal }: Copying,
-): AsyncGenerator<Part> {
+): AsyncGenerator<BackupPart> {
   yield snapshot.copy(files.snapshot, { at: now, signal });
-  const known = knownLedger(snapshot.meta);
+  const known = boundDoNotContactList(snapshot.meta);
   if (!known) return;
-  const ledger = lookIntoLedger(config.ledger, known);
+  const ledger = readDoNotContactList(config.ledger, known);
   try {
     yield ledger.copy(files.ledger, signal);
     if (files.keyCopied) yield copyOfText(readFileSync(config.ledger.keyFile, 'utf8'), files.key);

@@ -11,10 +11,10 @@ import {
 } from '../domain/unknown-words.ts';
 import type { MirrorPart } from '../engine/context/mirror-context.ts';
 import type { Platform } from '../platform/platform.ts';
-import { lookIntoLedger } from '../do-not-contact/list-file.ts';
+import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
 import { proveOwn } from '../engine/account/snapshot-ownership.ts';
-import { knownLedger } from '../engine/context/do-not-contact-binding.ts';
+import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { refuseEmpty } from '../engine/read/source-read.ts';
 import { accountOf, connect, partsOf } from '../cli/compose/assemble-mirror.ts';
 import { countSender, lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
@@ -130,8 +130,8 @@ interface Reading {
 
 /** Whether runs would take it, and its key. */
 function readLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
-  const known = snapshot && knownLedger(snapshot.meta);
-  const { id, close } = lookIntoLedger(ledger, known);
+  const known = snapshot && boundDoNotContactList(snapshot.meta);
+  const { id, close } = readDoNotContactList(ledger, known);
   close();
   const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
   return { level: 'ok', found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };

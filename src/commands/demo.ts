@@ -7,10 +7,10 @@ import type { Command } from 'commander';
 import { claimsOfActOne, claimsOfActTwo, claimsOfTemplates } from '../demo/sample-people.ts';
 import { changeCrm, changePlatform } from '../demo/sample-changes.ts';
 import type { Claim } from '../demo/demo-claims.ts';
-import { tellOf, tellOfTemplate, type Told, writesIn } from '../demo/expected-outcome.ts';
+import { tellOf, tellOfTemplate, type ClaimResult, writesIn } from '../demo/expected-outcome.ts';
 import { leave } from '../demo/closing-page.ts';
 import { type Folder, makeFolder } from '../demo/demo-folder.ts';
-import { createPage, type Page } from '../demo/page-writer.ts';
+import { createPage, type DemoPage } from '../demo/page-writer.ts';
 import { pass, type Passed } from '../demo/demo-run.ts';
 import { readPeople } from '../demo/export-people.ts';
 import { lookBefore, tellSafety } from '../demo/safety-check.ts';
@@ -43,9 +43,9 @@ interface Demo {
   folder: Folder;
   stage: Stage;
   shell: Shell;
-  page: Page;
+  page: DemoPage;
   /** What was told and did not hold. */
-  untrue: Told[];
+  untrue: ClaimResult[];
 }
 
 function prologue({ page, folder, stage }: Demo): void {
@@ -144,7 +144,7 @@ async function sync(
 }
 
 /** What is the same of several is said once. */
-function tell({ page, untrue }: Demo, told: readonly Told[]): void {
+function tell({ page, untrue }: Demo, told: readonly ClaimResult[]): void {
   untrue.push(...told.filter(({ truth }) => truth !== undefined));
   page.lines(['']);
   for (const [text, same] of Map.groupBy(told, textOf)) {
@@ -152,11 +152,11 @@ function tell({ page, untrue }: Demo, told: readonly Told[]): void {
   }
 }
 
-function textOf({ says, truth }: Told): string {
+function textOf({ says, truth }: ClaimResult): string {
   return truth === undefined ? says : `NOT AS TOLD. ${truth}`;
 }
 
-function pace(passed: Passed): Told {
+function pace(passed: Passed): ClaimResult {
   const { ms, requests } = passed.summary;
   const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
   const seconds = ms / 1000;
@@ -169,7 +169,7 @@ function pace(passed: Passed): Told {
   };
 }
 
-function nothingWritten(what: string, { requests }: Passed): Told {
+function nothingWritten(what: string, { requests }: Passed): ClaimResult {
   const writes = requests.filter(({ method }) => method !== 'GET').length;
   return {
     subject: `${requests.length} requests, ${writes} of them to change anything`,
@@ -179,7 +179,7 @@ function nothingWritten(what: string, { requests }: Passed): Told {
 }
 
 /** A run that did not end as it should. */
-function failure({ summary: { run: id, status, reasons } }: Passed): Told[] {
+function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult[] {
   if (status === 'done' || status === 'rejected') return [];
   return [
     { subject: `run ${id}`, says: '', truth: `It ended as "${status}": ${reasons.join('; ')}` },

@@ -11,9 +11,9 @@ import {
   type Reached,
   type ReachFlags,
 } from '../cli/lookup/platform-command.ts';
-import type { Part, Shell } from '../cli/compose/process-shell.ts';
+import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
-export const parts: readonly Part[] = [
+export const parts: readonly CommandPart[] = [
   {
     name: 'list',
     summary: 'every domain and its status',

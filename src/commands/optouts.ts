@@ -4,9 +4,9 @@ import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-out
 import type { Out } from '../records/opt-outs.ts';
 import { milliseconds } from '../domain/values/duration.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
-import { lookIntoLedger } from '../do-not-contact/list-file.ts';
+import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { knownLedger } from '../engine/context/do-not-contact-binding.ts';
+import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/learned-facts.ts';
 import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -89,7 +89,7 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
   const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
   if (barred.length === 0) return [];
   try {
-    const ledger = lookIntoLedger(config.ledger, knownLedger(snapshot.meta));
+    const ledger = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
     const facts = factsIn(snapshot);
     try {
       return barred.flatMap((email) =>

@@ -7,7 +7,7 @@ import { takeLease } from '../snapshot/database/writer-lease.ts';
 import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import { bind, boundTo, standingOf } from '../engine/account/account-binding.ts';
 import type { Account } from '../engine/context/mirror-context.ts';
-import { prove, strange, type Proof } from '../engine/account/account-proof.ts';
+import { prove, strange, type AccountProof } from '../engine/account/account-proof.ts';
 import { accountOf, connect } from '../cli/compose/assemble-mirror.ts';
 import { orHandOver } from '../cli/remote/worker-handover.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
@@ -79,7 +79,7 @@ async function move(
   snapshot: Snapshot,
   account: Account,
   shell: Shell,
-): Promise<Proof | undefined> {
+): Promise<AccountProof | undefined> {
   const standing = standingOf(snapshot, account);
   if (standing === 'free' || standing === 'ours') return undefined;
   const proof = await prove(snapshot, account, shell.stop);
@@ -92,7 +92,7 @@ interface Document {
   mirror: string;
   was: string | null;
   url: string;
-  proof: Proof | null;
+  proof: AccountProof | null;
 }
 
 function lineOf({ mirror, was, url, proof }: Document): string {

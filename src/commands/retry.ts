@@ -50,12 +50,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
-  const parked = snapshot.parking.records();
+  const parked = snapshot.retryLater.records();
   if (wanted === undefined) return parked;
   return parked.filter(namedBy(wanted, snapshot));
 }
 
-function release({ parking, transaction }: Snapshot, records: readonly Named[]): number {
+function release(
+  { retryLater: parking, transaction }: Snapshot,
+  records: readonly Named[],
+): number {
   return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
 }
 

@@ -9,7 +9,7 @@ import {
   namingOptions,
   type LookFlags,
   type Seen,
-  type Told,
+  type CommandAnswer,
 } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
@@ -52,7 +52,7 @@ function countOf(text: string | undefined): number | undefined {
 
 type ListedRun = history.ToldRun & { changes: history.ToldChanges };
 
-function tellAll({ config, snapshot, leased }: Seen, last: number): Told {
+function tellAll({ config, snapshot, leased }: Seen, last: number): CommandAnswer {
   const running = snapshot && history.runningOf(snapshot, leased);
   const runs: ListedRun[] = (snapshot?.runs.newest(last) ?? []).map((run) => ({
     ...history.tellRun(run, running),
@@ -97,7 +97,7 @@ function changeWords({ contacts, templates }: history.ToldChanges): string {
   return [...words(contacts, ''), ...words(templates, 'template ')].join(', ') || 'none';
 }
 
-function tellOne(seen: Seen, id: string, last: number): Told {
+function tellOne(seen: Seen, id: string, last: number): CommandAnswer {
   const { config, snapshot, leased, names } = seen;
   const kept: KeptRun | undefined = snapshot?.runs.get(id);
   if (!snapshot || !kept) {

@@ -3,7 +3,7 @@ import { table } from '../engine/report/summary-text.ts';
 import { type Attention, attentionOf } from '../cli/status/attention-list.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { type Standing, standingOf } from '../cli/status/mirror-status.ts';
+import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status.ts';
 import { counted } from '../cli/output/format-values.ts';
 import { calmOf, dueOf, rowsOf } from '../cli/status/current-status.ts';
 
@@ -19,7 +19,7 @@ export function options(command: Command): void {
 /** What a person wants to see at three in the morning: what is wrong first, then how all stands. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return look(command.opts<LookFlags>(), shell, (seen) => {
-    const standing = standingOf(seen);
+    const standing = currentStatusOf(seen);
     const attention = attentionOf(standing);
     const due = dueOf(seen);
     const { mirror, at, ...rest } = standing;
@@ -30,7 +30,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-function headOf(standing: Standing, attention: readonly Attention[]): string[] {
+function headOf(standing: CurrentStatus, attention: readonly Attention[]): string[] {
   if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
   return [
     `${standing.mirror} NEEDS A LOOK`,
@@ -43,7 +43,7 @@ function headOf(standing: Standing, attention: readonly Attention[]): string[] {
   ];
 }
 
-function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
+function refusedOf({ optOutsRefused: { count, people } }: CurrentStatus): string[] {
   const lines = people.map(({ key, channel, reason, fix, since, attempts, retryAt }) => {
     const tries =
       attempts === 0
@@ -55,7 +55,7 @@ function refusedOf({ optOutsRefused: { count, people } }: Standing): string[] {
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
 }
 
-function notTakenOf({ returns }: Standing): string[] {
+function notTakenOf({ returns }: CurrentStatus): string[] {
   const { count = 0, people = [] } = returns?.rejected ?? {};
   const lines = people.map(
     ({ key, channel, reason, fix, since }) =>
@@ -65,7 +65,7 @@ function notTakenOf({ returns }: Standing): string[] {
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
 }
 
-function heldOf({ held }: Standing): string[] {
+function heldOf({ held }: CurrentStatus): string[] {
   return held.flatMap((plan) => {
     const lines = plan.changes.map(
       ({ key, op, part }) => `    ${plan.plan}: ${op} ${key}${part === '' ? '' : ` in ${part}`}`,

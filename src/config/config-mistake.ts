@@ -4,7 +4,7 @@ import { Invalid } from '../domain/errors.ts';
 export type Path = readonly (string | number)[];
 
 /** Both count from 1. */
-export interface Place {
+export interface ConfigPlace {
   line: number;
   col: number;
 }
@@ -12,7 +12,7 @@ export interface Place {
 export interface Mistake {
   /** Empty when it concerns the file rather than a value in it. */
   path: Path;
-  place: Place;
+  place: ConfigPlace;
   wrong: string;
   mend: string;
 }

@@ -13,7 +13,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { interpolate, mask, unmask } from './variable-interpolation.ts';
-import type { Mistake, Path, Place } from './config-mistake.ts';
+import type { Mistake, Path, ConfigPlace } from './config-mistake.ts';
 
 export interface Tree {
   /** Plain data, variables replaced; what is empty or null is undefined. */
@@ -27,12 +27,12 @@ export interface Tree {
 
 interface Spot {
   /** Where its key stands; for an entry of a list, and for the whole, where the value does. */
-  key: Place;
-  value: Place;
+  key: ConfigPlace;
+  value: ConfigPlace;
   /** The environment variables that went into it. */
   variables: readonly string[];
   /** Where a character of the text stands; undefined when that cannot be told. */
-  inside?: (index: number) => Place | undefined;
+  inside?: (index: number) => ConfigPlace | undefined;
 }
 
 /** What is gathered while walking through the document. */
@@ -40,12 +40,12 @@ interface Walk {
   env: Record<string, string | undefined>;
   /** The whole file, masked. */
   source: string;
-  placeAt(offset: number): Place;
+  placeAt(offset: number): ConfigPlace;
   spots: Map<string, Spot>;
   mistakes: Mistake[];
 }
 
-const start: Place = { line: 1, col: 1 };
+const start: ConfigPlace = { line: 1, col: 1 };
 const maxBytes = 1 << 20;
 
 /** Reads the file's text; mistakes are collected, nothing is thrown. */
@@ -91,7 +91,7 @@ export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
 const spell = (path: Path) => JSON.stringify(path);
 
 /** The text, or the place of the first line that is not UTF-8. */
-function decode(bytes: Uint8Array): string | Place {
+function decode(bytes: Uint8Array): string | ConfigPlace {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   try {
     return utf8.decode(bytes);

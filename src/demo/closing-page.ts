@@ -2,7 +2,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { enrolmentsPerSecond, type Stage } from './demo-platform.ts';
 import type { Folder } from './demo-folder.ts';
-import type { Page } from './page-writer.ts';
+import type { DemoPage } from './page-writer.ts';
 
 const key = 'key_demo';
 
@@ -10,7 +10,7 @@ const key = 'key_demo';
  * Writes the platform's state down, for it ends with this process. So snapshot and ledger, which
  * remember that platform, are put aside: the next run begins anew, on an empty one.
  */
-export function leave(folder: Folder, { emulator }: Stage, page: Page): void {
+export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void {
   const all = emulator.world.contacts().length + emulator.world.requests().length;
   writeFileSync(folder.state, `${JSON.stringify(emulator.world.state(all), null, 2)}\n`);
   for (const end of ['', '-ledger', '-ledger-key'])

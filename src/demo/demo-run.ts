@@ -6,7 +6,7 @@ import { run } from '../engine/run.ts';
 import { assemble } from '../cli/compose/assemble-mirror.ts';
 import { createProgress } from '../cli/run/progress-line.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import type { Page } from './page-writer.ts';
+import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
 
 const everyMs = 3_000;
@@ -21,7 +21,7 @@ export interface Passed {
 interface Wanted {
   stage: Stage;
   shell: Shell;
-  page: Page;
+  page: DemoPage;
   /** false: a plan. */
   writes: boolean;
 }
@@ -56,7 +56,7 @@ function tellProgress(requests: readonly LoggedRequest[], { note, interactive }:
 }
 
 /** The table, and of each class of problems the first few. */
-function printSummary(summary: Summary, page: Page, writes: boolean): void {
+function printSummary(summary: Summary, page: DemoPage, writes: boolean): void {
   const shown = summary.problems.filter(
     (problem) =>
       summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <

@@ -6,7 +6,7 @@ import type { Passed } from './demo-run.ts';
 import type { Claim, TemplateClaim } from './demo-claims.ts';
 
 /** Something told, and whether it holds. */
-export interface Told {
+export interface ClaimResult {
   subject: string;
   says: string;
   /** What is the case instead; undefined: it is as told. */
@@ -18,7 +18,7 @@ interface Facts extends Passed {
   people: readonly DesiredRow[];
 }
 
-export function tellOf({ who, says, ...claim }: Claim, facts: Facts): Told {
+export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResult {
   const key = contactKey(who);
   const sent = writesIn(facts)
     .filter(({ email }) => email === key)
@@ -33,7 +33,7 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): Told {
   return { subject: who, says, truth: truth === expected ? undefined : truth };
 }
 
-export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): Told {
+export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): ClaimResult {
   const here = facts.world.templates().filter((template) => template.name === name);
   const sent = writesIn(facts)
     .filter(({ templateId }) => here.some(({ id }) => id === templateId))

@@ -3,7 +3,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 
 const width = 96;
 
-export interface Page {
+export interface DemoPage {
   title(text: string): void;
   /** Paragraphs. */
   say(...paragraphs: string[]): void;
@@ -15,7 +15,7 @@ export interface Page {
   item(subject: string, text: string): void;
 }
 
-export function createPage({ print }: Pick<Shell, 'print'>): Page {
+export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
   };

@@ -5,7 +5,7 @@
 import type { Emulator } from '../emulator/emulator.ts';
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import type { DesiredRow } from '../domain/record.ts';
-import { writesIn, type Told } from './expected-outcome.ts';
+import { writesIn, type ClaimResult } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
 import { wishesOf } from './export-people.ts';
 
@@ -38,7 +38,7 @@ interface After {
   passed: Passed;
 }
 
-export function tellSafety({ emulator, before, foreign, people, passed }: After): Told[] {
+export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
   const back = optIns.filter((request) => before.left.has(pairOf(request)));
   const unwanted = optIns.filter((request) => !isWanted(request, people));

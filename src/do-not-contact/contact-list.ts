@@ -7,18 +7,18 @@
  * older ledger beside it, which does not know all who left.
  */
 import type { Database } from 'better-sqlite3';
-import type { Cause, Entry, Memory, Remark, Who } from '../domain/do-not-contact.ts';
+import type { Cause, Entry, RememberedOptOut, Remark, Identity } from '../domain/do-not-contact.ts';
 import { hasher } from './list-key.ts';
-import { copyOf, type Part } from '../snapshot/database/database-backup.ts';
+import { copyOf, type BackupPart } from '../snapshot/database/database-backup.ts';
 import type { Key } from '../domain/record.ts';
 import type { Wait } from '../snapshot/database/lock-timeout.ts';
 import { statementsOf, type Statements } from '../snapshot/database/prepared-statements.ts';
 
-export interface Ledger {
+export interface DoNotContactList {
   /** Names this ledger; the snapshot knows it. */
   readonly id: string;
   /** What stands against somebody: by address, and all but a bounce also by the source's ids. */
-  concerning(who: Who): Entry[];
+  concerning(who: Identity): Entry[];
   /**
    * Takes all of it in, or nothing; on disk when it returns. Saying what it knows changes nothing.
    * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
@@ -36,9 +36,9 @@ export interface Ledger {
    * The same for a run of this process beside another: it has a follower of its own, since what
    * that does belongs to the transaction of whoever writes. Closed with this one.
    */
-  beside(): Ledger;
+  beside(): DoNotContactList;
   /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
-  copy(file: string, signal: AbortSignal): Promise<Part>;
+  copy(file: string, signal: AbortSignal): Promise<BackupPart>;
   /** Tells whether an address was forgotten on demand; undefined: none was. */
   erased(): ((key: Key) => boolean) | undefined;
   close(): void;
@@ -74,13 +74,13 @@ const columns = 'e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made
 export function ledgerIn(
   db: Database,
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
-): Ledger {
+): DoNotContactList {
   const statements = statementsOf(db);
   const concerning = asking(statements);
   const write = writing(statements);
   const { reached, raise } = counting(statements);
   const hash = hasher(key);
-  const hashes = ({ key: address, ids }: Who) => ({
+  const hashes = ({ key: address, ids }: Identity) => ({
     address: hash('address', address),
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
@@ -91,7 +91,7 @@ export function ledgerIn(
   const shared = {
     id,
     // One that is empty is asked about everybody in a first load.
-    concerning: (who: Who) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
+    concerning: (who: Identity) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
     newest: () => patiently(newest),
     copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),
@@ -113,7 +113,7 @@ export function ledgerIn(
     });
     return patiently(() => all.immediate());
   };
-  const open = (): Ledger => {
+  const open = (): DoNotContactList => {
     let tell = (_reached: number): void => undefined;
     return {
       ...shared,
@@ -211,12 +211,12 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
   };
 }
 
-type Hashed = Omit<Remark, keyof Who> & Hashes;
+type Hashed = Omit<Remark, keyof Identity> & Hashes;
 
 /** One remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
   const add = prepare<
-    Omit<Memory, 'contact'> & { address: string; contact: string },
+    Omit<RememberedOptOut, 'contact'> & { address: string; contact: string },
     { seq: number }
   >(
     `insert into entry (address, part, cause, contact, made_after, made_by)

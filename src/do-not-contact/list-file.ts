@@ -17,7 +17,7 @@ import { Invalid } from '../domain/errors.ts';
 import { moveAside } from '../snapshot/database/set-file-aside.ts';
 import { check, isDamage } from '../snapshot/damage-check.ts';
 import { onDisk } from '../snapshot/database/disk-errors.ts';
-import { counting, ledgerIn, ledgerTables, type Ledger } from './contact-list.ts';
+import { counting, ledgerIn, ledgerTables, type DoNotContactList } from './contact-list.ts';
 import { hasher, readKey, writeKey } from './list-key.ts';
 import { openToLook, refuseNoFile } from '../snapshot/database/read-only-open.ts';
 import { patienceMs, waiterFor, type Wait } from '../snapshot/database/lock-timeout.ts';
@@ -54,7 +54,10 @@ const version = 1;
  * then, and a new one made; an older one goes on under another id, so that the one it stands in for
  * is not taken for it later. Throws Busy.
  */
-export function openLedger(place: LedgerPlace, { known, acceptLost, randomHex }: Opening): Ledger {
+export function openDoNotContactList(
+  place: LedgerPlace,
+  { known, acceptLost, randomHex }: Opening,
+): DoNotContactList {
   const found = find(place);
   const fault = faultOf(place, found, known);
   const isLost = fault !== undefined && !found.isSound;
@@ -76,7 +79,10 @@ export function openLedger(place: LedgerPlace, { known, acceptLost, randomHex }:
 }
 
 /** The same for looking: makes nothing; where there is none yet, an empty one stands in. */
-export function lookIntoLedger(place: LedgerPlace, known: KnownLedger | undefined): Ledger {
+export function readDoNotContactList(
+  place: LedgerPlace,
+  known: KnownLedger | undefined,
+): DoNotContactList {
   const found = find(place, { readonly: true });
   const fault = faultOf(place, found, known);
   if (fault !== undefined) {
@@ -87,7 +93,7 @@ export function lookIntoLedger(place: LedgerPlace, known: KnownLedger | undefine
 }
 
 /** Leaves nothing behind. */
-export function ledgerInMemory(): Ledger {
+export function ledgerInMemory(): DoNotContactList {
   const db = new Database(':memory:');
   const made = { id: '', key: '00' };
   begin(db, made);
@@ -185,7 +191,7 @@ function newer(path: string): Invalid {
   );
 }
 
-function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): Ledger {
+function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotContactList {
   if (!db || key === undefined) throw new TypeError('a ledger without its key is refused before');
   const patiently = soundly(db, path);
   try {
@@ -222,7 +228,7 @@ function settle(db: Database.Database): void {
   db.pragma('foreign_keys = ON');
 }
 
-function make(path: string, made: { id: string; key: string }): Ledger {
+function make(path: string, made: { id: string; key: string }): DoNotContactList {
   const db = open(path);
   try {
     chmodSync(path, 0o600);

@@ -1,5 +1,5 @@
 import type { GuardClass } from './guard-classes.ts';
-import type { Key, KindName } from './record.ts';
+import type { Key, RecordTypeName } from './record.ts';
 
 /**
  * What can be done to a record on the platform. `complete` is the second step of a template's
@@ -18,7 +18,7 @@ export type Op = (typeof ops)[number];
 
 /** One request the plan wants to send, about one record. */
 export interface Change {
-  kind: KindName;
+  kind: RecordTypeName;
   key: Key;
   op: Op;
   /** What of the record it concerns: a contact's channel; '' for the whole. */

@@ -7,11 +7,11 @@ export interface Condition {
   /** The fields of a record it reads. */
   readonly fields: readonly string[];
   /** Never throws. */
-  judge(record: Readonly<Record<string, unknown>>): Verdict;
+  judge(record: Readonly<Record<string, unknown>>): ConditionResult;
 }
 
 /**
  * What came out of it, whatever that is; or the fields it could not be evaluated on, if known.
  * `longest`: their texts have more characters than this, which is as many as it reads.
  */
-export type Verdict = { gives: unknown } | { failsOn: readonly string[]; longest?: number };
+export type ConditionResult = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

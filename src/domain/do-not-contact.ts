@@ -21,7 +21,7 @@ export const causes = [
 export type Cause = (typeof causes)[number];
 
 /** One fact about a person, without saying whom. Times in milliseconds since the epoch. */
-export interface Memory {
+export interface RememberedOptOut {
   /** A channel; '*' for all. */
   part: string;
   cause: Cause;
@@ -33,7 +33,7 @@ export interface Memory {
 }
 
 /** An entry of the ledger that concerns somebody, and has not ended. */
-export interface Entry extends Memory {
+export interface Entry extends RememberedOptOut {
   seq: number;
   /** How it was found: by the address, or only by an id that the source gave that person. */
   through: 'address' | 'id';
@@ -42,7 +42,7 @@ export interface Entry extends Memory {
 }
 
 /** Whom the ledger is asked about, or told of; it keeps neither. */
-export interface Who {
+export interface Identity {
   /** The trimmed, lower-cased address. */
   key: Key;
   /** Every id of the source that carries the address. */
@@ -50,14 +50,14 @@ export interface Who {
 }
 
 /** What the ledger learns of one person. */
-export interface News {
-  adds: readonly Memory[];
+export interface ListChanges {
+  adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];
   /** Entries of another address that ids of this person bear no longer; there they stand. */
   frees?: readonly { seq: number; why: string }[];
 }
 
-export type Remark = Who & News;
+export type Remark = Identity & ListChanges;
 
 /** Everything: beside it a channel's name is never this. */
 export const all = '*';

@@ -2,7 +2,7 @@
  * The classes of changes that guards count and may hold. Everything about guards goes through this
  * table: a class is one row of it.
  */
-import type { KindName } from './record.ts';
+import type { RecordTypeName } from './record.ts';
 
 /**
  * delete: what is done to people for their absence, deletes and opt-outs. opt_out: opt-outs that
@@ -12,7 +12,7 @@ import type { KindName } from './record.ts';
 export type GuardClass = 'delete' | 'opt_out' | 'opt_in' | 'template';
 
 interface GuardRow {
-  kind: KindName;
+  kind: RecordTypeName;
   /** Its key under `guards` in the configuration. */
   config: 'deletes' | 'optOuts' | 'optIns' | 'templates';
   /** Whether a first load passes without being counted. */

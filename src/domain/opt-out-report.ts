@@ -16,7 +16,7 @@ export const returnCauses = [
 export type ReturnCause = (typeof returnCauses)[number];
 
 /** One opt-out for one record of the CRM. Times in milliseconds since the epoch. */
-export interface Return {
+export interface OptOutReport {
   /** The same however often it is told; of a later opt-out of the same person another one. */
   readonly id: string;
   readonly email: string;

@@ -1,4 +1,4 @@
-import type { Key, KindName } from './record.ts';
+import type { Key, RecordTypeName } from './record.ts';
 
 /**
  * invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides
@@ -8,7 +8,7 @@ export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
 
 /** Something about one record that a person should know: one line each, no address in them. */
 export interface Problem {
-  kind: KindName;
+  kind: RecordTypeName;
   /** The record's key, or its place in the source when it has none. */
   key: Key;
   class: ProblemClass;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
 /** The kinds of record a mirror keeps equal. */
-export type KindName = 'contact' | 'template';
+export type RecordTypeName = 'contact' | 'template';
 
 /**
  * What names a record on both sides: a contact's trimmed lower-cased email, a template's source
@@ -23,7 +23,7 @@ export type Presence = 'present' | 'flagged' | 'outside';
 
 /** One record of the source, in the canonical form of its kind, as it is staged. */
 export interface DesiredRow {
-  kind: KindName;
+  kind: RecordTypeName;
   /** The source's own stable id of the record; '' when it has none. */
   id: string;
   /** Undefined when the record is too broken to tell whom it is about. */
@@ -91,7 +91,7 @@ export interface UnknownWord {
 
 /** One record of the platform, in canonical form, as it was listed or read. */
 export interface ObservedRow {
-  kind: KindName;
+  kind: RecordTypeName;
   id: string;
   alias: string;
   body: string;
@@ -102,7 +102,7 @@ export interface ObservedRow {
 
 /** One record of the snapshot: what was last seen acknowledged. */
 export interface RecordedRow {
-  kind: KindName;
+  kind: RecordTypeName;
   key: Key;
   /** The platform's id; undefined once it vanished there. */
   id: string | undefined;

@@ -17,7 +17,7 @@ import { letters } from './shared/seeded-random.ts';
 import type { SeedFile } from './seed/seed-file.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
 import type { Channel, UserRow } from './shared/row-types.ts';
-import type { Manner } from './store/platform-behaviour.ts';
+import type { PlatformBehaviour } from './store/platform-behaviour.ts';
 import { remember } from './store/recent-entries.ts';
 import { createMemory, type Storage } from './store/storage.ts';
 import type { LoggedRequest } from './ui/emulated-world.ts';
@@ -148,7 +148,7 @@ function once(act: () => void): () => void {
 /** The world an earlier process left, or a new one. */
 function openAccounts(
   options: EmulatorOptions,
-  { storage, manner }: { storage: Storage; manner: Partial<Manner> },
+  { storage, manner }: { storage: Storage; manner: Partial<PlatformBehaviour> },
 ): Accounts {
   const { clock, random, apiKey, channels = [], seedFile } = options;
   const drawnKey = apiKey ?? `key_live_${letters(random)}${letters(random)}`;

@@ -1,11 +1,11 @@
-import { type Outcome, refuse, refuseBriefly } from './shared/api-answer.ts';
+import { type ApiOutcome, refuse, refuseBriefly } from './shared/api-answer.ts';
 import type { Operation } from './api/operation.ts';
 import type { Accounts } from './store/accounts.ts';
 import type { KeyRow } from './shared/row-types.ts';
 import type { Organization } from './store/organization.ts';
 
 /** In whose name a request is answered; by session there is no key. */
-export type Admitted = { organization: Organization; key?: KeyRow } | { refusal: Outcome };
+export type Admitted = { organization: Organization; key?: KeyRow } | { refusal: ApiOutcome };
 
 /**
  * Who asks ("Authentication").
@@ -36,7 +36,7 @@ export function permits({ permissions }: KeyRow, method: string): boolean {
   return permissions.split(',').some((permission) => permission.trim() === needed);
 }
 
-export function forbidden(key: KeyRow, { method, brief }: Operation): Outcome {
+export function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);
   const needed = method === 'GET' ? 'read' : 'write';

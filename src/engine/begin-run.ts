@@ -1,8 +1,8 @@
 /** How a run begins: what it finds, what those before it have left, and what it is called. */
-import { createBrake } from './context/circuit-breaker.ts';
+import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Course } from './context/run-context.ts';
+import type { RunContext } from './context/run-context.ts';
 import {
   isRecord,
   modeName,
@@ -12,7 +12,7 @@ import {
   type Run,
   type RunOptions,
 } from './context/mirror-context.ts';
-import { bindLedger } from './context/do-not-contact-binding.ts';
+import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { createFacts } from './context/learned-facts.ts';
 import { createTally } from './context/run-tally.ts';
@@ -20,7 +20,7 @@ import { takeCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/for-each-range.ts';
 import { gatherIn } from './context/group-commit.ts';
 
-export function begin(mirror: Mirror, options: RunOptions): Course {
+export function begin(mirror: Mirror, options: RunOptions): RunContext {
   const { snapshot } = mirror;
   const clock = even(mirror.clock);
   const at = clock.now();
@@ -28,23 +28,23 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
   const quarantine = quarantineOf(snapshot.meta);
   const isHeld = holds(quarantine, at);
   const quarantined = isHeld && options.writes;
-  const together = gatherIn(snapshot, clock);
+  const groupCommit = gatherIn(snapshot, clock);
   const facts = createFacts(snapshot, options.writes);
   const platformTime = { isAsked: false };
-  const own = { clock, id, startedAt: at, quarantined, facts, together, platformTime };
+  const own = { clock, id, startedAt: at, quarantined, facts, groupCommit, platformTime };
   const run: Run = { ...mirror, ...options, ...own };
   const parts = mirror.parts.filter(
     ({ kind }) => !options.only || options.only === `${kind.name}s`,
   );
   snapshot.staging.clear();
-  snapshot.narrowing.clear();
-  if (options.writes) bindLedger(run);
+  snapshot.candidates.clear();
+  if (options.writes) bindDoNotContactList(run);
   const since = options.writes ? start(run, parts) : takeCursors(mirror, parts, options);
   const approvals = approvalsOf(run);
-  const { ended: endedBefore } = mirror.beside.count();
+  const { ended: endedBefore } = mirror.locks.count();
   // Last: what is begun has to end.
-  mirror.beside.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
-  const { keys, ids } = mirror.beside.overtaken(id);
+  mirror.locks.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
+  const { keys, ids } = mirror.locks.overtaken(id);
   return {
     run,
     parts,
@@ -55,7 +55,7 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
     isEvent: isRecord(options.mode),
     taken: undefined,
     tally: createTally(snapshot),
-    brake: createBrake(),
+    brake: createCircuitBreaker(),
     known: new Map(),
     unread: new Map(),
     reasons: quarantined ? [sayQuarantine(quarantine)] : [],
@@ -75,8 +75,8 @@ export function begin(mirror: Mirror, options: RunOptions): Course {
 }
 
 /** Written down, with what those before it have left; answers from where changes may be read. */
-function start(run: Run, parts: readonly MirrorPart[]): Course['since'] {
-  const { snapshot, beside, id, mode, startedAt: at } = run;
+function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
+  const { snapshot, locks: beside, id, mode, startedAt: at } = run;
   const others = beside.others(id);
   const isAlone = onlyKey(run) !== undefined;
   return snapshot.transaction(() => {
@@ -93,11 +93,14 @@ function start(run: Run, parts: readonly MirrorPart[]): Course['since'] {
 }
 
 /** What runs that have ended left planned is not sent any more. */
-export async function abandonLeft({ run, parts }: Pick<Course, 'run' | 'parts'>): Promise<void> {
+export async function abandonLeft({
+  run,
+  parts,
+}: Pick<RunContext, 'run' | 'parts'>): Promise<void> {
   const { journal, transaction } = run.snapshot;
   for (const { kind } of parts) {
     await untilDone(run, () => {
-      const others = [...run.beside.others(run.id), run.id];
+      const others = [...run.locks.others(run.id), run.id];
       return transaction(() => journal.abandon(kind.name, run.startedAt, others));
     });
   }

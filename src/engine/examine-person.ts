@@ -2,7 +2,7 @@
 import type { Change } from '../domain/change.ts';
 import { type Expected, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
-import type { Decision, Kind, States } from '../records/record-type.ts';
+import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/snapshot-ownership.ts';
 import { decide } from './plan/decide-changes.ts';
@@ -10,7 +10,7 @@ import type { Mirror, Run, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
 import { begin } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
-import { type Knowledge, unknown } from './context/source-knowledge.ts';
+import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
 import { statesOf } from './read/record-states.ts';
 
 export interface Examined {
@@ -43,10 +43,10 @@ export async function examine(
   const { kind } = part;
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
-  const known: Knowledge = { ...unknown, certified, whole: certified };
+  const known: RecordTypeKnowledge = { ...unknown, certified, whole: certified };
   const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
   const states = statesOf(run, kind, { key, known });
-  run.snapshot.narrowing.add(kind.name, key);
+  run.snapshot.candidates.add(kind.name, key);
   await decide({ run, kind, known, tally });
   return {
     source,
@@ -58,7 +58,7 @@ export async function examine(
 }
 
 /** The platform is asked only where what is recorded holds there. */
-async function ask(run: Run, kind: Kind, single: Single): Promise<undefined> {
+async function ask(run: Run, kind: RecordType, single: Single): Promise<undefined> {
   await proveOwn(run, run.stop);
   await lookUp(run, kind, single);
 }

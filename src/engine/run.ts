@@ -8,17 +8,17 @@
 import pLimit from 'p-limit';
 import { Busy, Invalid, isExpected } from '../domain/errors.ts';
 import { type Plan, planning } from './report/change-plan.ts';
-import type { Kind } from '../records/record-type.ts';
+import type { RecordType } from '../records/record-type.ts';
 import { countAbsences } from './read/absence-count.ts';
 import { announce } from './finish/announce-defaults.ts';
 import { apply } from './apply/apply-changes.ts';
 import type { Applying } from './apply/apply-context.ts';
 import { belong, claim } from './account/snapshot-ownership.ts';
 import { readPart } from './read/changed-records.ts';
-import { type Course, knowledgeOf, leaveOut } from './context/run-context.ts';
+import { type RunContext, knowledgeOf, leaveOut } from './context/run-context.ts';
 import { commit } from './plan/commit-plan.ts';
 import { decide } from './plan/decide-changes.ts';
-import { type Knowledge, unknown } from './context/source-knowledge.ts';
+import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
 import { readingOf } from './read/record-states.ts';
 import {
   isRecord,
@@ -40,10 +40,10 @@ import { sayStopped } from './finish/failure-reasons.ts';
 import { recover } from './apply/outcome-recovery.ts';
 import { abandonLeft, begin } from './begin-run.ts';
 import { conclude } from './finish/finish-run.ts';
-import { keepTwins, takeOne } from './read/person-read.ts';
+import { keepDuplicates, takeOne } from './read/person-read.ts';
 import { keysOf } from './observe/person-observation.ts';
 import { cutShort, readAgain, sliceMs } from './read/time-slice.ts';
-import { throughout } from './context/for-each-range.ts';
+import { forEachRange } from './context/for-each-range.ts';
 import type { Summary } from './report/run-summary.ts';
 
 const mostRounds = 3;
@@ -64,7 +64,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   }
 }
 
-async function lead(course: Course, options: RunOptions): Promise<Summary> {
+async function lead(course: RunContext, options: RunOptions): Promise<Summary> {
   try {
     if (options.writes && onlyKey(course.run) === undefined) await abandonLeft(course);
     await belong(course);
@@ -76,18 +76,18 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
     await countAbsences(course);
     await announce(course);
     for (const { kind } of course.parts) await narrow(course, kind);
-    if (options.writes && onlyKey(course.run) === undefined) await keepTwins(course, 'read');
+    if (options.writes && onlyKey(course.run) === undefined) await keepDuplicates(course, 'read');
     for (let round = 1; ; round += 1) {
       await plan(course);
       await guard(course);
       if (!options.writes || isLeftOver(course, round)) break;
       await commit(course.run, await keepHeld(course, round));
-      course.run.snapshot.narrowing.clear();
+      course.run.snapshot.candidates.clear();
       await applyAll(course);
       if (!again(course)) break;
     }
     const isWhole = onlyKey(course.run) === undefined && !options.stop.aborted;
-    if (options.writes && isWhole) await keepTwins(course, 'done');
+    if (options.writes && isWhole) await keepDuplicates(course, 'done');
   } catch (error) {
     if (!isExpected(error)) throw error;
     course.failure = error;
@@ -98,24 +98,24 @@ async function lead(course: Course, options: RunOptions): Promise<Summary> {
 }
 
 /** A run about one person has her to itself. */
-async function take(course: Course): Promise<void> {
-  const { mode, beside } = course.run;
+async function take(course: RunContext): Promise<void> {
+  const { mode, locks: beside } = course.run;
   if (typeof mode === 'string') return;
   course.taken = isRecord(mode)
     ? await takeOne(course, mode.record)
     : await beside.take({ keys: [mode.single], ids: [] });
 }
 
-function leave({ run, taken }: Course): void {
+function leave({ run, taken }: RunContext): void {
   taken?.release();
-  run.beside.end(run.id);
+  run.locks.end(run.id);
 }
 
 /**
  * Reads the sources, one after the other. One that cannot be read takes its own kind out of the run
  * and no other; throws what it threw when none is left.
  */
-async function readAll(course: Course): Promise<void> {
+async function readAll(course: RunContext): Promise<void> {
   const { reasons, known } = course;
   for (const part of course.parts) {
     const certificate = await readPart(course, part).catch((error: unknown) =>
@@ -130,7 +130,7 @@ async function readAll(course: Course): Promise<void> {
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
-async function narrow(course: Course, kind: Kind): Promise<void> {
+async function narrow(course: RunContext, kind: RecordType): Promise<void> {
   const { run, known, tally } = course;
   const knowledge = knowledgeOf(course, kind);
   await addCandidates(run, kind, knowledge);
@@ -148,8 +148,12 @@ async function narrow(course: Course, kind: Kind): Promise<void> {
   }
 }
 
-async function addCandidates(run: Run, kind: Kind, known: Knowledge): Promise<void> {
-  const { narrowing, spans, stage } = run.snapshot;
+async function addCandidates(
+  run: Run,
+  kind: RecordType,
+  known: RecordTypeKnowledge,
+): Promise<void> {
+  const { candidates: narrowing, ranges: spans, stage } = run.snapshot;
   const { name, decidesAbsent } = kind;
   const key = onlyKey(run);
   if (key !== undefined) {
@@ -160,7 +164,7 @@ async function addCandidates(run: Run, kind: Kind, known: Knowledge): Promise<vo
     stage(() => narrowing.named(name));
     return;
   }
-  await throughout(run, spans.ofKeys(name), (span) => {
+  await forEachRange(run, spans.ofKeys(name), (span) => {
     stage(() => {
       if (known.listing) narrowing.full(name, span, decidesAbsent.full);
       else narrowing.fast(name, span, decidesAbsent.fast);
@@ -169,7 +173,7 @@ async function addCandidates(run: Run, kind: Kind, known: Knowledge): Promise<vo
   narrowing.parked(name);
 }
 
-async function plan(course: Course): Promise<void> {
+async function plan(course: RunContext): Promise<void> {
   const { run, tally } = course;
   for (const { kind } of course.parts) {
     await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
@@ -196,15 +200,15 @@ async function readPlan({ snapshot: { staging }, clock }: Run): Promise<Plan> {
 }
 
 /** After the last round, what is still not in line is left to the next run, and said. */
-function isLeftOver({ run, reasons }: Course, round: number): boolean {
+function isLeftOver({ run, reasons }: RunContext, round: number): boolean {
   if (round <= (run.agrees ? 1 : mostRounds)) return false;
-  const left = run.snapshot.guarding.countPassing();
+  const left = run.snapshot.guarded.countPassing();
   if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
   return true;
 }
 
 async function eachPart(
-  course: Course,
+  course: RunContext,
   step: (applying: Applying) => Promise<void>,
   toBeListed = false,
 ): Promise<void> {
@@ -230,7 +234,7 @@ async function eachPart(
 }
 
 /** In slices, as long as it takes. */
-async function applyAll(course: Course): Promise<void> {
+async function applyAll(course: RunContext): Promise<void> {
   const { run } = course;
   for (;;) {
     course.sliceEndsAt = run.clock.now() + sliceMs;
@@ -243,18 +247,18 @@ async function applyAll(course: Course): Promise<void> {
 }
 
 /** What is left of a part, by what its source says now. */
-async function planAgain(course: Course, { kind }: MirrorPart): Promise<void> {
+async function planAgain(course: RunContext, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = course;
   await narrow(course, kind);
   await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
   await noticeInvalid(run, kind, course);
   await guard(course);
   await commit(run);
-  run.snapshot.narrowing.clear(kind.name);
+  run.snapshot.candidates.clear(kind.name);
 }
 
 /** Whether something was learnt that calls for another decision. */
-function again({ run, parts, brake }: Course): boolean {
+function again({ run, parts, brake }: RunContext): boolean {
   if (run.stop.aborted || brake.stopped()) return false;
-  return parts.some(({ kind }) => run.snapshot.narrowing.next(kind.name, '', 1).length > 0);
+  return parts.some(({ kind }) => run.snapshot.candidates.next(kind.name, '', 1).length > 0);
 }

@@ -1,13 +1,13 @@
 /** Takes back what the ledger holds against one person, and releases opt-outs of ours. */
-import type { Leave } from '../records/erasure-request.ts';
-import type { Kind } from '../records/record-type.ts';
+import type { Deadlines } from '../records/erasure-request.ts';
+import type { RecordType } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
 import { spoil } from '../engine/finish/source-cursor.ts';
-import { bindLedger } from '../engine/context/do-not-contact-binding.ts';
+import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readNames, type Reading } from './source-identities.ts';
-import { whoOf } from '../engine/context/do-not-contact-identity.ts';
+import { identityOf } from '../engine/context/do-not-contact-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
 
 export interface Allowed {
@@ -31,12 +31,12 @@ export interface Allowed {
 export async function allow(
   mirror: Mirror,
   { part, key, reason }: { part: MirrorPart; key: Key; reason: string },
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<Allowed> {
-  bindLedger(mirror);
+  bindDoNotContactList(mirror);
   const at = mirror.clock.now();
   const crm = await readNames(mirror, part, leave);
-  const who = whoOf(mirror, part.kind, key);
+  const who = identityOf(mirror, part.kind, key);
   const entries = mirror.ledger.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
@@ -54,7 +54,7 @@ export async function allow(
 }
 
 /** The transaction is the caller's. */
-function release({ snapshot: { recorded } }: Mirror, kind: Kind, key: Key): string[] {
+function release({ snapshot: { recorded } }: Mirror, kind: RecordType, key: Key): string[] {
   const row = recorded.get(kind.name, key);
   const released = row && kind.release?.(row);
   if (released) recorded.put(released.row);
@@ -65,7 +65,7 @@ function release({ snapshot: { recorded } }: Mirror, kind: Kind, key: Key): stri
  * What is recorded of a contact that vanished would have the next run remember it again. First of
  * all: stopped between the two, the ledger still holds it.
  */
-function dropVanished({ snapshot }: Mirror, { name }: Kind, key: Key): boolean {
+function dropVanished({ snapshot }: Mirror, { name }: RecordType, key: Key): boolean {
   const { recorded, transaction } = snapshot;
   return transaction(() => {
     const row = recorded.get(name, key);

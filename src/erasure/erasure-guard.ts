@@ -4,7 +4,7 @@
  * have everybody erased, and nothing brings them back.
  */
 import { z } from 'zod';
-import type { Kind } from '../records/record-type.ts';
+import type { RecordType } from '../records/record-type.ts';
 import type { Key } from '../domain/record.ts';
 import { judge, weekMs } from '../engine/report/guard-rules.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
@@ -23,7 +23,7 @@ const times = z.array(z.number());
  */
 export function passesGuard(
   { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
-  kind: Kind,
+  kind: RecordType,
   key: Key,
 ): boolean {
   const { meta, shaping } = snapshot;

@@ -1,6 +1,6 @@
 /** What an erasure has done so far, noted in the snapshot step by step. */
 import type { Deed } from '../records/erasure-request.ts';
-import { acked, type Kind } from '../records/record-type.ts';
+import { acked, type RecordType } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
@@ -8,7 +8,7 @@ import { spoil } from '../engine/finish/source-cursor.ts';
 import { latestNow, type Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 
-export type Account = ReturnType<typeof accountOf>;
+export type ErasureAccount = ReturnType<typeof accountOf>;
 
 /** What is noted of it in the snapshot, from its beginning on. */
 export function accountOf(mirror: Mirror, key: Key, since: number) {
@@ -23,7 +23,7 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     now = next;
   };
   /** It is ours, should it go no further than that. */
-  const optedOut = (kind: Kind, { id, channel }: Deed & { is: 'opted out' }): void => {
+  const optedOut = (kind: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
     const row = recorded.get(kind.name, key);
     if (!row) return;
     const about = { kind: kind.name, key, part: channel, target: id, body: '{}', phase: 0 };
@@ -35,10 +35,10 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
   return {
     done: (): Unfinished => now,
     looked: () => note({ ...now, found: now.found ?? [] }),
-    tell: (kind: Kind, deed: Deed) =>
+    tell: (kind: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(kind, deed)),
     /** Throws Busy while another reads the snapshot; then it is kept under whose name it is. */
-    purge(kind: Kind, ids: readonly string[]): void {
+    purge(kind: RecordType, ids: readonly string[]): void {
       transaction(() => {
         now = withPurged(now, purge.rows(kind.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });

@@ -2,17 +2,17 @@
  * Forgets one person on demand: the ledger first, then the platform, then the snapshot. Whatever
  * stops it on the way, the ledger has it already, what is left is noted, and it can be done again.
  */
-import type { Deed, Leave } from '../records/erasure-request.ts';
-import type { Kind } from '../records/record-type.ts';
+import type { Deed, Deadlines } from '../records/erasure-request.ts';
+import type { RecordType } from '../records/record-type.ts';
 import { Invalid, isExpected, type Expected } from '../domain/errors.ts';
-import { all, type Memory } from '../domain/do-not-contact.ts';
+import { all, type RememberedOptOut } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
-import { accountOf, type Account } from './erasure-progress.ts';
+import { accountOf, type ErasureAccount } from './erasure-progress.ts';
 import { proveOwn } from '../engine/account/snapshot-ownership.ts';
-import { bindLedger } from '../engine/context/do-not-contact-binding.ts';
+import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readNames, type Reading } from './source-identities.ts';
-import { whoOf } from '../engine/context/do-not-contact-identity.ts';
+import { identityOf } from '../engine/context/do-not-contact-identity.ts';
 import type { Unfinished } from './pending/unfinished-erasures.ts';
 
 /** Whom to forget. */
@@ -49,14 +49,14 @@ export interface Certificate {
 export async function forget(
   mirror: Mirror,
   { part, key, ids }: Person,
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<Certificate> {
   // Where others answer, that nobody is found proves nothing.
   const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
   if (unproven instanceof Invalid) throw unproven;
-  bindLedger(mirror);
+  bindDoNotContactList(mirror);
   const at = mirror.clock.now();
-  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : whoOf(mirror, part.kind, key));
+  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : identityOf(mirror, part.kind, key));
   const entry = enter(mirror, whoNow(), at);
   const account = accountOf(mirror, key, entry.since);
   const certificate: Certificate = {
@@ -90,7 +90,7 @@ const asked: Reading = {
 };
 
 /** But for those that were forgotten themselves. */
-function alsoOf({ snapshot, ledger }: Mirror, { name }: Kind, key: Key): Key[] {
+function alsoOf({ snapshot, ledger }: Mirror, { name }: RecordType, key: Key): Key[] {
   const isErased = ledger.erased() ?? (() => false);
   return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
 }
@@ -107,15 +107,15 @@ async function failureOf(work: () => Promise<void>): Promise<Expected | undefine
 }
 
 interface Erasure {
-  kind: Kind;
+  kind: RecordType;
   key: Key;
-  account: Account;
+  account: ErasureAccount;
 }
 
 async function erase(
   { snapshot, clock, timeoutMs }: Mirror,
   { kind, key, account }: Erasure,
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<void> {
   const isOpen = snapshot.journal.open(kind.name).some((change) => change.key === key);
   // What a process that has ended has sent may still arrive.
@@ -127,7 +127,7 @@ async function erase(
   account.looked();
 }
 
-type Who = ReturnType<typeof whoOf>;
+type Who = ReturnType<typeof identityOf>;
 
 /** Asked for again, an erasure stands since the first time. */
 function enter({ ledger }: Mirror, who: Who, at: number): Certificate['entry'] {
@@ -136,7 +136,13 @@ function enter({ ledger }: Mirror, who: Who, at: number): Certificate['entry'] {
       .concerning(who)
       .find(({ cause, through }) => cause === 'erasure' && through === 'address');
   const before = standing();
-  const erasure: Memory = { part: all, cause: 'erasure', contact: null, after: null, by: at };
+  const erasure: RememberedOptOut = {
+    part: all,
+    cause: 'erasure',
+    contact: null,
+    after: null,
+    by: at,
+  };
   if (!before?.bears) ledger.write([{ ...who, adds: [before ?? erasure], ends: [] }], at);
   const { seq = 0, by = at } = standing() ?? {};
   return { ledger: ledger.id, seq, since: by };

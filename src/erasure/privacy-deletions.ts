@@ -11,7 +11,7 @@
  *
  * The CRM is asked for every id that is known of her, and is not read for others.
  */
-import type { Leave } from '../records/erasure-request.ts';
+import type { Deadlines } from '../records/erasure-request.ts';
 import { Busy } from '../domain/errors.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { People } from '../engine/context/person-locks.ts';
@@ -35,17 +35,17 @@ export type ErasedOne = { person: string } & (
 );
 
 /** Throws what the source throws, Busy, and what `forget` does. */
-export async function eraseTold(mirror: Mirror, id: string, leave: Leave): Promise<Erased> {
+export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
   const part = mirror.parts.find(({ source, kind }) => source.one && kind.erase);
   if (!part) return { rest: 'nothing', people: [] };
-  const taken = await mirror.beside.take(peopleOf(mirror, part, id));
+  const taken = await mirror.locks.take(peopleOf(mirror, part, id));
   try {
     // Whoever had her before may have moved her.
     const { keys, ...who } = peopleOf(mirror, part, id);
     if (!taken.also({ keys, ...who })) throw new Busy(atHer);
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
     if (keys.length === 0) {
-      return { rest: mirror.beside.others('').length > 0 ? 'again' : 'nothing', people: [] };
+      return { rest: mirror.locks.others('').length > 0 ? 'again' : 'nothing', people: [] };
     }
     const people: ErasedOne[] = [];
     for (const key of keys) people.push(await eraseOne(mirror, { part, id, key }, leave));
@@ -66,7 +66,7 @@ interface Wanted {
   key: Key;
 }
 
-async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Leave): Promise<ErasedOne> {
+async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promise<ErasedOne> {
   const { part, id, key } = wanted;
   const { snapshot, clock } = mirror;
   const person = shortHash(snapshot.meta, key);
@@ -86,7 +86,7 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Leave): Promise<E
 async function goneOf(
   mirror: Mirror,
   { part, id, key }: Wanted,
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<string[] | undefined> {
   const others = idsAt(mirror, part.kind, key).filter((other) => other !== id);
   if (others.length > most) return undefined;
@@ -107,7 +107,7 @@ function isThere(row: DesiredRow | undefined): boolean {
 async function ask(
   { kind, source }: MirrorPart,
   id: string,
-  { signal }: Leave,
+  { signal }: Deadlines,
 ): Promise<DesiredRow | undefined> {
   const record = await source.one?.(id, { fields: kind.fields, signal });
   return record && rowOf(kind, id, record);
@@ -116,7 +116,7 @@ async function ask(
 /** Under which addresses the record stood, those of an attempt that was cut short too. */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): People {
   const { snapshot } = mirror;
-  const { recorded, twins } = snapshot;
+  const { recorded, duplicates: twins } = snapshot;
   const { name } = part.kind;
   const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
   const keys = new Set([

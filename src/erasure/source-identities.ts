@@ -1,6 +1,6 @@
 /** Under which ids the source has somebody, for whoever asks or tells the ledger by them. */
 import { Interrupted, isExpected } from '../domain/errors.ts';
-import type { Leave } from '../records/erasure-request.ts';
+import type { Deadlines } from '../records/erasure-request.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { read } from '../engine/read/source-read.ts';
 import { begin } from '../engine/begin-run.ts';
@@ -18,7 +18,7 @@ export interface Reading {
 export async function readNames(
   mirror: Mirror,
   part: MirrorPart,
-  { signal: stop, abort }: Leave,
+  { signal: stop, abort }: Deadlines,
 ): Promise<Reading> {
   const progress = (): void => undefined;
   const mode = 'fast';

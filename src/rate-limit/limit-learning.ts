@@ -17,7 +17,7 @@ export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 
 /** All that a budget knows. Times are monotonic milliseconds. */
-export interface Memory {
+export interface LearnedLimits {
   limit: number | undefined;
   /** By the headers, and not guessed. */
   isTold: boolean;
@@ -80,7 +80,7 @@ interface Event {
   random: Random;
 }
 
-export function learn(memory: Memory, event: Event): void {
+export function learn(memory: LearnedLimits, event: Event): void {
   const { ticket, seen, nowMs } = event;
   const { usage } = memory;
   memory.answers += 1;
@@ -109,7 +109,7 @@ export function learn(memory: Memory, event: Event): void {
 }
 
 /** Without a limit in the headers: at least what is left and this one. */
-function limitOf({ limit }: Memory, seen: Observation): number | undefined {
+function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefined {
   if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
   return Math.max(limit ?? 0, seen.remaining + 1);
 }
@@ -119,7 +119,7 @@ function limitOf({ limit }: Memory, seen: Observation): number | undefined {
  * for the window, if it is no longer than windows usually are, or the block was; each window that
  * passes without one may hold one more.
  */
-function guess(memory: Memory, nowMs: number, blockedMs: number): void {
+function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
   if (isTold || mark) return;
   const isOver = usage.pace.windowMs !== undefined && nowMs >= usage.backMs(window.openedMs);
@@ -132,14 +132,14 @@ function guess(memory: Memory, nowMs: number, blockedMs: number): void {
 }
 
 /** What came while this was under way may have counted after it. */
-function latest(memory: Memory, { answers }: Ticket, shown: number): number {
+function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): number {
   const meanwhile = memory.recent.filter(({ at }) => at > answers);
   memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
   return Math.min(shown, ...meanwhile.map((one) => one.shown));
 }
 
 /** An answer that never came may have counted. */
-export function miss(memory: Memory, { sentMs }: Ticket, nowMs: number): void {
+export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): void {
   memory.answers += 1;
   memory.usage.add({ sentMs, nowMs });
   memory.window.own += 1;
@@ -150,30 +150,30 @@ export function miss(memory: Memory, { sentMs }: Ticket, nowMs: number): void {
 }
 
 /** Units of the limit that are ours to use. */
-export function units({ limit = 1, reserve }: Memory): number {
+export function units({ limit = 1, reserve }: LearnedLimits): number {
   return Math.max(1, limit - Math.floor(limit * reserve));
 }
 
 /** Nobody else was met for ten windows; without headers nobody is ever met. */
-export function isAlone({ companyUntilMs, mark }: Memory, nowMs: number): boolean {
+export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
   return !mark || nowMs >= companyUntilMs;
 }
 
-function usable(memory: Memory, { remaining }: Observation): number | undefined {
+function usable(memory: LearnedLimits, { remaining }: Observation): number | undefined {
   const { limit } = memory;
   if (remaining === undefined || limit === undefined) return undefined;
   return Math.max(0, remaining - Math.floor(limit * memory.reserve));
 }
 
 /** With headers one more for each clean answer; without, for each round of them. */
-function grow({ pace, mark }: Memory): void {
+function grow({ pace, mark }: LearnedLimits): void {
   pace.round += 1;
   if (!mark && pace.round < pace.inFlight) return;
   pace.round = 0;
   pace.inFlight = Math.min(pace.ceiling, pace.inFlight + 1);
 }
 
-function believe(memory: Memory, event: Event, left: number): void {
+function believe(memory: LearnedLimits, event: Event, left: number): void {
   const { mark, window } = memory;
   const { ticket, nowMs } = event;
   if (!mark) {
@@ -204,14 +204,14 @@ function believe(memory: Memory, event: Event, left: number): void {
 }
 
 /** A window is over: of one that was seen from its beginning, what others used of it is known. */
-function turn(memory: Memory, nowMs: number): void {
+function turn(memory: LearnedLimits, nowMs: number): void {
   const { window } = memory;
   memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
   memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
 }
 
 /** What was used before the first answer counts for a window; as long, others may be about. */
-function rememberBefore(memory: Memory, left: number, nowMs: number): number {
+function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
   const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
   if (before === 0) return 0;
   meetCompany(memory, nowMs, 1);
@@ -223,7 +223,7 @@ type Back = 'nothing' | 'window' | 'units';
 
 /** Beyond what our own requests explain: a whole window at once, or units one after the other. */
 function whatCameBack(
-  memory: Memory,
+  memory: LearnedLimits,
   { ticket, nowMs }: Event,
   { left, gain, isDue }: { left: number; gain: number; isDue: boolean },
 ): Back {
@@ -240,13 +240,13 @@ function whatCameBack(
 }
 
 /** Nothing came back in a time in which a unit should have. */
-function isLate({ limit, flights, usage }: Memory, elapsedMs: number): boolean {
+function isLate({ limit, flights, usage }: LearnedLimits, elapsedMs: number): boolean {
   const { windowMs } = usage.pace;
   if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
   return elapsedMs > (1.5 * windowMs) / limit;
 }
 
-function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
+function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void {
   const { windowMs } = memory.usage.pace;
   const { resetInMs, dateMs } = seen;
   // Of a window that is known it cannot be further away.
@@ -263,12 +263,12 @@ function put(memory: Memory, { seen, nowMs }: Event, left: number): void {
   memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 
-function meetCompany(memory: Memory, nowMs: number, windows = COMPANY_WINDOWS): void {
+function meetCompany(memory: LearnedLimits, nowMs: number, windows = COMPANY_WINDOWS): void {
   const forMs = windows * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
   memory.companyUntilMs = Math.max(memory.companyUntilMs, nowMs + forMs);
 }
 
-function block(memory: Memory, { ticket, seen, nowMs, random }: Event): void {
+function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): void {
   const { blocked, pace, answers, mark } = memory;
   // The rest of a burst that was refused already is the same refusal.
   const isSame = blocked !== undefined && ticket.answers < blocked.at;

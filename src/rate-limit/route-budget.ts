@@ -48,7 +48,7 @@ import {
   isAlone,
   learn,
   LEAST_WAIT_MS,
-  type Memory,
+  type LearnedLimits,
   miss,
   SHORT_MS,
   type Ticket,
@@ -95,7 +95,7 @@ export interface BudgetOptions {
 
 export function createBudget(options: BudgetOptions): Budget {
   const { random, reserve = 0, ceiling = CEILING, sharers } = options;
-  const memory: Memory = {
+  const memory: LearnedLimits = {
     limit: undefined,
     isTold: false,
     reserve,
@@ -131,7 +131,7 @@ export function createBudget(options: BudgetOptions): Budget {
   };
 }
 
-function depart(memory: Memory, nowMs: number): Ticket {
+function depart(memory: LearnedLimits, nowMs: number): Ticket {
   memory.sent += 1;
   const { answers, sent, flights } = memory;
   const least = unused(memory, nowMs) - flights.size - 1;
@@ -142,11 +142,11 @@ function depart(memory: Memory, nowMs: number): Ticket {
 }
 
 /** No answer has come yet: those that were lost tell nothing. */
-function isUnknown({ usage }: Memory): boolean {
+function isUnknown({ usage }: LearnedLimits): boolean {
   return usage.pace.tripMs === Number.POSITIVE_INFINITY;
 }
 
-function land(memory: Memory, ticket: Ticket): void {
+function land(memory: LearnedLimits, ticket: Ticket): void {
   memory.flights.delete(ticket);
   if (memory.probe === ticket) memory.probe = undefined;
 }
@@ -156,7 +156,7 @@ interface Question {
   waiting: number;
 }
 
-function decide(memory: Memory, { nowMs, waiting }: Question): Decision {
+function decide(memory: LearnedLimits, { nowMs, waiting }: Question): Decision {
   const { blocked, mark, flights, limit, usage, pace } = memory;
   if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
   if (blocked || isUnknown(memory)) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
@@ -178,7 +178,7 @@ function decide(memory: Memory, { nowMs, waiting }: Question): Decision {
  * window and a round trip ago counts no more, whatever became of it. One that hangs would stop its
  * route until it is given up.
  */
-function underWay({ flights, usage }: Memory, nowMs: number): { n: number; overMs: number } {
+function underWay({ flights, usage }: LearnedLimits, nowMs: number): { n: number; overMs: number } {
   const { windowMs = NEVER, tripMs } = usage.pace;
   let over = 0;
   for (const { sentMs } of flights) {
@@ -199,26 +199,26 @@ export function rest(waitMs = NEVER): Decision {
 }
 
 /** What is left, those in flight not taken off: as the mark says, or our own requests explain. */
-function left(memory: Memory, nowMs: number): number {
+function left(memory: LearnedLimits, nowMs: number): number {
   const shown = memory.mark?.left ?? 0;
   if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
   return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
 }
 
 /** Of what trickles back without end, no more in any window than is not reserved. */
-function ours(memory: Memory, nowMs: number): number {
+function ours(memory: LearnedLimits, nowMs: number): number {
   return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
 }
 
 /** The limit without our own requests that count still. */
-function unused(memory: Memory, nowMs: number): number {
+function unused(memory: LearnedLimits, nowMs: number): number {
   const { limit, usage } = memory;
   if (limit === undefined || usage.pace.windowMs === undefined) return 0;
   return units(memory) - usage.counted(nowMs);
 }
 
 /** Taper: in company half of our share of what is left, so that late answers overdraw nothing. */
-function inFlight(memory: Memory, spare: number, nowMs: number): number {
+function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
   const part = trickle ? 0.5 : Math.min(1 - others(memory), 1 / (memory.sharers?.() ?? 1)) / 2;
@@ -227,14 +227,17 @@ function inFlight(memory: Memory, spare: number, nowMs: number): number {
 }
 
 /** The share of others in what was used of this window. */
-function others(memory: Memory): number {
+function others(memory: LearnedLimits): number {
   const { mark, window } = memory;
   const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
   return 1 - window.own / Math.max(1, used);
 }
 
 /** Sensors; in company the last unit, lest two take it at the same time. */
-function heldBack(memory: Memory, { nowMs, waiting, all }: Question & { all: number }): number {
+function heldBack(
+  memory: LearnedLimits,
+  { nowMs, waiting, all }: Question & { all: number },
+): number {
   const { limit = 0, trickle, flights, mark } = memory;
   if (!mark || limit < LEAST_FOR_SENSORS) return 0;
   const sensors = sensorsOf(limit);
@@ -247,7 +250,7 @@ function sensorsOf(limit: number): number {
 }
 
 /** When nothing is in flight, and `all` that is left is held back: when to send the next one. */
-function backAt(memory: Memory, nowMs: number, all: number): number {
+function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
   const { windowMs } = usage.pace;
   const markMs = mark?.ms ?? nowMs;
@@ -271,12 +274,12 @@ function backAt(memory: Memory, nowMs: number, all: number): number {
 }
 
 /** In company, of a window that opened short: when a few of our own requests count no more. */
-function someBackAt({ window, usage, mark, limit = 1 }: Memory): number {
+function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
   if (!window.short || !mark || mark.left === 0) return NEVER;
   return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
 }
 
-function known(memory: Memory): RouteLimit {
+function known(memory: LearnedLimits): RouteLimit {
   const { limit, usage, mark, foreign } = memory;
   const { windowMs } = usage.pace;
   return { limit, windowMs, left: mark?.left, others: Math.max(foreign.now, foreign.before) };

@@ -10,7 +10,7 @@ export interface Erasing {
 }
 
 /** How long something may take: `signal` ends the waiting, `abort` what is under way. */
-export interface Leave {
+export interface Deadlines {
   signal: AbortSignal;
   abort: AbortSignal;
 }

@@ -2,7 +2,7 @@
 import type { ObservedRow } from '../domain/record.ts';
 import type { NamedParts } from './platform-facts.ts';
 
-export interface PageQuery {
+export interface ListingPage {
   page: number;
   limit: number;
 }
@@ -23,7 +23,7 @@ export interface Page {
  * What asking for one record gave. alone: it is there, and nothing else is known of its key. whole:
  * it is gone, and `rows` are all that its key has now.
  */
-export interface Found {
+export interface FoundRecord {
   is: 'alone' | 'whole';
   rows: ObservedRow[];
 }

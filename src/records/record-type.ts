@@ -16,25 +16,25 @@
  * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
  */
 import type { Change, Op } from '../domain/change.ts';
-import type { Entry, Memory, News } from '../domain/do-not-contact.ts';
+import type { Entry, RememberedOptOut, ListChanges } from '../domain/do-not-contact.ts';
 import type { Problem } from '../domain/problem.ts';
-import type { Erasing, Leave } from './erasure-request.ts';
+import type { Erasing, Deadlines } from './erasure-request.ts';
 import type { Leaving } from './unsubscribe-listing.ts';
 import type { Outs } from './opt-outs.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
-import type { Found, Page, PageQuery } from './listing-page.ts';
+import type { FoundRecord, Page, ListingPage } from './listing-page.ts';
 import type {
   Absence,
   AbsenceDue,
   DesiredRow,
   Key,
-  KindName,
+  RecordTypeName,
   ObservedRow,
   RecordedRow,
 } from '../domain/record.ts';
 
-export interface Kind {
-  readonly name: KindName;
+export interface RecordType {
+  readonly name: RecordTypeName;
   /** The source fields it needs to find. */
   readonly fields: readonly string[];
   /** Phases of its changes, in the order they are sent. */
@@ -58,8 +58,8 @@ export interface Kind {
   /** The body of a source record that cannot be read: it says nothing. */
   readonly unreadBody: string;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
-  list(page: PageQuery, signal: AbortSignal): Promise<Page>;
-  find?(row: RecordedRow, signal: AbortSignal): Promise<Found>;
+  list(page: ListingPage, signal: AbortSignal): Promise<Page>;
+  find?(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
   /**
    * All that the platform shows of one record: by its name, and by the id it is known by. Only
    * where records can be read by themselves; throws what reading throws.
@@ -72,9 +72,9 @@ export interface Kind {
   route(op: Op): string;
   /** The route that `look` reads by. */
   lookRoute(op: Op): string;
-  look(change: Change, known: Known): Promise<Outcome | undefined>;
-  send(change: Change, passage: Passage): Promise<Outcome>;
-  recover(change: Change, asked: Recovery): Promise<Outcome>;
+  look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
+  send(change: Change, passage: SendContext): Promise<SendOutcome>;
+  recover(change: Change, asked: Recovery): Promise<SendOutcome>;
   acknowledge(
     before: RecordedRow | undefined,
     change: Change,
@@ -84,15 +84,15 @@ export interface Kind {
   release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
   readonly ledger?: Remembering;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
-  erase?(what: Erasing, leave: Leave): Promise<void>;
+  erase?(what: Erasing, leave: Deadlines): Promise<void>;
 }
 
 /** What a kind tells the ledger, and is told by it. */
 export interface Remembering {
   /** What must be remembered, by what is recorded. */
-  memories(row: RecordedRow): Memory[];
+  memories(row: RecordedRow): RememberedOptOut[];
   /** What an acknowledged change, and the row that follows from it, change in the ledger. */
-  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): News;
+  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): ListChanges;
   /** Whether the ledger forbids this change. */
   forbids(change: Change, entries: readonly Entry[]): boolean;
 }
@@ -189,7 +189,7 @@ export interface Decision {
   /** What is known already, before anything is sent. */
   note: RecordedRow | undefined;
   /** What the ledger learns of it. */
-  news?: News;
+  news?: ListChanges;
   adopts: boolean;
   /** The settings that keep the record from a change that is called for, each once. */
   stoppedBy?: readonly Stop[];
@@ -202,7 +202,7 @@ export interface Decision {
 export type Stop = 'protect' | 'optIns';
 
 /** How a change may leave. */
-export interface Passage {
+export interface SendContext {
   /** Ends the waiting before it leaves. */
   signal: AbortSignal;
   /** Gives it up under way. */
@@ -218,7 +218,7 @@ export interface Passage {
 }
 
 /** How fresh our knowledge is when a change is about to be sent. */
-export interface Known {
+export interface KnownRecord {
   recorded: RecordedRow | undefined;
   /**
    * Whether the platform was read recently enough to prove what the plan assumed of this record.
@@ -280,7 +280,7 @@ export type Acknowledged = Acked & {
  * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
  * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
  */
-export type Outcome =
+export type SendOutcome =
   | Acked
   | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }

@@ -7,10 +7,10 @@ import {
   Unavailable,
 } from '../domain/errors.ts';
 import type { ObservedRow } from '../domain/record.ts';
-import type { Outcome } from './record-type.ts';
+import type { SendOutcome } from './record-type.ts';
 
 /** Asks the platform, and turns what it threw into the outcome it means. */
-export async function settled<T>(ask: () => Promise<T | Outcome>): Promise<T | Outcome> {
+export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T | SendOutcome> {
   try {
     return await ask();
   } catch (error) {
@@ -19,7 +19,7 @@ export async function settled<T>(ask: () => Promise<T | Outcome>): Promise<T | O
 }
 
 /** What a change was planned on no longer holds; `observed` does. */
-export function stale(observed: ObservedRow[], why: string): Outcome {
+export function stale(observed: ObservedRow[], why: string): SendOutcome {
   return { is: 'stale', observed, why };
 }
 
@@ -27,7 +27,7 @@ export function stale(observed: ObservedRow[], why: string): Outcome {
  * What a change became after a write that may have acted: `read` finds out. A reading that fails
  * says nothing about the change.
  */
-export async function afterwards(read: () => Promise<Outcome>): Promise<Outcome> {
+export async function afterwards(read: () => Promise<SendOutcome>): Promise<SendOutcome> {
   try {
     return await read();
   } catch (error) {
@@ -40,7 +40,7 @@ export async function afterwards(read: () => Promise<Outcome>): Promise<Outcome>
  * What a request that threw means for its change, where the kind has no rule of its own (README,
  * outcomes).
  */
-export function outcomeOf(error: unknown): Outcome {
+export function outcomeOf(error: unknown): SendOutcome {
   if (error instanceof Rejected) return ofRefusal(error);
   if (error instanceof Unavailable) {
     return error.acted === 'no'
@@ -56,7 +56,7 @@ export function outcomeOf(error: unknown): Outcome {
   throw error;
 }
 
-function ofRefusal(error: Rejected): Outcome {
+function ofRefusal(error: Rejected): SendOutcome {
   if (error.status === 401) return { is: 'stopped', scope: 'run', why: error.message };
   if (error.status === 403) {
     return { is: 'stopped', scope: 'route', route: error.route, why: error.message };

@@ -10,14 +10,14 @@ export interface Leaving {
    * One request. Of each way a count that rises when somebody goes it, unless somebody comes back
    * at the same time; undefined where the platform does not count.
    */
-  counts(how: Asking): Promise<Counts | undefined>;
+  counts(how: Asking): Promise<UnsubscribeCounts | undefined>;
   /** One page of those who went this way, the last ones that were made first. */
   list(page: { way: string; page: number; limit: number }, how: Asking): Promise<LeavingPage>;
   /** Somebody the source names, when nothing else is known of what it says. */
   named(key: Key): DesiredRow;
 }
 
-export type Counts = Readonly<Record<string, number>>;
+export type UnsubscribeCounts = Readonly<Record<string, number>>;
 
 export interface LeavingPage {
   /** Those of them that have left indeed. */

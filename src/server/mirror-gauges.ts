@@ -8,7 +8,7 @@ import type { Depth } from '../worker/queues/queue-view.ts';
 type PerKind = { contacts: number; templates: number } | null;
 
 /** What is read of a mirror's standing, as `crm-mirror status --json` has it. */
-export interface Standing {
+export interface GaugedStatus {
   proven: { ageMs: number | null } | null;
   recorded: PerKind;
   conflicts: PerKind;
@@ -27,7 +27,7 @@ export interface Standing {
 /** A mirror, to be asked; what throws an expected error (domain/errors.ts) is left out. */
 export interface Watched {
   mirror: string;
-  standing(): Promise<Standing>;
+  standing(): Promise<GaugedStatus>;
   limits(): Readonly<Record<string, RouteLimit>>;
   depths(): Promise<readonly Depth[]>;
   /** Of its oldest event; undefined: none waits. */
@@ -114,7 +114,7 @@ async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
   }
 }
 
-function standing(of: Standing): Told[] {
+function standing(of: GaugedStatus): Told[] {
   const { proven, held, optOutsRefused, erasuresUnfinished, open, paused, quarantine } = of;
   const perKind = (name: Name, counts: PerKind): Told[] =>
     kinds.map(([kind, plural]) => [name, counts?.[plural], { kind }]);

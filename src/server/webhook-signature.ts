@@ -24,11 +24,11 @@ export interface Delivery {
 }
 
 /** `delivery`: equal for what is sent once more, by the CRM or by whoever overheard it. */
-export type Verdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
+export type SignatureVerdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
 
 const toleranceMs = 5 * 60_000;
 
-export function verify(signing: Signing, delivery: Delivery, now: number): Verdict {
+export function verify(signing: Signing, delivery: Delivery, now: number): SignatureVerdict {
   const signed = signing.format === 'standard' ? standard(delivery) : hubspot(delivery);
   if (!signed) return { refused: 'unsigned' };
   if (!(Math.abs(now - signed.at) <= toleranceMs)) return { refused: 'old' };

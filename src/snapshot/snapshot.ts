@@ -9,54 +9,54 @@ import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../domain/errors.ts';
 import { absencesIn, type Absences } from './tables/absence-counts.ts';
-import { copyOf, type Part } from './database/database-backup.ts';
+import { copyOf, type BackupPart } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { makeFolderOf, refuseNoPlace } from './database/snapshot-folder.ts';
 import { onDisk } from './database/disk-errors.ts';
 import { fenceIn, type Token } from './database/fencing-token.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
-import { guardingIn, type Guarding } from './tables/guarded-changes.ts';
-import { heldIn, type HeldPlans } from './tables/awaiting-approval.ts';
+import { guardedChangesIn, type GuardedChanges } from './tables/guarded-changes.ts';
+import { awaitingApprovalIn, type PlansAwaitingApproval } from './tables/awaiting-approval.ts';
 import { isLeased } from './database/writer-lease.ts';
 import { openToLook, refuseNoFile } from './database/read-only-open.ts';
-import { memoryIn, type Memory } from './tables/record-history.ts';
+import { historyIn, type RecordHistory } from './tables/record-history.ts';
 import { metaIn, type Meta } from './database/meta-table.ts';
 import { migrations } from './database/migrations.ts';
 import { outcomesIn, type Outcomes } from './tables/change-outcomes.ts';
 import { patienceMs, waiterFor, type Wait } from './database/lock-timeout.ts';
-import { parkingIn, type Parking } from './tables/retry-later.ts';
+import { retryLaterIn, type RetryLater } from './tables/retry-later.ts';
 import { problemsIn, type Problems } from './tables/known-problems.ts';
 import { purgeIn, type Purge } from './tables/record-purge.ts';
 import { recordedIn, type Recorded } from './tables/recorded-state.ts';
-import { remarksIn, type Remarks } from './staging/do-not-contact-news.ts';
-import { returnedIn, type Returned } from './tables/opt-out-reports.ts';
+import { listNewsIn, type ListNews } from './staging/do-not-contact-news.ts';
+import { optOutReportsIn, type OptOutReports } from './tables/opt-out-reports.ts';
 import { runsIn, type Runs } from './tables/run-history.ts';
 import { shapingIn, type Shaping } from './tables/guarded-shape.ts';
 import { slicingIn, type Slicing } from './staging/slice-rollback.ts';
-import { spansIn, type Spans } from './database/key-range.ts';
+import { rangesIn, type KeyRanges } from './database/key-range.ts';
 import { statementsOf } from './database/prepared-statements.ts';
 import { stagingIn, type Staging } from './staging/staging.ts';
 import { stagingTables } from './staging/staging-tables.ts';
-import { narrowingIn, type Narrowing } from './staging/decision-candidates.ts';
-import { twinsIn, type Twins } from './staging/duplicate-records.ts';
+import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
+import { duplicatesIn, type Duplicates } from './staging/duplicate-records.ts';
 
 export interface Snapshot {
   meta: Meta;
   recorded: Recorded;
   journal: Journal;
   runs: Runs;
-  returned: Returned;
+  returned: OptOutReports;
   problems: Problems;
-  parking: Parking;
+  retryLater: RetryLater;
   outcomes: Outcomes;
-  memory: Memory;
+  memory: RecordHistory;
   slicing: Slicing;
   staging: Staging;
-  remarks: Remarks;
+  remarks: ListNews;
   purge: Purge;
-  narrowing: Narrowing;
-  spans: Spans;
-  twins: Twins;
+  candidates: DecisionCandidates;
+  ranges: KeyRanges;
+  duplicates: Duplicates;
   /**
    * Raises the fencing token (snapshot/database/fencing-token.ts): of all that have it open only
    * this one writes from now on. For who has taken the lease, and once; and where `least` is to be
@@ -66,9 +66,9 @@ export interface Snapshot {
   /** How often it was opened to be written: what the fencing token stands at. */
   generation(): number;
   absences: Absences;
-  guarding: Guarding;
+  guarded: GuardedChanges;
   shaping: Shaping;
-  held: HeldPlans;
+  awaitingApproval: PlansAwaitingApproval;
   /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
   stage(work: () => void): void;
   /**
@@ -82,7 +82,7 @@ export interface Snapshot {
    * A copy for `file`, which must not exist, while others may use it. `at` is when, in milliseconds
    * since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
    */
-  copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<Part>;
+  copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<BackupPart>;
   /**
    * The same snapshot once more, with a staging of its own, for a run of this process beside
    * another; both write under one fencing token. To be closed by itself.
@@ -220,22 +220,22 @@ function snapshotOf(
     recorded: recordedIn(statements),
     journal: changesIn(statements),
     runs: runsIn(statements),
-    returned: returnedIn(statements),
+    returned: optOutReportsIn(statements),
     problems: problemsIn(statements),
-    parking: parkingIn(statements),
+    retryLater: retryLaterIn(statements),
     outcomes: outcomesIn(statements),
-    memory: memoryIn(statements),
+    memory: historyIn(statements),
     slicing: slicingIn(statements),
     staging,
-    remarks: remarksIn(statements),
+    remarks: listNewsIn(statements),
     purge: purgeIn(statements),
-    narrowing: narrowingIn(statements),
-    spans: spansIn(statements),
-    twins: twinsIn(statements),
+    candidates: candidatesIn(statements),
+    ranges: rangesIn(statements),
+    duplicates: duplicatesIn(statements),
     absences: absencesIn(statements),
-    guarding: guardingIn(statements),
+    guarded: guardedChangesIn(statements),
     shaping: shapingIn(statements),
-    held: heldIn(statements),
+    awaitingApproval: awaitingApprovalIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
     generation: fence.generation,
     stage(work) {

@@ -10,22 +10,22 @@
  *   say nothing new. Where twice is not the same as once, `arrived` tells what is there already.
  * - Reasons hold no personal data and nothing of an answer: they are shown and logged.
  */
-import type { Return } from '../domain/opt-out-report.ts';
+import type { OptOutReport } from '../domain/opt-out-report.ts';
 
-export interface Returns {
+export interface WriteBack {
   /** How many are told at once, and noted as sent together. */
   readonly most: number;
   /** Whether one that it chokes on undoes all that are told with it. */
   readonly together?: true;
   /** Whether it can say this at all: without an id of the CRM, of this channel. */
-  takes(one: Pick<Return, 'crmId' | 'channel'>): boolean;
+  takes(one: Pick<OptOutReport, 'crmId' | 'channel'>): boolean;
   /** Throws Invalid for what only a person can mend, Unavailable, RateLimited. */
-  tell(batch: readonly Return[], signal: AbortSignal): AsyncGenerator<Told, void>;
+  tell(batch: readonly OptOutReport[], signal: AbortSignal): AsyncGenerator<ReportResult, void>;
   /** Which of these are there; throws as `tell` does. */
-  arrived?(batch: readonly Return[]): ReadonlySet<string>;
+  arrived?(batch: readonly OptOutReport[]): ReadonlySet<string>;
   /** Where they go, in words; changes nothing. Throws Invalid for what would be in the way. */
   look(): string;
 }
 
 /** rejected: the CRM does not take this one, whatever becomes of others. */
-export type Told = { is: 'told' } | { is: 'rejected'; reason: string; fix: string };
+export type ReportResult = { is: 'told' } | { is: 'rejected'; reason: string; fix: string };

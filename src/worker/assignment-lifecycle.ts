@@ -14,12 +14,12 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
 import type { Notifier } from './notifications/webhook-notifier.ts';
-import type { Residence } from './mirror-assignment.ts';
+import type { MirrorAssignment } from './mirror-assignment.ts';
 
 export interface HomeOptions {
   config: Config;
   shell: Shell;
-  residence: Residence;
+  residence: MirrorAssignment;
   /** Told of every run, and of what events brought about. */
   ended(summary: Summary): void;
   /** Reads the configuration again: after a failure the key may be another one. */

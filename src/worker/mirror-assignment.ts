@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { aliveMs, type Claim, type HomeRecord } from './queues/assignment-store.ts';
+import { aliveMs, type Claim, type AssignmentStore } from './queues/assignment-store.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/restored-snapshot.ts';
 
-export interface Residence {
+export interface MirrorAssignment {
   /** Throws Busy where another worker is the home, and Unavailable while Redis is away. */
   claim(snapshot: Snapshot): Promise<void>;
   /** Whether it still is; a Redis that is away says nothing to the contrary. */
@@ -29,10 +29,10 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
     '`worker --accept-lost-snapshot`',
 };
 
-export function residenceIn(
-  record: HomeRecord,
+export function assignmentIn(
+  record: AssignmentStore,
   { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
-): Residence {
+): MirrorAssignment {
   let refusedAt = Number.NEGATIVE_INFINITY;
   return {
     async claim(snapshot) {

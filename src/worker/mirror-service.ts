@@ -20,9 +20,9 @@ import { readKey } from '../do-not-contact/list-key.ts';
 import { doHanded } from './remote-commands.ts';
 import { createHome, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
-import { residenceIn } from './mirror-assignment.ts';
+import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { standingNow, statusNow } from '../cli/status/current-status.ts';
+import { readCurrentStatus, readStatusPage } from '../cli/status/current-status.ts';
 
 export interface Workable extends Config {
   readonly redis: string;
@@ -53,7 +53,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const fail = (error: unknown): void => failed.reject(error);
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const residence = residenceIn(own, {
+  const residence = assignmentIn(own, {
     mirror,
     acceptLost: options.acceptLost,
     clock: systemClock,
@@ -91,8 +91,8 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     webhook: hook && events && { ...hook, events },
     queues: view.queues,
     away: redis.away,
-    status: () => statusNow(config),
-    standing: async () => standingNow(config),
+    status: () => readStatusPage(config),
+    standing: async () => readCurrentStatus(config),
     limits: home.limits,
     depths: view.depths,
     lagMs: async () => events?.lagMs(),

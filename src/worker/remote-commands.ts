@@ -9,7 +9,7 @@ import type { Assembled } from '../cli/compose/assembled-mirror.ts';
 import type { Home } from './mirror-host.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { besides, type Call, call } from '../cli/remote/command-call.ts';
-import type { News, Outcome } from '../cli/remote/worker-handover.ts';
+import type { News, HandoverOutcome } from '../cli/remote/worker-handover.ts';
 import { refusePaused } from '../cli/compose/paused-mirror.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -56,7 +56,7 @@ export async function doHanded(
     return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
   const ended = (code: number) =>
-    seal.close(JSON.stringify({ code, lines, notes } satisfies Outcome));
+    seal.close(JSON.stringify({ code, lines, notes } satisfies HandoverOutcome));
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
     const code = await home.hold(how, attempt);

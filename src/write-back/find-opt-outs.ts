@@ -16,29 +16,29 @@
  *                                                                  that is another one
  */
 import { createHmac } from 'node:crypto';
-import type { Kind } from '../records/record-type.ts';
+import type { RecordType } from '../records/record-type.ts';
 import type { Out, Outs } from '../records/opt-outs.ts';
-import type { DesiredRow, Key, KindName } from '../domain/record.ts';
-import type { Return } from '../domain/opt-out-report.ts';
+import type { DesiredRow, Key, RecordTypeName } from '../domain/record.ts';
+import type { OptOutReport } from '../domain/opt-out-report.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
-import type { Span } from '../snapshot/database/key-range.ts';
-import type { Returns } from '../sources/write-back.ts';
+import type { KeyRange } from '../snapshot/database/key-range.ts';
+import type { WriteBack } from '../sources/write-back.ts';
 import type { Run } from '../engine/context/mirror-context.ts';
-import type { Knowledge } from '../engine/context/source-knowledge.ts';
-import { throughout } from '../engine/context/for-each-range.ts';
+import type { RecordTypeKnowledge } from '../engine/context/source-knowledge.ts';
+import { forEachRange } from '../engine/context/for-each-range.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 export interface Finding {
   run: Run;
-  kind: Kind & { readonly outs: Outs };
-  returns: Returns;
-  known: Knowledge;
+  kind: RecordType & { readonly outs: Outs };
+  returns: WriteBack;
+  known: RecordTypeKnowledge;
   /** Whether what the source was not seen to have, it has not: of all, or of who was asked for. */
   conclusive: boolean;
 }
 
 /** What a look at everybody, or at one, found out. */
-export interface Found {
+export interface FoundOptOuts {
   /** How many wait by it to be told. */
   waiting: number;
   /** Who cannot be told in the way that is configured. */
@@ -62,10 +62,10 @@ const isOpen = new Set(['planned', 'unknown', 'sent']);
 const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
 /** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
-export async function findReturns(finding: Finding, key: Key | undefined): Promise<Found> {
+export async function findReturns(finding: Finding, key: Key | undefined): Promise<FoundOptOuts> {
   const { run, kind } = finding;
-  const found: Found = { waiting: 0, leftOut: 0, doubtful: 0 };
-  const look = (keys: Span | Key): void => {
+  const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
+  const look = (keys: KeyRange | Key): void => {
     const barred = run.snapshot.returned.barred(kind.name, keys);
     const within = barred.filter((one) => !one.startsWith('#'));
     const steps = stepsFor(finding, keys, within);
@@ -80,13 +80,13 @@ export async function findReturns(finding: Finding, key: Key | undefined): Promi
       for (const write of writes) write();
     });
   };
-  const { spans } = run.snapshot;
-  if (key === undefined) await throughout(run, spans.ofKeys(kind.name, peopleAtOnce), look);
+  const { ranges: spans } = run.snapshot;
+  if (key === undefined) await forEachRange(run, spans.ofKeys(kind.name, peopleAtOnce), look);
   else look(key);
   return found;
 }
 
-function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): Step[] {
+function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]): Step[] {
   const { run, kind } = finding;
   const { returned } = run.snapshot;
   const rows = new Map(returned.of(kind.name, keys).map((row) => [nameOf(row), row]));
@@ -109,7 +109,11 @@ function stepsFor(finding: Finding, keys: Span | Key, barred: readonly Key[]): S
   return [...steps, ...[...rows.values()].map((row) => endOf(finding, row))];
 }
 
-const nameOf = ({ email, crmId, channel }: Pick<Return, 'email' | 'crmId' | 'channel'>): string =>
+const nameOf = ({
+  email,
+  crmId,
+  channel,
+}: Pick<OptOutReport, 'email' | 'crmId' | 'channel'>): string =>
   JSON.stringify([email, crmId, channel]);
 
 interface Person {
@@ -118,7 +122,7 @@ interface Person {
 }
 
 /** In a plan what is seen just now is noted and not recorded. */
-function leavers({ run, kind }: Finding, keys: Span | Key): Person[] {
+function leavers({ run, kind }: Finding, keys: KeyRange | Key): Person[] {
   const { returned } = run.snapshot;
   const rows = new Map(returned.leavers(kind.name, keys).map((row) => [row.key, row]));
   if (!run.writes) for (const row of returned.noted(kind.name, keys)) rows.set(row.key, row);
@@ -144,7 +148,7 @@ function remembered({ run, kind }: Finding, key: Key): Person {
  * nobody else has the address, nor came to it after that one: it is another's that stands under
  * another one by now.
  */
-function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
+function idsOf({ snapshot }: Run, kind: RecordTypeName, key: Key): string[] {
   const { staging, recorded } = snapshot;
   const now = staging.desired(kind, key).map(({ id }) => id);
   const isLast = (id: string): boolean => recorded.isLastOrigin(kind, id, key);
@@ -156,7 +160,7 @@ function idsOf({ snapshot }: Run, kind: KindName, key: Key): string[] {
   return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];
 }
 
-type One = Omit<Return, 'id'>;
+type One = Omit<OptOutReport, 'id'>;
 
 type Outgoing = Omit<One, 'cause'> & Pick<Out, 'cause'>;
 
@@ -236,7 +240,7 @@ function verdictOn({ run, kind, conclusive }: Finding, one: One): Verdict {
   return of.some((row) => kind.outs.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
-function standing({ snapshot }: Run, kind: KindName, { email, crmId }: One): DesiredRow[] {
+function standing({ snapshot }: Run, kind: RecordTypeName, { email, crmId }: One): DesiredRow[] {
   const { staging } = snapshot;
   const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
   return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
@@ -261,7 +265,7 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
 /** Whether the person is still out, and is known to have left, at this moment. */
 export function isStillOut(
   { run, kind }: Pick<Finding, 'run' | 'kind'>,
-  { email, channel }: Pick<Return, 'email' | 'channel'>,
+  { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
 ): boolean {
   if (run.ledger.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(kind.name, email);

@@ -6,9 +6,9 @@ import { isExpected, Interrupted, Invalid, RateLimited, type Expected } from '..
 import type { Key } from '../domain/record.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { Told } from '../sources/write-back.ts';
+import type { ReportResult } from '../sources/write-back.ts';
 import { isStillOut, type Finding } from './find-opt-outs.ts';
-import type { Tally } from '../engine/context/run-tally.ts';
+import type { RunTally } from '../engine/context/run-tally.ts';
 
 /** Of one run: more is for the next one, that nobody waits for it. */
 const mostTold = 1_000;
@@ -16,23 +16,26 @@ const mostMs = 60_000;
 /** What the CRM rejected is told again a day later. */
 const againMs = 86_400_000;
 
-type Telling = Pick<Finding, 'run' | 'kind' | 'returns'> & { tally: Tally };
+type ReportDelivery = Pick<Finding, 'run' | 'kind' | 'returns'> & { tally: RunTally };
 
-export interface Account {
+export interface DeliveryAccount {
   told: number;
   /** Why nobody else was told in this run. */
   failure: Expected | undefined;
 }
 
 /** All that is due, or what is due of one person. */
-export async function tellReturns(telling: Telling, key: Key | undefined): Promise<Account> {
+export async function tellReturns(
+  telling: ReportDelivery,
+  key: Key | undefined,
+): Promise<DeliveryAccount> {
   const { run, kind, returns } = telling;
-  const account: Account = { told: 0, failure: undefined };
+  const account: DeliveryAccount = { told: 0, failure: undefined };
   const { returned, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
   let before = '';
   try {
-    transaction(() => returned.doubt(kind.name, run.beside.others(run.id)));
+    transaction(() => returned.doubt(kind.name, run.locks.others(run.id)));
     findArrived(telling);
     for (let tried = 0; tried < mostTold; tried += returns.most) {
       if (run.stop.aborted || run.clock.now() >= endsAt) break;
@@ -54,7 +57,7 @@ export async function tellReturns(telling: Telling, key: Key | undefined): Promi
 }
 
 /** Where twice is not the same as once, what is there already is told no more. */
-function findArrived({ run, kind, returns }: Telling): void {
+function findArrived({ run, kind, returns }: ReportDelivery): void {
   const { returned, transaction } = run.snapshot;
   if (!returns.arrived) return;
   const open = returned.unknown(kind.name);
@@ -71,9 +74,9 @@ function findArrived({ run, kind, returns }: Telling): void {
  * of them from it, once that is noted.
  */
 async function tellSome(
-  telling: Telling,
+  telling: ReportDelivery,
   due: readonly ReturnedRow[],
-  account: Account,
+  account: DeliveryAccount,
 ): Promise<void> {
   try {
     account.told += await tellBatch(telling, due);
@@ -92,24 +95,24 @@ function failed(error: unknown): number {
 }
 
 /** Answers how many were told. */
-async function tellBatch(telling: Telling, due: readonly ReturnedRow[]): Promise<number> {
+async function tellBatch(telling: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns } = telling;
   const batch = claim(telling, due);
   if (batch.length === 0) return 0;
-  const answers: Told[] = [];
+  const answers: ReportResult[] = [];
   let failure: Expected | undefined;
   try {
     for await (const told of returns.tell(batch, run.abort)) {
       const { email } = batch[answers.length] ?? { email: '' };
       answers.push(told);
       const isLast = batch.slice(answers.length).every((row) => row.email !== email);
-      if (isLast) run.beside.leave(run.id, email);
+      if (isLast) run.locks.leave(run.id, email);
     }
   } catch (error) {
     if (!isExpected(error)) throw error;
     failure = error;
   } finally {
-    for (const { email } of batch) run.beside.leave(run.id, email);
+    for (const { email } of batch) run.locks.leave(run.id, email);
   }
   settle(telling, batch, { answers, failure });
   if (failure) throw failure;
@@ -120,23 +123,23 @@ async function tellBatch(telling: Telling, due: readonly ReturnedRow[]): Promise
  * On disk before anything leaves. Who is back by now is not told of, nor is what this CRM does not
  * take any more; whom another run has taken is left to a later one.
  */
-function claim(telling: Telling, due: readonly ReturnedRow[]): ReturnedRow[] {
+function claim(telling: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = telling;
   const { returned, transaction } = run.snapshot;
   const at = run.clock.now();
   return transaction(() => {
     const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(telling, row));
     for (const { seq } of back) returned.drop(seq);
-    const free = still.filter(({ email, crmId }) => run.beside.enter(run.id, email, [crmId]));
+    const free = still.filter(({ email, crmId }) => run.locks.enter(run.id, email, [crmId]));
     for (const { seq } of free) returned.move(seq, 'sent', { at, run: run.id });
     return free;
   });
 }
 
 function settle(
-  { run, kind, tally }: Telling,
+  { run, kind, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
-  { answers, failure }: { answers: readonly Told[]; failure: Expected | undefined },
+  { answers, failure }: { answers: readonly ReportResult[]; failure: Expected | undefined },
 ): void {
   const { returned, transaction } = run.snapshot;
   const at = run.clock.now();
@@ -177,7 +180,11 @@ export function stuckIn({
   return { since: Number(since), why: why.join(' ') };
 }
 
-export function noteStuck({ meta, transaction }: Snapshot, { failure }: Account, at: number): void {
+export function noteStuck(
+  { meta, transaction }: Snapshot,
+  { failure }: DeliveryAccount,
+  at: number,
+): void {
   const before = stuckIn({ meta });
   if (!failure && !before) return;
   transaction(() => {

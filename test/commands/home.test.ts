@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createHome } from '../../src/worker/mirror-host.ts';
-import type { Residence } from '../../src/worker/mirror-assignment.ts';
+import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
@@ -27,7 +27,7 @@ async function homeOf(
   const said: string[] = [];
   const note = (line: string) => void said.push(line);
   const shell = { ...silent, note, stop: stop.signal, abort: new AbortController().signal };
-  const residence: Residence = { claim, keep };
+  const residence: MirrorAssignment = { claim, keep };
   return {
     stop,
     said,

@@ -1,18 +1,18 @@
 /** What is told of a mirror by itself: which notices, once each. */
 import { expect, test } from 'vitest';
 import type { Attention } from '../../src/cli/status/attention-list.ts';
-import { after, noticesOf, type Told } from '../../src/cli/status/trouble-notice.ts';
+import { after, noticesOf, type NoticeLines } from '../../src/cli/status/trouble-notice.ts';
 
 const is = (...codes: Attention['code'][]): Attention[] =>
   codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}` }));
 
 const noon = Date.UTC(2026, 10, 20, 12);
 const dayMs = 86_400_000;
-const held: Told = { held: 'held it was' };
-const failed: Told = { failed: 'run_failed it was' };
+const held: NoticeLines = { held: 'held it was' };
+const failed: NoticeLines = { failed: 'run_failed it was' };
 
 // prettier-ignore
-test.each<[string, Told, Attention['code'][], string[]]>([
+test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   ['all is well',                           {},     [],                              []],
   ['something is held',                     {},     ['held'],                        ['held: held it is']],
   ['it still is',                           held,   ['held'],                        []],
@@ -42,7 +42,7 @@ test.each<[string, Told, Attention['code'][], string[]]>([
 
 test('stated opt-outs that are held are told once a day', () => {
   const daily = is('held').map((one): Attention => ({ ...one, isDaily: true }));
-  const tell = (before: Told, at: number): [number, Told] => {
+  const tell = (before: NoticeLines, at: number): [number, NoticeLines] => {
     const notices = noticesOf(before, daily, at);
     return [notices.length, notices.reduce((so, notice) => after(so, notice, at), before)];
   };

@@ -15,20 +15,29 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Busy, Invalid } from '../../src/domain/errors.ts';
-import type { Memory } from '../../src/domain/do-not-contact.ts';
-import type { Ledger } from '../../src/do-not-contact/contact-list.ts';
+import type { RememberedOptOut } from '../../src/domain/do-not-contact.ts';
+import type { DoNotContactList } from '../../src/do-not-contact/contact-list.ts';
 import {
-  lookIntoLedger,
-  openLedger,
+  readDoNotContactList,
+  openDoNotContactList,
   type KnownLedger,
 } from '../../src/do-not-contact/list-file.ts';
 import { playsAll } from '../support/extent.ts';
 
 const ann = { key: 'ann@example.com', ids: ['crm-1'] };
 const bob = { key: 'bob@example.com', ids: ['crm-2'] };
-const left: Memory = { part: '*', cause: 'blocked', contact: 'con_1', after: null, by: 5 };
+const left: RememberedOptOut = {
+  part: '*',
+  cause: 'blocked',
+  contact: 'con_1',
+  after: null,
+  by: 5,
+};
 
-const knownOf = (ledger: Ledger): KnownLedger => ({ id: ledger.id, reached: ledger.reached() });
+const knownOf = (ledger: DoNotContactList): KnownLedger => ({
+  id: ledger.id,
+  reached: ledger.reached(),
+});
 
 function place() {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-ledger-'));
@@ -37,7 +46,7 @@ function place() {
   let drawn = 0;
   const open = (known?: KnownLedger, acceptLost = false) => {
     const randomHex = (bytes: number) => `${(drawn += 1)}`.padStart(bytes * 2, '0');
-    const ledger = openLedger(files, { known, acceptLost, randomHex });
+    const ledger = openDoNotContactList(files, { known, acceptLost, randomHex });
     onTestFinished(ledger.close);
     return ledger;
   };
@@ -79,7 +88,7 @@ describe('made', () => {
 
   test('not by looking', () => {
     const { folder, files } = place();
-    expect(lookIntoLedger(files, undefined).concerning(ann)).toEqual([]);
+    expect(readDoNotContactList(files, undefined).concerning(ann)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   });
 });
@@ -128,7 +137,7 @@ describe('refused until it is restored, or given up aloud', () => {
     const strange = place();
     writeFileSync(strange.keyFile, what === 'path' ? readFileSync(keyFile) : 'cd'.repeat(32));
     // Another of the same key would have the same id, were it the first that is drawn.
-    openLedger(strange.files, {
+    openDoNotContactList(strange.files, {
       known: undefined,
       acceptLost: false,
       randomHex: () => 'fe'.repeat(8),
@@ -152,7 +161,7 @@ describe('refused until it is restored, or given up aloud', () => {
     expect(() => files.open(known)).toThrow(Invalid);
     expect(() => files.open(known)).toThrow(says);
     expect(() => files.open(known)).toThrow('--accept-lost-ledger');
-    expect(() => lookIntoLedger(files.files, known)).toThrow(says);
+    expect(() => readDoNotContactList(files.files, known)).toThrow(says);
     expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
     const fresh = files.open(known, true);
     expect(fresh.concerning(ann)).toEqual([]);
@@ -180,7 +189,7 @@ describe('refused until it is restored, or given up aloud', () => {
     const says = /older than its snapshot.*3 writes.*1; .*→ put the newest.*--accept-lost-ledger/;
     expect(() => open(known)).toThrow(Invalid);
     expect(() => open(known)).toThrow(says);
-    expect(() => lookIntoLedger(files, known)).toThrow(says);
+    expect(() => readDoNotContactList(files, known)).toThrow(says);
     const accepted = open(known, true);
     expect(accepted.concerning(ann)).toHaveLength(1);
     expect(accepted.id).not.toBe(known.id);
@@ -212,7 +221,7 @@ describe('refused until it is restored, or given up aloud', () => {
     const says = `${files[what]}: this is a folder`;
     expect(() => files.open()).toThrow(Invalid);
     expect(() => files.open(undefined, true)).toThrow(says);
-    expect(() => lookIntoLedger(files.files, undefined)).toThrow(says);
+    expect(() => readDoNotContactList(files.files, undefined)).toThrow(says);
   });
 
   test('a good one beside a snapshot that knows of none is taken over', () => {

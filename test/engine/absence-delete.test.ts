@@ -129,7 +129,7 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, 20 * hour)).toEqual([]);
     const { plan, contacts } = await stage.sync();
     expect(contacts.held.delete).toBe(1);
-    stage.snapshot.held.approve(plan, stage.clock.now());
+    stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
     expect(await missing(stage, hour)).toEqual(['opt_out']);
     await missing(stage, 30 * day);
     const later = await stage.sync();

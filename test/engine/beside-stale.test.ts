@@ -124,7 +124,7 @@ test('who is erased beside it is not remembered by what it had read', async () =
   await new Promise((resolve) => setImmediate(resolve));
   open();
   await Promise.all([all, stage.clock.run(one)]);
-  expect(stage.snapshot.twins.of('contact', ann)).toEqual([]);
+  expect(stage.snapshot.duplicates.of('contact', ann)).toEqual([]);
   stage.close();
 });
 

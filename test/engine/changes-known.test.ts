@@ -162,7 +162,7 @@ test('a record with a broken address is no problem any more once it is mended', 
   expect(await fast(stage)).toMatchObject({ status: 'rejected' });
   edit(stage, '3', { email: cid });
   expect(await fast(stage)).toMatchObject({ status: 'done' });
-  expect(stage.snapshot.parking.counts()).toEqual([]);
+  expect(stage.snapshot.retryLater.counts()).toEqual([]);
   stage.close();
 });
 

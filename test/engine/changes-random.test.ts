@@ -97,7 +97,8 @@ async function attemptOn(stage: Stage, wire: Wire, { how, platform, killed }: At
     if (!(error instanceof TypeError)) throw error;
   });
   wire.platform = 'well';
-  for (const record of stage.snapshot.parking.records()) stage.snapshot.parking.release(record);
+  for (const record of stage.snapshot.retryLater.records())
+    stage.snapshot.retryLater.release(record);
 }
 
 /** Whom the platform shows in. */

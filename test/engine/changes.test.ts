@@ -74,7 +74,7 @@ describe('a fast run', () => {
     expect(await fast(stage)).toMatchObject({ status: 'rejected', contacts: { invalid: 2 } });
     edit(stage, '1', { ch_news: 'yes' });
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 1 } });
-    const counts = stage.snapshot.parking.counts();
+    const counts = stage.snapshot.retryLater.counts();
     expect(counts).toMatchObject([{ kind: 'contact', class: 'invalid', n: 1 }]);
     stage.close();
   });
@@ -185,7 +185,7 @@ describe('the cursor', () => {
     const { plan, status } = await fast(stage);
     expect(status).toBe('held');
     expect(await fast(stage)).toMatchObject({ status: 'held' });
-    stage.snapshot.held.approve(plan, stage.clock.now());
+    stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
     expect(await fast(stage)).toMatchObject({ status: 'done' });
     await fast(stage);
     expect(sent(stage)).toEqual(['opt_in cid@example.com']);
@@ -236,7 +236,7 @@ describe('who waits', () => {
     state.how = 'well';
     expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 0 } } });
     asked(stage);
-    stage.snapshot.parking.release({ kind: 'contact', key: ann });
+    stage.snapshot.retryLater.release({ kind: 'contact', key: ann });
     expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 1 } } });
     expect(asked(stage)).toEqual(['since 1', 'one 1']);
     stage.close();

@@ -7,7 +7,7 @@ import type { RecordedRow } from '../../src/domain/record.ts';
 import { ledgerInMemory } from '../../src/do-not-contact/list-file.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { abandonLeft, begin } from '../../src/engine/begin-run.ts';
-import { createBeside, type Beside } from '../../src/engine/context/person-locks.ts';
+import { createPersonLocks, type PersonLocks } from '../../src/engine/context/person-locks.ts';
 import { commit } from '../../src/engine/plan/commit-plan.ts';
 import type { Run } from '../../src/engine/context/mirror-context.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
@@ -20,12 +20,12 @@ const keys = Array.from({ length: all }, (_, nth) => `${String(nth).padStart(5, 
 const killed = new Error('killed');
 
 let snapshot: Snapshot;
-let beside: Beside;
+let beside: PersonLocks;
 let random: Random;
 
 beforeEach(() => {
   snapshot = openSnapshot('', { inMemory: true });
-  beside = createBeside();
+  beside = createPersonLocks();
   random = seeded(1);
   const { close } = snapshot;
   onTestFinished(() => close());

@@ -7,19 +7,19 @@ import {
   judgeShape,
   type Held,
   type Limit,
-  type Rush,
+  type ChangeVolume,
 } from '../../src/engine/report/guard-rules.ts';
 import { explainHeld } from '../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
 
-interface Asked extends Partial<Rush> {
+interface Asked extends Partial<ChangeVolume> {
   domainShare?: number;
   rows?: number[];
 }
 
 /** Of a thousand people; new ones are all there are, unless it is said otherwise. */
-function rush(asked: Asked): Rush {
+function rush(asked: Asked): ChangeVolume {
   const { fresh = 0 } = asked;
   return { guard: 'delete', fresh, all: fresh, unapproved: fresh, week: 0, of: 1000, ...asked };
 }

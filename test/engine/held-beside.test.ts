@@ -37,7 +37,7 @@ function meanwhile(stage: Stage, holds: () => boolean, nth: number, act: () => P
 /** Five of twenty leave, of whom three may. */
 const leaving = (stage: Stage): void =>
   exportOf(stage, [...[0, 1, 2, 3, 4].map(flag), ...range(5, 21)]);
-const isHolding = (stage: Stage) => () => stage.snapshot.guarding.countChanges() > 0;
+const isHolding = (stage: Stage) => () => stage.snapshot.guarded.countChanges() > 0;
 
 /** How many rows of the snapshot have this text in them, by table. */
 function traces(path: string, text: string): [string, number][] {
@@ -60,10 +60,10 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
     leaving(stage);
     meanwhile(stage, isHolding(stage), nth, async () => stage.one('1000'));
     const { plan } = await stage.sync();
-    const shown = stage.snapshot.held.get(plan)?.held;
+    const shown = stage.snapshot.awaitingApproval.get(plan)?.held;
     stage.people.push(...range(21, 22));
     await stage.sync();
-    expect(stage.snapshot.held.get(plan)?.held).toEqual(shown);
+    expect(stage.snapshot.awaitingApproval.get(plan)?.held).toEqual(shown);
     approve(stage, plan);
     stage.writes();
     await stage.sync();
@@ -114,7 +114,7 @@ test('whom another run holds while an approval is done stays held when that ends
   });
   expect((await stage.sync()).contacts.applied['create']).toBe(4);
   expect(held).toEqual([1]);
-  expect(stage.snapshot.held.approvals(0)).toEqual([]);
+  expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
   stage.writes();
   expect((await stage.sync({ mode: 'fast' })).contacts.held.opt_in).toBe(1);
   expect(stage.writes()).toEqual([]);
@@ -126,15 +126,15 @@ test('what an approval is about stays what it was, though the plan holds another
   // So she is not shown under the plan, and is held beside it by the next run, under the same one.
   meanwhile(stage, isHolding(stage), 7, async () => stage.one('1020'));
   const { plan } = await stage.sync();
-  const shown = stage.snapshot.held.changes(plan, 10).map(({ key }) => key);
+  const shown = stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key);
   expect(shown).not.toContain('p20@example.com');
   approve(stage, plan);
-  stage.snapshot.held.dropUnwanted = () => {
+  stage.snapshot.awaitingApproval.dropUnwanted = () => {
     throw new Error('killed');
   };
   await expect(stage.sync()).rejects.toThrow('killed');
-  expect(stage.snapshot.held.changes(plan, 10).map(({ key }) => key)).toEqual(shown);
-  stage.snapshot.held.dropUnwanted = () => undefined;
+  expect(stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key)).toEqual(shown);
+  stage.snapshot.awaitingApproval.dropUnwanted = () => undefined;
   expect((await stage.sync()).contacts.held.opt_in).toBe(1);
   expect(stage.emulator.world.contacts().map(({ email }) => email)).not.toContain(
     'p20@example.com',

@@ -77,12 +77,12 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     approve(stage, plan);
     phantoms.count = 1;
     expect((await stage.sync()).certificate.platform).toBe(false);
-    expect(stage.snapshot.held.approvals(0)).toMatchObject([{ plan }]);
-    expect(stage.snapshot.held.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
     phantoms.count = 0;
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
-    expect(stage.snapshot.held.approvals(0)).toEqual([]);
-    expect(stage.snapshot.held.current()).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   });
 
   test.each(['the first listing', 'the first delete'])(
@@ -105,10 +105,10 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
         anew = undefined;
       };
       expect((await stage.sync()).contacts.applied['delete']).toBeLessThan(8);
-      expect(stage.snapshot.held.approvals(0)).toMatchObject([{ plan }]);
+      expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
       await stage.sync();
       expect(deletes(stage)).toBe(8);
-      expect(stage.snapshot.held.approvals(0)).toEqual([]);
+      expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
     },
   );
 
@@ -118,7 +118,7 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     const { plan } = await stage.sync();
     approve(stage, plan);
     await stage.sync({ firstLoad: true });
-    expect(stage.snapshot.held.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
     expect(deletes(stage)).toBe(4);
   });
@@ -130,18 +130,18 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     const whole = { ...stage.certificate };
     Object.assign(stage.certificate, { complete: false, why: 'cut off', fix: 'again' });
     await stage.sync({ mode });
-    expect(stage.snapshot.held.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
     Object.assign(stage.certificate, whole);
     stage.people.splice(20);
     await stage.sync({ mode });
-    expect(stage.snapshot.held.current()).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   });
 });
 
 test('since when it is held does not reach back to what was approved', async () => {
   const stage = await mirrored();
   const leaving = [...[0, 1, 2, 3].map(flag), ...range(4, 20)];
-  const since = () => stage.snapshot.held.current().map((held) => held.since);
+  const since = () => stage.snapshot.awaitingApproval.current().map((held) => held.since);
   exportOf(stage, leaving);
   const first = stage.clock.now();
   const { plan } = await stage.sync();
@@ -169,7 +169,7 @@ describe('a first load ends, and approvals do, though the run ends with 1', () =
     expect(summary.contacts).toMatchObject({ held: { opt_in: 60 }, applied: { create: 0 } });
     approve(stage, summary.plan);
     expect((await stage.sync()).contacts.applied).toMatchObject({ create: 52 });
-    expect(stage.snapshot.held.approvals(0)).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
   });
 
   test('for templates that cannot be listed', async () => {

@@ -1,11 +1,11 @@
 /** From when to when a listing was made, and what the ledger knew: opt-outs are dated by it. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { Kind } from '../../src/records/record-type.ts';
+import type { RecordType } from '../../src/records/record-type.ts';
 import type { ObservedRow } from '../../src/domain/record.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
-import type { Brake } from '../../src/engine/context/circuit-breaker.ts';
+import type { CircuitBreaker } from '../../src/engine/context/circuit-breaker.ts';
 import type { Run } from '../../src/engine/context/mirror-context.ts';
-import type { Listing } from '../../src/engine/context/source-knowledge.ts';
+import type { PlatformListing } from '../../src/engine/context/source-knowledge.ts';
 import { passOver, prove } from '../../src/engine/observe/certified-listing.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);
@@ -25,7 +25,7 @@ const ann: ObservedRow = {
  * Lists one contact, whom every pass shows or not. A page takes a minute, in which the ledger
  * learns something.
  */
-async function listing(shows: readonly boolean[]): Promise<Listing> {
+async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const snapshot = openSnapshot(':memory:', { inMemory: true });
   onTestFinished(() => snapshot.close());
   let pages = 0;
@@ -43,12 +43,12 @@ async function listing(shows: readonly boolean[]): Promise<Listing> {
     pages += 1;
     return { rows, total: 1, date: NOON, organization: undefined };
   };
-  const kind = { name: 'contact', list } as unknown as Kind;
+  const kind = { name: 'contact', list } as unknown as RecordType;
   const { staging } = snapshot;
   staging.beginListing();
   const first = await passOver(run, kind);
   for (const sort of staging.sortings) sort();
-  return prove(run, kind, { first, brake: {} as Brake });
+  return prove(run, kind, { first, brake: {} as CircuitBreaker });
 }
 
 test.each([

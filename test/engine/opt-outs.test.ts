@@ -105,7 +105,7 @@ describe('a wrong column', () => {
         contacts: { applied: { opt_out: 20 }, held: { opt_out: 0 } },
       });
       expect(countOut(stage)).toBe(20);
-      expect(stage.snapshot.held.oldest('opt_out')).toBeUndefined();
+      expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeUndefined();
     },
   );
 
@@ -214,7 +214,7 @@ describe('who is held', () => {
     Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'mend it' });
     const summary = await stage.sync({ mode: 'fast' });
     expect(summary.contacts.held.opt_out).toBe(20);
-    const [plan] = stage.snapshot.held.current();
+    const [plan] = stage.snapshot.awaitingApproval.current();
     expect(summary.problems[0]?.fix).toContain(`approve ${plan?.plan}`);
     Object.assign(stage.certificate, { complete: true });
     expect(stage.writes()).toEqual([]);
@@ -295,7 +295,9 @@ describe('a clock', () => {
     expect(await stage.sync()).toMatchObject(held(20));
     skew.ms = 0;
     await stage.sync();
-    expect(stage.snapshot.held.oldest('opt_out')).toBeLessThanOrEqual(stage.clock.now());
+    expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeLessThanOrEqual(
+      stage.clock.now(),
+    );
   });
 
   test('of ours that runs ahead ends it: what shows more counts', async () => {

@@ -2,7 +2,7 @@
  * What the platform understood and refused: one record, one channel, and people first.
  */
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/records/record-type.ts';
+import type { SendOutcome } from '../../src/records/record-type.ts';
 import type { Change } from '../../src/domain/change.ts';
 import type { Arrival, Fault } from '../support/engine/crm-server.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
@@ -256,7 +256,9 @@ describe('a delete', () => {
     phase: 2,
   });
 
-  async function remove(fault?: Fault): Promise<{ world: World; outcome: Outcome | undefined }> {
+  async function remove(
+    fault?: Fault,
+  ): Promise<{ world: World; outcome: SendOutcome | undefined }> {
     const world = await contactsOnly();
     const { id } = known(world, 'ann');
     if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);

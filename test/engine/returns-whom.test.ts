@@ -1,7 +1,7 @@
 /** Of whom the CRM is told that she left, when others have her address, or take her meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../src/domain/errors.ts';
-import type { Returns } from '../../src/sources/write-back.ts';
+import type { WriteBack } from '../../src/sources/write-back.ts';
 import { hearing, told } from '../support/engine/event-hearing.ts';
 import type { Stage, StageOptions } from '../support/engine/child-process.ts';
 import { ann, record, stageOf } from '../support/engine/two-mirrors.ts';
@@ -10,7 +10,7 @@ const bob = 'bob@example.com';
 const dayMs = 86_400_000;
 
 /** It names who it was told of, by both names. */
-function crm(over: Partial<Returns> = {}) {
+function crm(over: Partial<WriteBack> = {}) {
   const { heard, returns } = hearing(over);
   return { heard, returns, names: () => heard.map(({ crmId, email }) => `${crmId} ${email}`) };
 }

@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../src/domain/errors.ts';
-import type { Return, ReturnCause } from '../../src/domain/opt-out-report.ts';
+import type { OptOutReport, ReturnCause } from '../../src/domain/opt-out-report.ts';
 import { csvReturns } from '../../src/sources/csv/write-back.ts';
-import type { Returns } from '../../src/sources/write-back.ts';
+import type { WriteBack } from '../../src/sources/write-back.ts';
 import type { RunOptions } from '../../src/engine/context/mirror-context.ts';
 import { run } from '../../src/engine/run.ts';
 import { watch } from '../../src/engine/watch/unsubscribe-watch.ts';
@@ -16,7 +16,7 @@ const never = new AbortController().signal;
 const at = (name: string): string => `${name}@example.com`;
 
 /** It names who it was told of, and which channel. */
-function crm(overrides: Partial<Returns> = {}) {
+function crm(overrides: Partial<WriteBack> = {}) {
   const { heard, returns } = hearing(overrides);
   const names = () => heard.map(({ email, channel }) => `${email.split('@')[0]} ${channel}`);
   return { heard, returns, names };
@@ -30,7 +30,7 @@ async function standing(...names: string[]): Promise<World> {
   return world;
 }
 
-async function sync(world: World, returns: Returns, options: Partial<RunOptions> = {}) {
+async function sync(world: World, returns: WriteBack, options: Partial<RunOptions> = {}) {
   const connected = world.connect();
   try {
     return await run(
@@ -80,7 +80,7 @@ describe('a process that ends', () => {
     leave(world, 'ann', 'bob');
     const path = join(world.folder, 'back.csv');
     const file = csvReturns({ type: 'csv', path });
-    const dead: Returns = {
+    const dead: WriteBack = {
       ...file,
       async *tell(batch, signal) {
         yield* file.tell(batch.slice(0, 1), signal);
@@ -208,12 +208,12 @@ describe('when', () => {
 
 describe('what is told', () => {
   test('is an opt-out, by its type: there is no word for anything else', () => {
-    expectTypeOf<keyof Return>().toEqualTypeOf<
+    expectTypeOf<keyof OptOutReport>().toEqualTypeOf<
       'id' | 'email' | 'crmId' | 'channel' | 'cause' | 'after' | 'by'
     >();
     expectTypeOf<'opt_in'>().not.toExtend<ReturnCause>();
     expectTypeOf<'subscribed'>().not.toExtend<ReturnCause>();
-    expectTypeOf<Returns['tell']>().parameter(0).toEqualTypeOf<readonly Return[]>();
+    expectTypeOf<WriteBack['tell']>().parameter(0).toEqualTypeOf<readonly OptOutReport[]>();
   });
 
   test('is only of people who are out, whatever the CRM and the platform say of others', async () => {

@@ -22,7 +22,7 @@ const wish = { ...given, fingerprint: '', wants: true };
 /** Each of them recorded, known by an id of the source, and some about to be deleted. */
 function known(people: readonly Person[]): Snapshot {
   const snapshot = openSnapshot(':memory:', { inMemory: true });
-  const { recorded, staging, spans } = snapshot;
+  const { recorded, staging, ranges: spans } = snapshot;
   const named = people.map((one, nth) => ({ ...one, key: `p${nth}@${one.domain}` }));
   snapshot.transaction(() => {
     for (const { key, ownership } of named) {

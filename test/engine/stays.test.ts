@@ -34,7 +34,7 @@ describe('what a run held stays held in the next full ones', () => {
       });
     }
     expect(deletes(stage)).toBe(0);
-    const { held } = stage.snapshot;
+    const { awaitingApproval: held } = stage.snapshot;
     expect(held.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
   });
 
@@ -127,7 +127,7 @@ describe('an approval of what is held since earlier runs', () => {
       status: 'done',
       contacts: { applied: { delete: 3 }, held: { delete: 0 } },
     });
-    expect(stage.snapshot.held.left(last.plan)).toMatchObject({ delete: 0, opt_in: 0 });
+    expect(stage.snapshot.awaitingApproval.left(last.plan)).toMatchObject({ delete: 0, opt_in: 0 });
   });
 
   test('leaves who came in while it was in force, also when that run was killed', async () => {
@@ -143,7 +143,7 @@ describe('an approval of what is held since earlier runs', () => {
       const { contacts, plan } = await stage.sync();
       expect(contacts.held.delete).toBe(1);
       expect(deletes(stage)).toBe(gone);
-      expect(stage.snapshot.held.left(plan)).toMatchObject({ delete: 1, opt_in: 0 });
+      expect(stage.snapshot.awaitingApproval.left(plan)).toMatchObject({ delete: 1, opt_in: 0 });
     }
   });
 
@@ -177,10 +177,10 @@ describe('people whom the CRM flags, and whose deletion is approved', () => {
     const { plan } = await stage.sync();
     await stage.sync({ mode: 'fast' });
     approve(stage, plan);
-    const { isApproved } = stage.snapshot.held;
-    expect(stage.snapshot.held.current().map((one) => isApproved(one.plan, 0))).not.toContain(
-      false,
-    );
+    const { isApproved } = stage.snapshot.awaitingApproval;
+    expect(
+      stage.snapshot.awaitingApproval.current().map((one) => isApproved(one.plan, 0)),
+    ).not.toContain(false);
     expect(await stage.sync(options)).toMatchObject({
       status: 'done',
       contacts: { applied, held: { delete: 0 } },

@@ -66,7 +66,7 @@ test.each(['full', 'fast'] as const)(
       templates: { held: 0, applied: { update: 30 } },
     });
     expect((await stage.sync()).status).toBe('done');
-    expect(stage.snapshot.held.approvals(0)).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
   },
 );
 
@@ -119,11 +119,11 @@ test('what is held is shown by a run of templates alone, and goes when nobody wa
   const stage = await owned();
   rewrite(stage, 0, 30, 'New');
   await stage.sync({ only: 'templates' });
-  expect(stage.snapshot.held.current()).toMatchObject([{ held: { template: 30 } }]);
+  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ held: { template: 30 } }]);
   expect((await stage.sync({ only: 'contacts' })).status).toBe('done');
-  expect(stage.snapshot.held.current()).toMatchObject([{ held: { template: 30 } }]);
+  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ held: { template: 30 } }]);
   rewrite(stage, 0, 30, 'Hello');
   expect((await stage.sync({ only: 'templates' })).status).toBe('done');
-  expect(stage.snapshot.held.current()).toEqual([]);
-  expect(stage.snapshot.held.oldest('template')).toBeUndefined();
+  expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  expect(stage.snapshot.awaitingApproval.oldest('template')).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
-import { templateKind } from '../../src/records/template/template-type.ts';
+import { templateType } from '../../src/records/template/template-type.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import type { DesiredRow, ObservedRow } from '../../src/domain/record.ts';
 import { createPlatform } from '../../src/platform/api-client.ts';
@@ -86,14 +86,14 @@ export const templateArea = area('templates', async () => {
   };
 });
 
-type Kind = ReturnType<typeof templateKind>;
+type Kind = ReturnType<typeof templateType>;
 
 function kindOn(answer: Answer, clock: ReturnType<typeof virtualClock>): Kind {
   const random = () => 0.5;
   const gate = createGate({ clock, random });
   const platform = createPlatform({ send: async () => answer, gate, clock, random, apiKey: 'k' });
   const policy = { templates: 'overwrite', absentTemplates: 'archive' } as const;
-  return templateKind({ policy, platform: platform.templates });
+  return templateType({ policy, platform: platform.templates });
 }
 
 async function listedBy(kind: Kind): Promise<ObservedRow[]> {

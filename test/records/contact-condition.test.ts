@@ -13,11 +13,11 @@ import {
   statedAt,
   strictest,
 } from '../../src/records/contact/observe/strictest-consent.ts';
-import type { Condition, Verdict } from '../../src/domain/condition.ts';
+import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
 
 /** A condition that comes to this, whatever the record. */
-const comes = (verdict: Verdict): Condition => ({
+const comes = (verdict: ConditionResult): Condition => ({
   text: '',
   fields: ['age'],
   judge: () => verdict,
@@ -175,12 +175,12 @@ test('what a condition reads is asked of the source', () => {
 
 describe('whatever a condition comes to', () => {
   const verdict = fc.oneof(
-    fc.constantFrom(true, false, null).map((value): Verdict => ({ gives: value })),
-    fc.anything().map((value): Verdict => ({ gives: value })),
-    fc.array(fc.string()).map((failsOn): Verdict => ({ failsOn })),
+    fc.constantFrom(true, false, null).map((value): ConditionResult => ({ gives: value })),
+    fc.anything().map((value): ConditionResult => ({ gives: value })),
+    fc.array(fc.string()).map((failsOn): ConditionResult => ({ failsOn })),
   );
-  const isTrue = (found: Verdict) => 'gives' in found && found.gives === true;
-  const isFalse = (found: Verdict) => 'gives' in found && found.gives === false;
+  const isTrue = (found: ConditionResult) => 'gives' in found && found.gives === true;
+  const isFalse = (found: ConditionResult) => 'gives' in found && found.gives === false;
 
   test('nothing but true opts in, and nothing but false takes out of scope', () => {
     fc.assert(

@@ -9,10 +9,14 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { strictest } from '../../src/records/contact/observe/strictest-consent.ts';
-import type { Condition, Verdict } from '../../src/domain/condition.ts';
+import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
 
-const comes = (verdict: Verdict): Condition => ({ text: '', fields: ['a'], judge: () => verdict });
+const comes = (verdict: ConditionResult): Condition => ({
+  text: '',
+  fields: ['a'],
+  judge: () => verdict,
+});
 const gives = (value: unknown) => ({ when: comes({ gives: value }) });
 const fails = { when: comes({ failsOn: ['a'] }) };
 const odd = [undefined, null, 'true', '', 1, 0, {}, [true]];
@@ -92,14 +96,15 @@ describe('deleted', () => {
 
 test('whatever they come to: no opt-in but by a plain false, no absence but by a plain true', () => {
   const verdict = fc.oneof(
-    fc.constantFrom(true, false, null).map((value): Verdict => ({ gives: value })),
-    fc.anything().map((value): Verdict => ({ gives: value })),
-    fc.array(fc.string()).map((failsOn): Verdict => ({ failsOn })),
+    fc.constantFrom(true, false, null).map((value): ConditionResult => ({ gives: value })),
+    fc.anything().map((value): ConditionResult => ({ gives: value })),
+    fc.array(fc.string()).map((failsOn): ConditionResult => ({ failsOn })),
   );
   fc.assert(
     fc.property(verdict, verdict, (gone, none) => {
       const row = rowOf({ deleted: { when: comes(gone) }, unsubscribed: { when: comes(none) } });
-      const isPlain = (found: Verdict, value: boolean) => 'gives' in found && found.gives === value;
+      const isPlain = (found: ConditionResult, value: boolean) =>
+        'gives' in found && found.gives === value;
       if (wishesOf(row)[0] === 'opt_in') {
         expect([isPlain(gone, false), isPlain(none, false)]).toEqual([true, true]);
       }

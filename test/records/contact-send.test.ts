@@ -1,7 +1,7 @@
 /** How a change of a contact is sent, and what its outcome is called. */
 import { describe, expect, test } from 'vitest';
 import { observedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { Outcome } from '../../src/records/record-type.ts';
+import type { SendOutcome } from '../../src/records/record-type.ts';
 import { ANN, change } from '../support/records/person-facts.ts';
 import { NEWS, open, passage, refused, type Fault } from '../support/records/record-stage.ts';
 
@@ -25,7 +25,7 @@ function stage(...faults: Fault[]) {
   };
 }
 
-const shownBy = (outcome: Outcome | undefined) =>
+const shownBy = (outcome: SendOutcome | undefined) =>
   outcome?.is === 'acked' && outcome.observed
     ? observedBody.parse(JSON.parse(outcome.observed.body))
     : undefined;

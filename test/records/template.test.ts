@@ -1,6 +1,6 @@
 /** The truth table of templates, row by row. */
 import { describe, expect, test } from 'vitest';
-import type { Kind, States } from '../../src/records/record-type.ts';
+import type { RecordType, States } from '../../src/records/record-type.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
 import type { Template } from '../../src/platform/answer-schemas.ts';
 import {
@@ -18,7 +18,7 @@ import { LATER, NOON, open } from '../support/records/record-stage.ts';
 const keep = open().templates;
 const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
 const archive = open({ templates: { absentTemplates: 'archive' } }).templates;
-const decide = (known: Partial<States>, kind: Kind = keep) => kind.decide(states(known));
+const decide = (known: Partial<States>, kind: RecordType = keep) => kind.decide(states(known));
 
 const hello = file({ subject: 'Hello' });
 const helloShown = (fields: Partial<Template> = {}) => shown({ subject: 'Hello', ...fields });

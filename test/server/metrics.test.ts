@@ -5,7 +5,7 @@ import { Unavailable } from '../../src/domain/errors.ts';
 import { nothingDone, type Summary } from '../../src/engine/report/run-summary.ts';
 import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
 import { viewQueues } from '../../src/worker/queues/queue-view.ts';
-import type { Standing, Watched } from '../../src/server/mirror-gauges.ts';
+import type { GaugedStatus, Watched } from '../../src/server/mirror-gauges.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
@@ -13,7 +13,7 @@ let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
 
-const calm: Standing = {
+const calm: GaugedStatus = {
   proven: null,
   recorded: null,
   conflicts: null,
@@ -28,7 +28,7 @@ const calm: Standing = {
   quarantine: null,
 };
 
-function watched(of: Partial<Watched> = {}, standing: Partial<Standing> = {}): Watched {
+function watched(of: Partial<Watched> = {}, standing: Partial<GaugedStatus> = {}): Watched {
   return {
     mirror: 'acme',
     standing: async () => ({ ...calm, ...standing }),
@@ -111,7 +111,7 @@ test('how far apart the sides were is what the last full run of that kind found'
 
 test('how a mirror stands when it is asked', async () => {
   const limit = { limit: 100, left: 40, windowMs: 60_000, others: 0 };
-  const standing: Partial<Standing> = {
+  const standing: Partial<GaugedStatus> = {
     proven: { ageMs: 90_500 },
     recorded: { contacts: 12, templates: 3 },
     conflicts: { contacts: 2, templates: 0 },
@@ -151,7 +151,7 @@ test('how a mirror stands when it is asked', async () => {
 });
 
 test('what is no longer so is no longer said', async () => {
-  let standing: Standing = { ...calm, proven: { ageMs: 1000 }, quarantine: {} };
+  let standing: GaugedStatus = { ...calm, proven: { ageMs: 1000 }, quarantine: {} };
   const metrics = createMetrics([watched({ standing: async () => standing })]);
   expect(await told(metrics, 'last_proven')).toHaveLength(1);
   standing = calm;

@@ -2,7 +2,7 @@
  * The engine with one of its rules broken, from outside: what a careless hand could make of it. A
  * simulation that finds none of them is worth nothing.
  */
-import type { Kind } from '../../src/records/record-type.ts';
+import type { RecordType } from '../../src/records/record-type.ts';
 import { stale } from '../../src/records/send-outcome.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 
@@ -152,16 +152,19 @@ export const broken: readonly Broken[] = [
   },
 ];
 
-type Guarding = Mirror['snapshot']['guarding'];
+type Guarding = Mirror['snapshot']['guarded'];
 
 function withGuarding(mirror: Mirror, changes: (guarding: Guarding) => Partial<Guarding>): Mirror {
-  const { guarding: own } = mirror.snapshot;
-  return { ...mirror, snapshot: { ...mirror.snapshot, guarding: { ...own, ...changes(own) } } };
+  const { guarded: own } = mirror.snapshot;
+  return { ...mirror, snapshot: { ...mirror.snapshot, guarded: { ...own, ...changes(own) } } };
 }
 
-function withHeld(mirror: Mirror, changed: Partial<Mirror['snapshot']['held']>): Mirror {
-  const held = { ...mirror.snapshot.held, ...changed };
-  return { ...mirror, snapshot: { ...mirror.snapshot, held } };
+function withHeld(
+  mirror: Mirror,
+  changed: Partial<Mirror['snapshot']['awaitingApproval']>,
+): Mirror {
+  const held = { ...mirror.snapshot.awaitingApproval, ...changed };
+  return { ...mirror, snapshot: { ...mirror.snapshot, awaitingApproval: held } };
 }
 
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {
@@ -169,13 +172,13 @@ function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absen
   return { ...mirror, snapshot: { ...mirror.snapshot, absences } };
 }
 
-function ofKinds(mirror: Mirror, breaks: (kind: Kind) => Kind): Mirror {
+function ofKinds(mirror: Mirror, breaks: (kind: RecordType) => RecordType): Mirror {
   const parts = mirror.parts.map((part) => ({ ...part, kind: breaks(part.kind) }));
   return { ...mirror, parts };
 }
 
 /** Writes down what it is about to send as if it were done. */
-function recordingFirst(kind: Kind, { snapshot, clock }: Mirror): Kind['send'] {
+function recordingFirst(kind: RecordType, { snapshot, clock }: Mirror): RecordType['send'] {
   const { recorded } = snapshot;
   return (change, passage) =>
     kind.send(change, {

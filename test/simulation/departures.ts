@@ -1,6 +1,6 @@
 /** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
-import type { Return } from '../../src/domain/opt-out-report.ts';
-import type { Returns } from '../../src/sources/write-back.ts';
+import type { OptOutReport } from '../../src/domain/opt-out-report.ts';
+import type { WriteBack } from '../../src/sources/write-back.ts';
 import type { Known } from './known.ts';
 import type { Life } from './life.ts';
 import type { Reached } from './reached.ts';
@@ -14,7 +14,7 @@ interface Listening {
   found(error: unknown): void;
 }
 
-export function listening({ life, known, reached, found }: Listening): Returns {
+export function listening({ life, known, reached, found }: Listening): WriteBack {
   return {
     most: 10,
     takes: () => true,
@@ -36,7 +36,7 @@ export function listening({ life, known, reached, found }: Listening): Returns {
 
 /** A person, a colleague or another program did it, under this address or before it was changed. */
 function checkReported(
-  { email, channel }: Pick<Return, 'email' | 'channel'>,
+  { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
   { witness, memories, judge }: Known,
 ): void {
   const people = witness

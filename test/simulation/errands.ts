@@ -35,7 +35,7 @@ export function approve(ground: Ground, which: number): void {
     if (plan === undefined) return;
     const { snapshot } = opened;
     const at = world.clock.now() + aheadMs;
-    snapshot.transaction(() => snapshot.held.approve(plan, at));
+    snapshot.transaction(() => snapshot.awaitingApproval.approve(plan, at));
     const shown = held.filter((one) => one.plan === plan);
     known.approvals.approve(plan, at, shown);
     ground.log(`         approved: ${plan}`);

@@ -3,7 +3,7 @@
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
 import type { Clock } from '../../src/domain/clock.ts';
-import type { Ledger } from '../../src/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../src/do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 
 export interface Life {
@@ -94,7 +94,7 @@ export function snapshotOf(life: Life, snapshot: Snapshot): Snapshot {
 }
 
 /** Every word to the ledger is one too, before it is written and after. */
-export function ledgerOf(life: Life, ledger: Ledger): Ledger {
+export function ledgerOf(life: Life, ledger: DoNotContactList): DoNotContactList {
   return {
     ...ledger,
     concerning(who) {

@@ -5,11 +5,11 @@ import { Busy, Interrupted, isExpected, Unavailable } from '../../src/domain/err
 import { byGuard } from '../../src/domain/guard-classes.ts';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { takeLease, type Lease } from '../../src/snapshot/database/writer-lease.ts';
-import { lookIntoLedger, openLedger } from '../../src/do-not-contact/list-file.ts';
-import type { Ledger } from '../../src/do-not-contact/contact-list.ts';
+import { readDoNotContactList, openDoNotContactList } from '../../src/do-not-contact/list-file.ts';
+import type { DoNotContactList } from '../../src/do-not-contact/contact-list.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { Certificate, Source } from '../../src/sources/source.ts';
-import { knownLedger } from '../../src/engine/context/do-not-contact-binding.ts';
+import { boundDoNotContactList } from '../../src/engine/context/do-not-contact-binding.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 import { run } from '../../src/engine/run.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
@@ -174,7 +174,7 @@ function find({ found }: Ground, error: unknown): void {
 
 interface Opened {
   snapshot: Snapshot;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   /** A plan takes none. */
   lease: Lease | undefined;
 }
@@ -188,9 +188,9 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
   what.judge('a whole snapshot is not set aside', wrong);
   nameAlike(snapshot);
   snapshot.fence();
-  const known = knownLedger(snapshot.meta);
+  const known = boundDoNotContactList(snapshot.meta);
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
-  const ledger = openLedger(placeOf(path), { known, acceptLost: false, randomHex });
+  const ledger = openDoNotContactList(placeOf(path), { known, acceptLost: false, randomHex });
   return { snapshot, lease, ledger };
 }
 
@@ -198,7 +198,7 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
 function look({ path }: Ground): Opened {
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
   nameAlike(snapshot);
-  const ledger = lookIntoLedger(placeOf(path), knownLedger(snapshot.meta));
+  const ledger = readDoNotContactList(placeOf(path), boundDoNotContactList(snapshot.meta));
   return { snapshot, ledger, lease: undefined };
 }
 

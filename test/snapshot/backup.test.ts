@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { backUp, type Part } from '../../src/snapshot/database/database-backup.ts';
+import { backUp, type BackupPart } from '../../src/snapshot/database/database-backup.ts';
 import { lookInto, openSnapshot } from '../../src/snapshot/snapshot.ts';
 
 function folderOf(): string {
@@ -12,7 +12,7 @@ function folderOf(): string {
   return folder;
 }
 
-async function* one(part: Promise<Part>) {
+async function* one(part: Promise<BackupPart>) {
   yield part;
 }
 

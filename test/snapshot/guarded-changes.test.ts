@@ -35,7 +35,7 @@ function stageAll(): void {
 
 function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): number {
   let n = 0;
-  for (const span of snapshot.guarding.spans(guard)) {
+  for (const span of snapshot.guarded.spans(guard)) {
     snapshot.stage(() => work({ ...span, guard }));
     n += 1;
   }
@@ -45,12 +45,12 @@ function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): num
 /** How many are new, as they are added up. */
 function fresh(guard: 'delete' | 'opt_in'): number {
   let all = 0;
-  each(guard, (guarded) => (all += snapshot.guarding.fresh(guarded)));
+  each(guard, (guarded) => (all += snapshot.guarded.fresh(guarded)));
   return all;
 }
 
 function withheld(guard: 'delete' | 'opt_in') {
-  const { guarding } = snapshot;
+  const { guarded: guarding } = snapshot;
   return [...guarding.withheldSpans(guard)].flatMap((span) =>
     guarding.withheld({ ...span, guard }),
   );
@@ -58,8 +58,8 @@ function withheld(guard: 'delete' | 'opt_in') {
 
 function counts(guard: 'delete' | 'opt_in') {
   const sum = { all: 0, unapproved: 0 };
-  for (const span of snapshot.guarding.askedSpans(guard)) {
-    const { all, unapproved } = snapshot.guarding.counts({ ...span, guard });
+  for (const span of snapshot.guarded.askedSpans(guard)) {
+    const { all, unapproved } = snapshot.guarded.counts({ ...span, guard });
     sum.all += all;
     sum.unapproved += unapproved;
   }
@@ -75,7 +75,7 @@ test('everybody is in one span of a class, with all that is staged of them', () 
 
 test('what is withheld in all spans is the whole class, and no other', () => {
   stageAll();
-  const { guarding, staging, journal } = snapshot;
+  const { guarded: guarding, staging, journal } = snapshot;
   each('delete', guarding.withhold);
   expect(guarding.countWithheld('delete')).toBe(people);
   expect(guarding.countWithheld('opt_in')).toBe(0);
@@ -92,7 +92,7 @@ test('what is withheld in all spans is the whole class, and no other', () => {
 
 test('who passed, or is exempt, in all spans is new in none', () => {
   stageAll();
-  const { guarding } = snapshot;
+  const { guarded: guarding } = snapshot;
   each('delete', guarding.pass);
   each('opt_in', guarding.exempt);
   expect([fresh('delete'), fresh('opt_in')]).toEqual([0, 0]);
@@ -102,7 +102,7 @@ test('who passed, or is exempt, in all spans is new in none', () => {
 
 test('who stands since an earlier run is withheld in whichever span', () => {
   stageAll();
-  const { guarding, held } = snapshot;
+  const { guarded: guarding, awaitingApproval: held } = snapshot;
   stage(people, {});
   each('delete', (guarded) => {
     if (guarded.after !== '') guarding.withhold(guarded);

@@ -18,7 +18,7 @@ function row(id: string, stated: Partial<ObservedRow> = {}): ObservedRow {
 
 /** As a run lists: each of these is a part of what came. */
 function list(...parts: ObservedRow[][]): void {
-  const { stage, staging, spans } = snapshot;
+  const { stage, staging, ranges: spans } = snapshot;
   staging.beginListing();
   for (const rows of parts) stage(() => staging.addListed(rows));
   for (const sort of staging.sortings) sort();

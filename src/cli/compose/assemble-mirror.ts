@@ -4,9 +4,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import type { AbsenceRules } from '../../records/contact/consent/crm-absence.ts';
-import { contactKind } from '../../records/contact/contact-type.ts';
+import { contactType } from '../../records/contact/contact-type.ts';
 import { byGuard, guardRows } from '../../domain/guard-classes.ts';
-import { templateKind } from '../../records/template/template-type.ts';
+import { templateType } from '../../records/template/template-type.ts';
 import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';
 import {
   organizationOf,
@@ -15,12 +15,12 @@ import {
 } from '../../rate-limit/shared/shared-budget.ts';
 import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
-import type { Ledger } from '../../do-not-contact/contact-list.ts';
-import { lookIntoLedger, openLedger } from '../../do-not-contact/list-file.ts';
+import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
+import { readDoNotContactList, openDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
-import { createBeside } from '../../engine/context/person-locks.ts';
+import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
-import { knownLedger } from '../../engine/context/do-not-contact-binding.ts';
+import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './paused-mirror.ts';
 import type { Shell } from './process-shell.ts';
@@ -79,7 +79,7 @@ function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets |
   });
 }
 
-export interface Access {
+export interface MirrorAccess {
   /** Takes the lease, and makes snapshot and ledger when there are none. */
   writes: boolean;
   /** Gives up what a ledger knew that is not there, or cannot be used. */
@@ -92,7 +92,7 @@ export interface Access {
  * `writes`, and said at once; else it is Invalid. Close it when done, and say what went wrong: what
  * turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
  */
-export function assemble(config: Config, shell: Shell, access: Access): Assembled {
+export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
   const held = access.writes ? shell.held?.() : undefined;
   if (held) return held;
   const { snapshot, ledger, lease, notes } = access.writes ? hold(config, access) : lookOn(config);
@@ -106,7 +106,7 @@ export function assemble(config: Config, shell: Shell, access: Access): Assemble
     snapshot,
     account: accountOf(config, platform),
     ledger,
-    beside: createBeside(),
+    locks: createPersonLocks(),
     notes,
     clock: systemClock,
     random: Math.random,
@@ -159,13 +159,13 @@ function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assem
 
 interface Opened {
   snapshot: Snapshot;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   lease?: Lease;
   notes: string[];
 }
 
 /** Everything that may be in the way of a run is asked here; what was opened is closed then. */
-function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
+function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
   try {
@@ -177,8 +177,12 @@ function hold(config: Config, { acceptLostLedger = false }: Access): Opened {
       'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
-    const known = knownLedger(snapshot.meta);
-    const ledger = openLedger(config.ledger, { known, acceptLost: acceptLostLedger, randomHex });
+    const known = boundDoNotContactList(snapshot.meta);
+    const ledger = openDoNotContactList(config.ledger, {
+      known,
+      acceptLost: acceptLostLedger,
+      randomHex,
+    });
     return { snapshot, ledger, lease, notes };
   } catch (error) {
     snapshot?.close();
@@ -191,15 +195,19 @@ function lookOn({ snapshot: path, ledger }: Config): Opened {
   const now = systemClock.now();
   const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
   try {
-    return { snapshot, ledger: lookIntoLedger(ledger, knownLedger(snapshot.meta)), notes: [] };
+    return {
+      snapshot,
+      ledger: readDoNotContactList(ledger, boundDoNotContactList(snapshot.meta)),
+      notes: [],
+    };
   } catch (error) {
     snapshot.close();
     throw error;
   }
 }
 
-function sayLost({ meta }: Snapshot, { id }: Ledger, shell: Shell): void {
-  const known = knownLedger(meta);
+function sayLost({ meta }: Snapshot, { id }: DoNotContactList, shell: Shell): void {
+  const known = boundDoNotContactList(meta);
   if (known === undefined || known.id === id) return;
   shell.note(
     'crm-mirror: the ledger of this snapshot is given up, and the one that is there, or a new one, ' +
@@ -236,7 +244,7 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   if (contacts) {
     const absence = absenceRulesOf(config);
     const { now } = systemClock;
-    const kind = contactKind({
+    const kind = contactType({
       fields: contacts,
       policy,
       absence,
@@ -246,7 +254,7 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
     parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
   }
   if (templates) {
-    const kind = templateKind({ policy, platform: platform.templates });
+    const kind = templateType({ policy, platform: platform.templates });
     parts.push({ kind, source: templateSource(templates) });
   }
   return parts;

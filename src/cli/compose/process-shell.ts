@@ -38,10 +38,10 @@ export interface CommandModule {
 
 /** A command of several parts, as `domains list`: a file of this folder that exports `parts`. */
 export interface CommandGroup {
-  parts: readonly Part[];
+  parts: readonly CommandPart[];
 }
 
-export interface Part extends CommandModule {
+export interface CommandPart extends CommandModule {
   name: string;
   summary: string;
 }

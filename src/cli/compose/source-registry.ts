@@ -16,7 +16,7 @@ import { mappedSource } from '../../sources/shared/mapped-source.ts';
 import { ndjsonSource } from '../../sources/ndjson/ndjson-source.ts';
 import { salesforceReturns } from '../../sources/salesforce/write-back.ts';
 import { salesforceSource } from '../../sources/salesforce/salesforce-source.ts';
-import type { Returns } from '../../sources/write-back.ts';
+import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
 import { sqlReturns } from '../../sources/sql/write-back.ts';
 import { sqlSource } from '../../sources/sql/sql-source.ts';
@@ -75,7 +75,7 @@ function optOutOf(stated: Contacts['unsubscribed']) {
 export function contactReturns({
   source,
   returns,
-}: NonNullable<Config['contacts']>): Returns | undefined {
+}: NonNullable<Config['contacts']>): WriteBack | undefined {
   if (!returns) return undefined;
   if (returns.type === 'http') return httpReturns(returns, surroundings);
   if (returns.type === 'csv') return csvReturns(returns);

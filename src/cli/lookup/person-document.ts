@@ -225,7 +225,7 @@ function sendOf({ op, part, target }: Change) {
 }
 
 function heldOf({ found, snapshot, holdForMs }: Explaining) {
-  return snapshot.held.of('opt_out', found.states.key).map(({ part, at }) => ({
+  return snapshot.awaitingApproval.of('opt_out', found.states.key).map(({ part, at }) => ({
     channel: part,
     since: instant(at),
     /** From then on a run applies it without approval, if the CRM still states it. */

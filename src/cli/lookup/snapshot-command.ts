@@ -30,7 +30,7 @@ export function namingOptions(command: Command): Command {
 }
 
 /** What came of it: as the document of --json, and in lines for people. */
-export interface Told {
+export interface CommandAnswer {
   document: object;
   lines: string[];
 }
@@ -50,7 +50,7 @@ export interface Seen {
 export async function look(
   flags: LookFlags,
   shell: Shell,
-  tell: (seen: Seen) => Told | Promise<Told>,
+  tell: (seen: Seen) => CommandAnswer | Promise<CommandAnswer>,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const seen = see(config, flags.addresses ?? shell.terminal);
@@ -69,7 +69,7 @@ export function see(config: Config, addresses: boolean): Seen {
   return { config, snapshot, names, leased: isLeased(config.snapshot), now: Date.now() };
 }
 
-type Act = (seen: Omit<Seen, 'leased' | 'now'>) => Told;
+type Act = (seen: Omit<Seen, 'leased' | 'now'>) => CommandAnswer;
 
 /**
  * Changes the snapshot, holding the lease, or has the worker do it that holds the mirror; throws
@@ -116,7 +116,11 @@ function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
   return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
 }
 
-export function print({ document, lines }: Told, flags: Pick<LookFlags, 'json'>, shell: Shell) {
+export function print(
+  { document, lines }: CommandAnswer,
+  flags: Pick<LookFlags, 'json'>,
+  shell: Shell,
+) {
   if (flags.json) shell.print(JSON.stringify(document, null, 2));
   else for (const line of lines) shell.print(line);
 }

@@ -25,7 +25,7 @@ export const outcome = z.object({
   lines: z.array(z.string()),
   notes: z.array(z.string()).default([]),
 });
-export type Outcome = z.infer<typeof outcome>;
+export type HandoverOutcome = z.infer<typeof outcome>;
 
 /** Has the worker do it, where one holds the mirror; else does it here. Answers the exit code. */
 export async function orHandOver(

@@ -10,7 +10,7 @@ import type { Taken } from '../../engine/context/person-locks.ts';
 import { shortHash } from '../../engine/context/display-name.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { print, type LookFlags, type Told } from '../lookup/snapshot-command.ts';
+import { print, type LookFlags, type CommandAnswer } from '../lookup/snapshot-command.ts';
 import { namesOf, type Names } from '../lookup/display-names.ts';
 import { writingOptions } from './run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -45,7 +45,7 @@ export async function withPerson(command: Command, shell: Shell, act: Act): Prom
   return orHandOver(config, shell, async () => workOn(command, { config, shell }, act));
 }
 
-type Act = (named: Named) => Promise<Told & { code: number }>;
+type Act = (named: Named) => Promise<CommandAnswer & { code: number }>;
 
 async function workOn(
   command: Command,
@@ -64,7 +64,7 @@ async function workOn(
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
     const ids = mirror.snapshot.recorded.originsOf(part.kind.name, key);
-    taken = await mirror.beside.take({ keys: [key], ids });
+    taken = await mirror.locks.take({ keys: [key], ids });
     const told = await act({ mirror, part, key, hash, names, path, flags });
     print(told, flags, shell);
     return told.code;

@@ -23,7 +23,7 @@ const shownStages = {
   applying: 'applied',
 };
 
-export interface Line {
+export interface ProgressLine {
   progress(progress: Progress): void;
   foresees(forecast: Forecast): void;
   close(): void;
@@ -42,7 +42,7 @@ interface News extends Progress {
 export function createProgress(
   shell: Pick<Shell, 'interactive' | 'progress'>,
   mirror: Pick<Mirror, 'clock' | 'limits' | 'reserve'>,
-): Line {
+): ProgressLine {
   const { clock, limits, reserve } = mirror;
   /** By kind, the newest last. */
   const news = new Map<string, News>();

@@ -2,7 +2,7 @@
 import { countWords, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
-import type { Standing } from './mirror-status.ts';
+import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
 import { counted, span } from '../output/format-values.ts';
 
@@ -32,7 +32,7 @@ export interface Attention {
   isDaily?: true;
 }
 
-export function attentionOf(standing: Standing): Attention[] {
+export function attentionOf(standing: CurrentStatus): Attention[] {
   if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
   return [
     ...ledger(standing),
@@ -49,13 +49,13 @@ export function attentionOf(standing: Standing): Attention[] {
   ];
 }
 
-function ledger({ ledger: { fault } }: Standing): Attention[] {
+function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
   const [why, fix = 'mend it'] = fault.split(' → ');
   return [{ code: 'ledger', text: `every run is refused: ${why}`, fix }];
 }
 
-function noSnapshot({ snapshot, lease }: Standing): Attention {
+function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {
   return {
     code: 'no_snapshot',
     text: `there is no snapshot at ${snapshot.file}: nothing is known of this mirror`,
@@ -65,7 +65,7 @@ function noSnapshot({ snapshot, lease }: Standing): Attention {
   };
 }
 
-function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[] {
+function optOuts({ optOutsRefused: { count, since }, at }: CurrentStatus): Attention[] {
   if (count === 0) return [];
   return [
     {
@@ -78,7 +78,7 @@ function optOuts({ optOutsRefused: { count, since }, at }: Standing): Attention[
   ];
 }
 
-function returns({ returns: back, at }: Standing): Attention[] {
+function returns({ returns: back, at }: CurrentStatus): Attention[] {
   if (!back) return [];
   const found: Attention[] = [];
   const { stuck, waiting, rejected } = back;
@@ -98,7 +98,7 @@ function returns({ returns: back, at }: Standing): Attention[] {
   return found;
 }
 
-function erasures({ erasuresUnfinished: unfinished, at }: Standing): Attention[] {
+function erasures({ erasuresUnfinished: unfinished, at }: CurrentStatus): Attention[] {
   const { count, held: waiting, since, people } = unfinished;
   if (count === 0) return [];
   const who = count === 1 ? 'this person' : 'each';
@@ -117,7 +117,7 @@ function erasures({ erasuresUnfinished: unfinished, at }: Standing): Attention[]
   ];
 }
 
-function lostChannels({ channelsLost, at }: Standing): Attention[] {
+function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
   return channelsLost.map(({ channel, reason, fix, since }) => ({
     code: 'channel_lost',
     text: `${channel}, since ${since} (${ago(since, at)}): ${reason}`,
@@ -125,7 +125,7 @@ function lostChannels({ channelsLost, at }: Standing): Attention[] {
   }));
 }
 
-function held({ held: plans, at }: Standing): Attention[] {
+function held({ held: plans, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
     .map(({ plan, since, optOutsUntil, ...counts }) => ({
@@ -141,7 +141,7 @@ function endOf(until: string | null): string {
 }
 
 /** What no guard holds, and somebody should look at all the same. */
-function manyOptOuts({ optOutsByEvents: seen }: Standing): Attention[] {
+function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
   if (!seen) return [];
   const { people, most, at } = seen;
   return [
@@ -163,7 +163,7 @@ export function heldWords(held: Record<GuardClass, number>): string {
     .join(', ');
 }
 
-function unproven({ proven, lastRuns, at }: Standing): Attention[] {
+function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
   if (proven?.stale) {
     const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
     return [{ code: 'stale', text, fix: '`crm-mirror runs` tells what came of those since' }];
@@ -179,12 +179,12 @@ function unproven({ proven, lastRuns, at }: Standing): Attention[] {
 }
 
 /** A fast run is made up for by a later full one. */
-function lastRuns({ lastRuns: { full, fast } }: Standing): ToldRun[] {
+function lastRuns({ lastRuns: { full, fast } }: CurrentStatus): ToldRun[] {
   const runs = full ? [full] : [];
   return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
 }
 
-function ended(run: ToldRun, { at, lease }: Standing): Attention[] {
+function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
   const { status, mode, startedAt } = run;
   const when = `the last ${mode} run (${ago(startedAt, at)} ago)`;
   const see = `\`crm-mirror runs ${run.run}\` tells what it did`;
@@ -203,7 +203,7 @@ function ended(run: ToldRun, { at, lease }: Standing): Attention[] {
 }
 
 /** What is sent while somebody is at it is only on its way. */
-function unanswered({ open: { unknown, sent, since }, lease, at }: Standing): Attention[] {
+function unanswered({ open: { unknown, sent, since }, lease, at }: CurrentStatus): Attention[] {
   const count = unknown + (lease.held ? 0 : sent);
   if (count === 0) return [];
   return [
@@ -215,7 +215,7 @@ function unanswered({ open: { unknown, sent, since }, lease, at }: Standing): At
   ];
 }
 
-function halted({ quarantine, paused, restored, at }: Standing): Attention[] {
+function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[] {
   const found: Attention[] = [];
   if (quarantine) {
     const { since, until } = quarantine;

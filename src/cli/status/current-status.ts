@@ -8,7 +8,7 @@ import { attentionOf, heldWords } from './attention-list.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
-import { type Standing, standingOf } from './mirror-status.ts';
+import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { counted, instant, lasting, size, span } from '../output/format-values.ts';
 
 export interface Due {
@@ -26,25 +26,25 @@ export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'
 }
 
 /** How a mirror stands now; nobody is named by an address. */
-export function standingNow(config: Config): Standing {
+export function readCurrentStatus(config: Config): CurrentStatus {
   const seen = see(config, false);
   try {
-    return standingOf(seen);
+    return currentStatusOf(seen);
   } finally {
     seen.snapshot?.close();
   }
 }
 
 /** The same in words: what needs a look, and all the rest. */
-export function statusNow(config: Config): MirrorStatus {
-  const standing = standingNow(config);
+export function readStatusPage(config: Config): MirrorStatus {
+  const standing = readCurrentStatus(config);
   const { mirror, at } = standing;
   const due = dueOf({ config, now: Date.parse(at) });
   const attention = attentionOf(standing);
   return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
 }
 
-export function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
+export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, lease, snapshot } = standing;
   return [
@@ -72,19 +72,19 @@ export function rowsOf(standing: Standing, due: readonly Due[]): string[][] {
   ];
 }
 
-function heldRow({ held }: Standing): string {
+function heldRow({ held }: CurrentStatus): string {
   const told = held.map((one) => `${heldWords(one)}${one.approved ? ' (approved)' : ''}`);
   return told.join('; ') || 'nobody';
 }
 
-function approvedWords({ approvals }: Standing): string {
+function approvedWords({ approvals }: CurrentStatus): string {
   if (approvals.length === 0) return 'nothing';
   return approvals
     .map(({ plan, until }) => `${plan}, until the next full run has ended well or ${until}`)
     .join('; ');
 }
 
-function provenWords(proven: Standing['proven']): string {
+function provenWords(proven: CurrentStatus['proven']): string {
   if (!proven) return 'unknown: no full run that ended well is remembered';
   const { ageMs, run, startedAt } = proven;
   const age = ageMs === null ? "in the future, by this machine's clock" : `${span(ageMs)} ago`;
@@ -97,26 +97,26 @@ function runWords(run: ToldRun | null): string {
   return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
 }
 
-function perKind(of: Standing['recorded']): string {
+function perKind(of: CurrentStatus['recorded']): string {
   if (!of) return 'unknown';
   return `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
 }
 
-function parkedWords({ contacts, templates, since }: Standing['parked']): string {
+function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
   if (since === null) return '';
   return `; ${contacts + templates} parked, the oldest since ${since} → \`crm-mirror retry\` has them tried again`;
 }
 
-function openWords({ unknown, sent, since }: Standing['open']): string {
+function openWords({ unknown, sent, since }: CurrentStatus['open']): string {
   if (since === null) return 'nothing';
   return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
 }
 
-function snapshotWords({ file, bytes }: Standing['snapshot']): string {
+function snapshotWords({ file, bytes }: CurrentStatus['snapshot']): string {
   return bytes === null ? `none yet at ${file}` : `${file} (${size(bytes)})`;
 }
 
-function returnedWords(returns: Standing['returns']): string {
+function returnedWords(returns: CurrentStatus['returns']): string {
   if (!returns) return 'not told to the CRM; `crm-mirror optouts` lists them';
   const { waiting, since, rejected } = returns;
   if (waiting + rejected.count === 0) return 'the CRM was told of all';
@@ -125,8 +125,8 @@ function returnedWords(returns: Standing['returns']): string {
 }
 
 /** Single records wake nobody up, and are not passed over in silence either. */
-export function calmOf({ invalid, rejected, conflicts }: Standing): string {
-  const of = (counts: Standing['invalid'], word: string): string[] => {
+export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string {
+  const of = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
   };

@@ -35,7 +35,10 @@ export function byEvents(
 }
 
 /** By the plan that showed it. */
-export function heldOf({ held }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
+export function heldOf(
+  { awaitingApproval: held }: Snapshot,
+  { names, now, config }: Seen,
+): ToldHeld[] {
   const until = (plan: string): number | undefined => {
     const since = held.oldest('opt_out', { plan });
     return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;

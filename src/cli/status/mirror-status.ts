@@ -1,11 +1,11 @@
 /** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
 import { existsSync, statSync } from 'node:fs';
 import type { ProblemClass } from '../../domain/problem.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { lookIntoLedger } from '../../do-not-contact/list-file.ts';
-import { knownLedger } from '../../engine/context/do-not-contact-binding.ts';
+import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
+import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
@@ -26,7 +26,7 @@ import { instant } from '../output/format-values.ts';
 /** How many of each kind; null: nobody knows, there is no snapshot. */
 type PerKind = { contacts: number; templates: number } | null;
 
-export interface Standing {
+export interface CurrentStatus {
   mirror: string;
   at: string;
   /** null: no such run is known. */
@@ -93,9 +93,9 @@ interface ToldOptOut {
 
 const peopleShown = 20;
 
-export function standingOf(seen: Seen): Standing {
+export function currentStatusOf(seen: Seen): CurrentStatus {
   const { config, snapshot, leased, names, now } = seen;
-  const base: Standing = {
+  const base: CurrentStatus = {
     mirror: config.mirror,
     at: instant(now),
     proven: null,
@@ -141,7 +141,7 @@ export function standingOf(seen: Seen): Standing {
     quarantine: quarantine
       ? { since: instant(quarantine.since), until: instant(quarantine.until) }
       : null,
-    channelsLost: snapshot.parking
+    channelsLost: snapshot.retryLater
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
     held: heldOf(snapshot, seen),
@@ -153,10 +153,10 @@ export function standingOf(seen: Seen): Standing {
 }
 
 /** What the snapshot knows first: by the time the ledger is read that has got as far at least. */
-function ledgerOf({ config, snapshot }: Seen): Standing['ledger'] {
+function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
   const file = config.ledger.path;
   try {
-    lookIntoLedger(config.ledger, snapshot && knownLedger(snapshot.meta)).close();
+    readDoNotContactList(config.ledger, snapshot && boundDoNotContactList(snapshot.meta)).close();
     return { file, fault: null };
   } catch (error) {
     const { text, code } = explain(error);
@@ -165,7 +165,7 @@ function ledgerOf({ config, snapshot }: Seen): Standing['ledger'] {
   }
 }
 
-function fileOf(file: string, exists: boolean): Standing['snapshot'] {
+function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
   if (!exists) return { file, exists, bytes: null };
   // What was written last stands in a file beside it.
   const parts = [file, `${file}-wal`].filter((part) => existsSync(part));
@@ -175,7 +175,7 @@ function fileOf(file: string, exists: boolean): Standing['snapshot'] {
 function runsOf(
   snapshot: Snapshot,
   { config, leased, now }: Seen,
-): Pick<Standing, 'proven' | 'lastRuns'> {
+): Pick<CurrentStatus, 'proven' | 'lastRuns'> {
   const { runs } = snapshot;
   const running = runningOf(snapshot, leased);
   const last = (mode: string): ToldRun | null => {
@@ -190,16 +190,16 @@ function runsOf(
 }
 
 function problemsOf({
-  parking,
-}: Snapshot): Pick<Standing, 'conflicts' | 'rejected' | 'invalid' | 'parked'> {
+  retryLater: parking,
+}: Snapshot): Pick<CurrentStatus, 'conflicts' | 'rejected' | 'invalid' | 'parked'> {
   const counts = parking.counts();
-  const count = (kind: KindName, name: ProblemClass): number =>
+  const count = (kind: RecordTypeName, name: ProblemClass): number =>
     counts.reduce((sum, one) => sum + (one.kind === kind && one.class === name ? one.n : 0), 0);
   const perKind = (name: ProblemClass) => ({
     contacts: count('contact', name),
     templates: count('template', name),
   });
-  const parked: Standing['parked'] = { contacts: 0, templates: 0, since: null };
+  const parked: CurrentStatus['parked'] = { contacts: 0, templates: 0, since: null };
   const waiting = counts.filter((one) => one.parked === 1);
   for (const { kind, n } of waiting) parked[pluralOf(kind)] += n;
   return {
@@ -210,7 +210,10 @@ function problemsOf({
   };
 }
 
-function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefused'] {
+function optOutsOf(
+  { retryLater: parking }: Snapshot,
+  names: Names,
+): CurrentStatus['optOutsRefused'] {
   const told = (one: RefusedOptOut): ToldOptOut => ({
     key: names(one),
     channel: one.part,
@@ -228,7 +231,7 @@ function optOutsOf({ parking }: Snapshot, names: Names): Standing['optOutsRefuse
   };
 }
 
-function erasuresOf(snapshot: Snapshot): Standing['erasuresUnfinished'] {
+function erasuresOf(snapshot: Snapshot): CurrentStatus['erasuresUnfinished'] {
   const all = unfinishedIn(snapshot);
   const people = all.slice(0, peopleShown).map(({ hash }) => hash);
   const held = all.filter((one) => one.held).length;
@@ -243,7 +246,10 @@ function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
   }));
 }
 
-function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {
+function approvalsOf(
+  { awaitingApproval: held }: Snapshot,
+  now: number,
+): CurrentStatus['approvals'] {
   return held.approvals(now - weekMs).map(({ plan, at }) => ({
     plan,
     at: instant(at),
@@ -251,7 +257,7 @@ function approvalsOf({ held }: Snapshot, now: number): Standing['approvals'] {
   }));
 }
 
-function openOf({ outcomes }: Snapshot): Standing['open'] {
+function openOf({ outcomes }: Snapshot): CurrentStatus['open'] {
   const counts = outcomes.countOpen();
   const of = (state: string) => counts.find((one) => one.state === state)?.n ?? 0;
   return { unknown: of('unknown'), sent: of('sent'), since: oldest(counts) };

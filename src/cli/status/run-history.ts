@@ -1,6 +1,6 @@
 /** The runs of a snapshot as they are told: documents of --json, and what tables show of them. */
 import { z } from 'zod';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, span } from '../output/format-values.ts';
@@ -86,7 +86,7 @@ export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
   return told;
 }
 
-export function pluralOf(kind: KindName): 'contacts' | 'templates' {
+export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 

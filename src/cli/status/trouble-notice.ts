@@ -24,7 +24,7 @@ export const told = z.partialRecord(
   z.enum(troubles),
   z.union([z.string(), z.object({ why: z.string(), at: z.number() })]),
 );
-export type Told = z.infer<typeof told>;
+export type NoticeLines = z.infer<typeof told>;
 
 const dayMs = 86_400_000;
 
@@ -46,7 +46,7 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
 /**
  * What is new since `before`, the gravest of each trouble; `now` in milliseconds since the epoch.
  */
-export function noticesOf(before: Told, after: readonly Attention[], now: number): Notice[] {
+export function noticesOf(before: NoticeLines, after: readonly Attention[], now: number): Notice[] {
   const stands = standing(after);
   return troubles.flatMap((trouble): Notice[] => {
     const [was, is] = [before[trouble], stands.get(trouble)];
@@ -59,12 +59,16 @@ export function noticesOf(before: Told, after: readonly Attention[], now: number
 }
 
 /** What is told once this notice is. */
-export function after(before: Told, { type, trouble, reason }: Notice, now: number): Told {
+export function after(
+  before: NoticeLines,
+  { type, trouble, reason }: Notice,
+  now: number,
+): NoticeLines {
   const { [trouble]: _, ...rest } = before;
   return type === 'mirror.recovered' ? rest : { ...rest, [trouble]: { why: reason, at: now } };
 }
 
-type Was = NonNullable<Told[Trouble]>;
+type Was = NonNullable<NoticeLines[Trouble]>;
 
 function whyOf(was: Was): string {
   return typeof was === 'string' ? was : was.why;

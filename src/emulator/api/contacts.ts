@@ -1,5 +1,5 @@
 import type { ContactListQuery } from '../../platform/request-schemas.ts';
-import { type Outcome, refuse } from '../shared/api-answer.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { ContactRow } from '../shared/row-types.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewContact } from './answer-views.ts';
@@ -9,7 +9,7 @@ import type { Call } from './operation.ts';
 export function listContacts(
   organization: Organization,
   { query }: Call<ContactListQuery, undefined>,
-): Outcome {
+): ApiOutcome {
   const { contacts } = organization;
   const { page = 1, limit = 100 } = query;
   const { total, rows } = findContacts(organization, { ...query, page, limit });
@@ -33,7 +33,7 @@ export function listContacts(
 export function retrieveContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
-): Outcome {
+): ApiOutcome {
   const contact = contacts.byId(id);
   if (contact === undefined) return contactNotFound(id);
   return { status: 200, body: viewContact(contact), about: { contactId: id, email: contact.key } };
@@ -43,7 +43,7 @@ export function retrieveContact(
 export function deleteContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
-): Outcome {
+): ApiOutcome {
   const contact = contacts.byId(id);
   if (contact === undefined) return contactNotFound(id);
   contacts.remove(contact);
@@ -69,7 +69,7 @@ function findContacts(
   return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
-export function contactNotFound(id: string): Outcome {
+export function contactNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,
     fix: 'List the contacts to find its id; it may have been deleted.',

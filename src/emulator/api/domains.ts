@@ -1,5 +1,5 @@
 import type { DomainCreateBody, DomainListQuery } from '../../platform/request-schemas.ts';
-import { refuse, refuseBriefly, type Outcome } from '../shared/api-answer.ts';
+import { refuse, refuseBriefly, type ApiOutcome } from '../shared/api-answer.ts';
 import { nameserversOf } from '../shared/dns-records.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewDomain } from './answer-views.ts';
@@ -12,7 +12,7 @@ const identifier = /^[\w.~-]{1,255}$/;
 export function createDomain(
   { domains, now }: Organization,
   { body }: Call<undefined, DomainCreateBody>,
-): Outcome {
+): ApiOutcome {
   const existing = domains.byName(body.domain);
   if (existing) {
     const conflict = refuse(409, 'Domain already exists', {
@@ -36,7 +36,7 @@ export function createDomain(
 export function verifyDomain(
   { domains, now }: Organization,
   { id }: Call<undefined, undefined>,
-): Outcome {
+): ApiOutcome {
   if (!identifier.test(id)) return refuseBriefly(400, 'Invalid domain format');
   const domain = domains.byId(id);
   if (domain === undefined) {
@@ -50,7 +50,7 @@ export function verifyDomain(
 export function listDomains(
   { domains }: Organization,
   { query: { page = 1, limit = 20 } }: Call<DomainListQuery, undefined>,
-): Outcome {
+): ApiOutcome {
   const listed = domains.listed();
   return {
     status: 200,
@@ -69,7 +69,7 @@ export function listDomains(
 export function readNameservers(
   { domains }: Organization,
   { id }: Call<undefined, undefined>,
-): Outcome {
+): ApiOutcome {
   const domain = domains.byId(id);
   if (domain === undefined) {
     return { ...refuseBriefly(404, 'DNS records not found'), about: { domainId: id } };

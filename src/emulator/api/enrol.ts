@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { enrolBody, type Subscription } from '../../platform/request-schemas.ts';
-import { type Outcome, refuse } from '../shared/api-answer.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Channel, ContactRow } from '../shared/row-types.ts';
 import { emailKey, membershipIn } from '../store/contact.ts';
 import { findByEmail, type Organization } from '../store/organization.ts';
@@ -29,7 +29,7 @@ export const enrolment = enrolBody.transform(
 export function enrolContact(
   organization: Organization,
   { id: channelId, body: { who, subscription } }: Call<undefined, z.infer<typeof enrolment>>,
-): Outcome {
+): ApiOutcome {
   const { contacts, channels } = organization;
   const asked = { contactId: who.id, email: who.email, channelId, subscription };
   const channel = channels.get(channelId);
@@ -48,7 +48,7 @@ function enrol(
   { contacts }: Organization,
   contact: ContactRow,
   enrolment: { channel: Channel; subscription: Subscription; event?: string },
-): Outcome {
+): ApiOutcome {
   const { channel, subscription, event = 'contact.updated' } = enrolment;
   const { id: contactId, key: email } = contact;
   const whom = { contactId, email, channelId: channel.id, subscription };
@@ -63,7 +63,7 @@ function enrol(
   };
 }
 
-function channelNotFound(id: string): Outcome {
+function channelNotFound(id: string): ApiOutcome {
   return refuse(404, 'Channel subscription not found', {
     why: `The organization has no channel with the id "${id}".`,
     fix: 'Use the id of a channel of the organization this API key belongs to.',

@@ -1,4 +1,4 @@
-import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewKey } from './answer-views.ts';
 import type { Call } from './operation.ts';
@@ -7,7 +7,7 @@ import type { Call } from './operation.ts';
 export function enableKey(
   { keys, now }: Organization,
   { id }: Call<undefined, undefined>,
-): Outcome {
+): ApiOutcome {
   const key = keys.byId(id);
   if (key === undefined || key.revoked) {
     const refusal = refuse(404, 'API key not found', {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Method } from '../../domain/exchange.ts';
-import type { Outcome } from '../shared/api-answer.ts';
+import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Organization } from '../store/organization.ts';
 import type { Reader } from './request-parsing.ts';
@@ -20,7 +20,7 @@ export interface Operation {
   /** What its query and body are checked against, if they are looked at. */
   schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   /** Checks the request against the operation's schemas, and carries it out. */
-  answer(organization: Organization, asked: Asked): Outcome;
+  answer(organization: Organization, asked: Asked): ApiOutcome;
 }
 
 /** A request to one operation, as it came. */
@@ -47,7 +47,7 @@ interface Row<Query, Body> {
   brief?: true;
   query: Reader<URLSearchParams, Query>;
   body: Reader<string, Body>;
-  run(organization: Organization, call: Call<Query, Body>): Outcome;
+  run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
 export function operation<Query, Body>(row: Row<Query, Body>): Operation {

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 
 /** Makes a checked value of what a request brings, or says why it cannot. */
 export interface Reader<From, To> {
@@ -7,7 +7,7 @@ export interface Reader<From, To> {
   /** What it checks against; nothing when anything will do. */
   schema?: z.ZodType<To>;
 }
-type Read<T> = { ok: true; value: T } | { ok: false; refusal: Outcome };
+type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
 
 /** The operation has no query, or no body: what is sent there all the same is not looked at. */
 export function nothing(): Read<undefined> {

@@ -1,6 +1,6 @@
 import type { Operation } from './operation.ts';
 
-export type Found =
+export type FoundRoute =
   | { operation: Operation; id: string }
   /** The methods the path does have; none when there is no such path. */
   | { allowed: string[] };
@@ -9,7 +9,7 @@ export type Found =
 export function findOperation(
   operations: readonly Operation[],
   { method, path }: { method: string; path: string },
-): Found {
+): FoundRoute {
   const segments = path.split('/');
   const allowed: string[] = [];
   for (const operation of operations) {

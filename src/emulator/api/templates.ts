@@ -3,7 +3,7 @@ import type {
   TemplateListQuery,
   TemplateUpdateBody,
 } from '../../platform/request-schemas.ts';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewTemplate } from './answer-views.ts';
 import type { Call } from './operation.ts';
@@ -12,7 +12,7 @@ import type { Call } from './operation.ts';
 export function listTemplates(
   organization: Organization,
   { query: { page = 1, limit = 20 } }: Call<TemplateListQuery, undefined>,
-): Outcome {
+): ApiOutcome {
   const listed = organization.templates.listed();
   const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
   return {
@@ -25,7 +25,7 @@ export function listTemplates(
 export function createTemplate(
   organization: Organization,
   { body }: Call<undefined, TemplateCreateBody>,
-): Outcome {
+): ApiOutcome {
   const template = organization.templates.add(body, organization.now());
   return {
     status: 200,
@@ -38,14 +38,14 @@ export function createTemplate(
 export function updateTemplate(
   organization: Organization,
   { id, body }: Call<undefined, TemplateUpdateBody>,
-): Outcome {
+): ApiOutcome {
   const template = organization.templates.byId(id);
   if (template === undefined) return templateNotFound(id);
   organization.templates.change(template, body, organization.now());
   return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
 }
 
-export function templateNotFound(id: string): Outcome {
+export function templateNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,
     fix: 'List the templates to find its id.',

@@ -1,5 +1,5 @@
 import type { TestSendBody } from '../../platform/request-schemas.ts';
-import { type Outcome, timestamp } from '../shared/api-answer.ts';
+import { type ApiOutcome, timestamp } from '../shared/api-answer.ts';
 import type { Organization } from '../store/organization.ts';
 import type { TemplateRow } from '../shared/row-types.ts';
 import type { Call } from './operation.ts';
@@ -12,7 +12,7 @@ import { templateNotFound } from './templates.ts';
 export function testTemplate(
   organization: Organization,
   { id, body }: Call<undefined, TestSendBody>,
-): Outcome {
+): ApiOutcome {
   const template = organization.templates.byId(id);
   if (template === undefined) return templateNotFound(id);
   const resolve = resolver(template, body.variables ?? {});

@@ -1,5 +1,5 @@
 import { Invalid } from '../../domain/errors.ts';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 import type { Algorithm, Instant, Limit, Meter, Reading } from './limit-meter.ts';
 
 /** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
@@ -94,7 +94,7 @@ export function limitHeaders(
 }
 
 /** The refusal of one request too many. */
-export function rateLimited(route: Route, retryAfter: string | undefined): Outcome {
+export function rateLimited(route: Route, retryAfter: string | undefined): ApiOutcome {
   return refuse(429, 'Rate limit exceeded', {
     why: `The organization has used up its limit for ${route} in this window.`,
     fix: `Wait ${retryAfter} s, as Retry-After says, and send the request again.`,

@@ -3,12 +3,12 @@ import { enrolment } from '../api/enrol.ts';
 import { json } from '../api/request-parsing.ts';
 import { membershipIn } from '../store/contact.ts';
 import { findByEmail } from '../store/organization.ts';
-import { isRecord, type Question, type Quirk, withBody, withStatus } from './quirk.ts';
+import { isRecord, type QuirkRequest, type Quirk, withBody, withStatus } from './quirk.ts';
 
 const readEnrolment = json(enrolment);
 
 /** Whom a valid enrolment is about, and how; undefined when it is none, or not valid. */
-function enrolmentIn({ route, body }: Question) {
+function enrolmentIn({ route, body }: QuirkRequest) {
   if (route !== 'contacts.enrol') return undefined;
   const read = readEnrolment(body);
   return read.ok ? read.value : undefined;

@@ -1,7 +1,7 @@
-import type { Outcome } from '../shared/api-answer.ts';
+import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Reading } from '../limits/limit-meter.ts';
-import type { Manner } from '../store/platform-behaviour.ts';
+import type { PlatformBehaviour } from '../store/platform-behaviour.ts';
 import type { Organization } from '../store/organization.ts';
 
 /**
@@ -11,11 +11,11 @@ import type { Organization } from '../store/organization.ts';
  */
 export interface Quirk {
   /** How records are found and kept. */
-  manner?: Partial<Manner>;
+  manner?: Partial<PlatformBehaviour>;
   /** Before the operation: other words than those that came. */
-  rewrites?(question: Question): Question;
+  rewrites?(question: QuirkRequest): QuirkRequest;
   /** Instead of the operation: an answer of its own, or undefined to let it pass. */
-  answers?(question: Question, organization: Organization): Outcome | undefined;
+  answers?(question: QuirkRequest, organization: Organization): ApiOutcome | undefined;
   /** After all: refusals for a wrong key or a used-up limit as well. */
   turns?(reply: Reply): Reply;
   /** Forgets what it has counted: the world is led back to its beginning. */
@@ -23,7 +23,7 @@ export interface Quirk {
 }
 
 /** What reaches an operation: whoever asks may, the limit not used up, nothing else is checked. */
-export interface Question {
+export interface QuirkRequest {
   route: Route;
   /** The path's parameter, decoded; empty when it has none. */
   id: string;
@@ -38,10 +38,10 @@ export interface Reply {
   route: Route | null;
   /** In whose name; none where nobody is known by the key or session. */
   organization?: Organization | undefined;
-  outcome: Outcome;
+  outcome: ApiOutcome;
   headers: Record<string, string>;
   /** What reached the operation; none where nothing did. */
-  question?: Question | undefined;
+  question?: QuirkRequest | undefined;
   /** What the limit said; none where nothing was counted. */
   reading?: Reading | undefined;
 }

@@ -1,10 +1,10 @@
 import { Invalid } from '../../domain/errors.ts';
-import type { Manner } from '../store/platform-behaviour.ts';
+import type { PlatformBehaviour } from '../store/platform-behaviour.ts';
 import { allChannels, deleteSoft404, listGroupsEmpty, nullNames } from './contact-quirks.ts';
 import { enrolRaw, enrolStatus, enrolTouches, noFlip, unknownEmail } from './enrolment-quirks.ts';
 import { emailAsGiven, searchWildcards, unsortedTies } from './search-quirks.ts';
 import { headers, retryAfterBody, retryAfterShort, retryAfterStuck } from './limit-quirks.ts';
-import type { Quirk, Question, Reply } from './quirk.ts';
+import type { Quirk, QuirkRequest, Reply } from './quirk.ts';
 import { contentRederivesVariables, templateLimit, templateTotal } from './template-quirks.ts';
 import {
   domainStatuses,
@@ -128,7 +128,7 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   });
   return {
     manner: mannerOf(played),
-    rewrites: (question: Question) =>
+    rewrites: (question: QuirkRequest) =>
       played.reduce((asked, { rewrites }) => rewrites?.(asked) ?? asked, question),
     answers(question, organization) {
       for (const { answers } of played) {
@@ -144,8 +144,8 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   };
 }
 
-function mannerOf(played: readonly Quirk[]): Partial<Manner> {
-  const manner: Partial<Manner> = {};
+function mannerOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
+  const manner: Partial<PlatformBehaviour> = {};
   for (const quirk of played) Object.assign(manner, quirk.manner);
   return manner;
 }

@@ -1,5 +1,5 @@
 import { viewTemplate } from '../api/answer-views.ts';
-import { isRecord, withBody, type Question, type Quirk } from './quirk.ts';
+import { isRecord, withBody, type QuirkRequest, type Quirk } from './quirk.ts';
 
 /** `total` is how many templates are on this page. */
 export function templateTotal(): Quirk {
@@ -42,7 +42,7 @@ export function contentRederivesVariables(): Quirk {
 }
 
 /** A creation cannot state variables at all. */
-function bringsContentAlone(question: Question | undefined): boolean {
+function bringsContentAlone(question: QuirkRequest | undefined): boolean {
   if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
     return false;
   const body: unknown = JSON.parse(question.body);

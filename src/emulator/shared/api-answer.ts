@@ -1,7 +1,7 @@
 import type { Answer } from '../../domain/exchange.ts';
 
 /** What an operation says: the status and the JSON of its body. */
-export interface Outcome {
+export interface ApiOutcome {
   status: number;
   body: object;
   /** Of whom the request spoke, for the request log. */
@@ -26,15 +26,15 @@ export interface About {
 /** The error envelope ("Errors 1"). */
 export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
   const link = `https://docs.example.com/errors#${status}`;
-  return { status, body: { message, ...detail, link } } satisfies Outcome;
+  return { status, body: { message, ...detail, link } } satisfies ApiOutcome;
 }
 
 /** An error body with nothing but a message, as some operations have it ("Errors 1"). */
 export function refuseBriefly(status: number, message: string) {
-  return { status, body: { message } } satisfies Outcome;
+  return { status, body: { message } } satisfies ApiOutcome;
 }
 
-export function toAnswer({ status, body }: Outcome, headers: Record<string, string>): Answer {
+export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {
   return {
     status,
     headers: { 'content-type': 'application/json; charset=utf-8', ...headers },

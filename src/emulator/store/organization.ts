@@ -4,7 +4,7 @@ import type { Channel, ContactRow } from '../shared/row-types.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { createKeys, type Keys } from './api-keys.ts';
-import { type Manner, specified } from './platform-behaviour.ts';
+import { type PlatformBehaviour, specified } from './platform-behaviour.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
@@ -21,7 +21,7 @@ export interface Organization {
   readonly domains: Domains;
   readonly keys: Keys;
   readonly outbox: Outbox;
-  readonly manner: Manner;
+  readonly manner: PlatformBehaviour;
   /** The platform's time, in milliseconds since the epoch. */
   now(): number;
   /** All that belongs to it, oldest first. */
@@ -38,7 +38,7 @@ export interface Ground {
   storage: Storage;
   now(): number;
   /** What the specification leaves open; as the emulator does it unless stated. */
-  manner: Partial<Manner>;
+  manner: Partial<PlatformBehaviour>;
 }
 
 export function createOrganization(
@@ -46,7 +46,7 @@ export function createOrganization(
   { ids, storage, now, manner }: Ground,
 ): Organization {
   const channels = new Map<string, Channel>();
-  const own: Manner = { ...specified, ...manner };
+  const own: PlatformBehaviour = { ...specified, ...manner };
   const shelf = storage.shelf('channel', id);
   const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
   const parts = {

@@ -1,7 +1,7 @@
 import type { ContactRow } from '../shared/row-types.ts';
 
 /** What the platform does with records in a way that the specification leaves open. */
-export interface Manner {
+export interface PlatformBehaviour {
   /** Whether a search finds the contact of this key; both are in lower case. */
   finds(key: string, search: string): boolean;
   /** An email keeps its case where people write it; an enrolment finds its exact spelling alone. */
@@ -12,7 +12,7 @@ export interface Manner {
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
 
-export const specified: Manner = {
+export const specified: PlatformBehaviour = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,
   touches: false,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { email, subscription, templateUpdateBody } from '../../platform/request-schemas.ts';
-import type { Outcome } from '../shared/api-answer.ts';
+import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Dashboard } from './dashboard.ts';
 import { json } from '../api/request-parsing.ts';
 
@@ -10,7 +10,7 @@ export interface Act {
   /** The fields of its body: their type, with a `?` where they may be left out. */
   fields: Record<string, string>;
   /** Throws Invalid when what is named is not there, or what is new is there already. */
-  perform(dashboard: Dashboard, body: string): Outcome;
+  perform(dashboard: Dashboard, body: string): ApiOutcome;
 }
 
 const id = z.string();

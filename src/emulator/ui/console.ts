@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { refuse, type Outcome } from '../shared/api-answer.ts';
+import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 import type { Dashboard } from './dashboard.ts';
 import type { World } from './emulated-world.ts';
 import { query } from '../api/request-parsing.ts';
@@ -39,7 +39,7 @@ export function isForeign({ origin, host }: Record<string, string | undefined>):
 }
 
 /** The answer to such a page: it would else read and change what the emulator holds. */
-export const foreign: Outcome = refuse(403, 'Forbidden', {
+export const foreign: ApiOutcome = refuse(403, 'Forbidden', {
   why: 'The request comes from a page of another site (Origin).',
   fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
 });
@@ -68,7 +68,7 @@ interface Played {
  * POST /_emulator/reset      back to how the world was when the first request came
  * Views and acts are those of the first organization, or of the one named by ?organization=id.
  */
-export function createConsole(emulator: Played): (asked: Asked) => Outcome {
+export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
   return (asked) => {
     const read = readQuery(asked.query);
     if (!read.ok) return read.refusal;
@@ -91,7 +91,7 @@ function answer(
     count,
     organization = emulator.organizationId,
   }: { count: number; organization?: string | undefined },
-): Outcome {
+): ApiOutcome {
   const name = path.slice(CONSOLE.length);
   const { world, dashboard } = emulator.player(organization);
   if (method === 'GET') {
@@ -107,7 +107,7 @@ function answer(
   throw new Invalid(`The emulator's console does not know ${method} ${path}.`);
 }
 
-function reset(emulator: Played): Outcome {
+function reset(emulator: Played): ApiOutcome {
   emulator.reset();
   return { status: 200, body: { reset: true } };
 }

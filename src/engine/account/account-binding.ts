@@ -10,9 +10,9 @@ const names = {
 } as const;
 
 /** free: bound to nobody, or without any record that would hold there alone. */
-export type Standing = 'free' | 'ours' | 'other key' | 'other url';
+export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
-export function standingOf(snapshot: Snapshot, { url, apiKey }: Account): Standing {
+export function standingOf(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';
   if (bound.url !== url) return 'other url';

@@ -13,7 +13,7 @@ import type { Account } from '../context/mirror-context.ts';
 const sampled = 20;
 const atOnce = 5;
 
-export interface Proof {
+export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';
   /** Of `of` sampled records so many are there; 0 of 0 when the organization is named. */
@@ -24,7 +24,7 @@ export interface Proof {
 }
 
 /** What to say when it is not proven. */
-export function strange({ how }: Proof): Invalid {
+export function strange({ how }: AccountProof): Invalid {
   return new Invalid(
     `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how}) ` +
       '→ correct the key, or name another snapshot to begin anew; nothing was sent',
@@ -36,7 +36,7 @@ export async function prove(
   snapshot: Snapshot,
   account: Account,
   signal: AbortSignal,
-): Promise<Proof> {
+): Promise<AccountProof> {
   const { platform } = account;
   const bound = boundTo(snapshot).organization;
   const shown = bound === undefined ? undefined : await organizationOf(platform, signal);
@@ -55,7 +55,7 @@ interface Count {
   of: number;
 }
 
-function proofOf(by: 'contacts' | 'templates', { found, of }: Count): Proof {
+function proofOf(by: 'contacts' | 'templates', { found, of }: Count): AccountProof {
   const how =
     of === 0
       ? 'nothing is recorded that could be looked for'

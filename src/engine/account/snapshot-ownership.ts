@@ -10,7 +10,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { bind, boundTo, keepOrganization, standingOf } from './account-binding.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import { prove, strange } from './account-proof.ts';
 
@@ -37,7 +37,7 @@ export async function proveOwn(
 }
 
 /** The first step of a run. Throws as the proof does. */
-export async function belong({ run, notes }: Course): Promise<void> {
+export async function belong({ run, notes }: RunContext): Promise<void> {
   const how = await proveOwn(run, run.stop);
   if (how === undefined) return;
   if (run.writes) bind(run.snapshot, run.account);
@@ -48,7 +48,7 @@ export async function belong({ run, notes }: Course): Promise<void> {
 }
 
 /** Binds what is free, and keeps the organization as soon as a listing names it. */
-export function claim({ run: { snapshot, account }, known }: Course): void {
+export function claim({ run: { snapshot, account }, known }: RunContext): void {
   const isFree = standingOf(snapshot, account) === 'free';
   const { key, organization } = boundTo(snapshot);
   if (isFree || key === undefined) bind(snapshot, account);

@@ -5,15 +5,15 @@
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { Held } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Outcome } from '../../records/record-type.ts';
+import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, type Run } from '../context/mirror-context.ts';
 import { type Applying, knownOf, waits } from './apply-context.ts';
 import { decideAgain } from '../plan/decide-changes.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { isOvertaken } from '../context/superseded-records.ts';
 import { isForbidden, keepBefore } from './do-not-contact-updates.ts';
-import { settle } from './record-outcome.ts';
-import { enter, leave } from './in-flight.ts';
+import { recordOutcome } from './record-outcome.ts';
+import { beginInFlight, endInFlight } from './in-flight.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
@@ -21,7 +21,7 @@ const pageOfKeys = 500;
 export async function apply(applying: Applying): Promise<void> {
   for (const phase of applying.kind.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
-      await applyTo(applying, key, changes).finally(() => leave(applying, key));
+      await applyTo(applying, key, changes).finally(() => endInFlight(applying, key));
     });
   }
 }
@@ -102,8 +102,8 @@ async function sendAll(
       if (ends) drop(run, changes.slice(at + 1));
       if (brought) isPlanned = decideAgain(applying, change.key, isSettled);
     };
-    await settle(applying, change, { outcome, follow });
-    leave(applying, change.key);
+    await recordOutcome(applying, change, { outcome, follow });
+    endInFlight(applying, change.key);
     if (ends) return isPlanned;
   }
   return false;
@@ -143,7 +143,7 @@ async function attempt(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome | Late> {
+): Promise<SendOutcome | Late> {
   const first = await tryOnce(applying, change, stop);
   if (first !== 'too old') return first;
   return applying.again(async () => {
@@ -162,7 +162,7 @@ async function tryOnce(
   applying: Applying,
   change: JournaledChange,
   stop: AbortSignal,
-): Promise<Outcome | 'too old' | Late> {
+): Promise<SendOutcome | 'too old' | Late> {
   const { run, kind, brake } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
@@ -175,7 +175,7 @@ async function tryOnce(
   const looked = await kind.look(change, known);
   if (looked) {
     // What comes of it is written: not while another run is at her.
-    if (!enter(applying, change.key)) return 'overtaken';
+    if (!beginInFlight(applying, change.key)) return 'overtaken';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
   let late: 'too old' | Late | undefined;
@@ -187,13 +187,13 @@ async function tryOnce(
     facts: run.facts.known,
     recorded: () => run.snapshot.recorded.get(kind.name, change.key),
     leaves: async () =>
-      run.together(() => {
+      run.groupCommit(() => {
         if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
         if (waits(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // Last: for what is looked at again first, which may take long, nobody has to wait.
-        if (!late && !enter(applying, change.key)) late = 'overtaken';
+        if (!late && !beginInFlight(applying, change.key)) late = 'overtaken';
         if (late) throw new Held(`what is known of it is ${late}`);
         if (change.op === 'delete') keepBefore(applying, change);
         isBarred = isForbidden(applying, change);

@@ -1,22 +1,22 @@
 /** What the sending of one kind's changes shares, and how fresh it is. */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
-import type { Kind, Known } from '../../records/record-type.ts';
-import type { Entry, Who } from '../../domain/do-not-contact.ts';
+import type { RecordType, KnownRecord } from '../../records/record-type.ts';
+import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Brake } from '../context/circuit-breaker.ts';
+import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, type Run } from '../context/mirror-context.ts';
-import type { Knowledge } from '../context/source-knowledge.ts';
-import type { Tally } from '../context/run-tally.ts';
+import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
+import type { RunTally } from '../context/run-tally.ts';
 
 export interface Applying {
   run: Run;
-  kind: Kind;
-  known: Knowledge;
+  kind: RecordType;
+  known: RecordTypeKnowledge;
   /** The platform is still to be listed: what is read before that will not be the newest. */
   toBeListed: boolean;
-  brake: Brake;
-  tally: Tally;
+  brake: CircuitBreaker;
+  tally: RunTally;
   /** What is looked at again goes through here, one after the other. */
   again: LimitFunction;
   /** Records for which something is under way (in-flight.ts). */
@@ -33,7 +33,7 @@ export interface Applying {
 export interface Underway {
   /** Those that the source gives it in this reading. */
   ids: readonly string[];
-  who: Who;
+  who: Identity;
   entries(): readonly Entry[];
 }
 
@@ -41,7 +41,7 @@ export interface Underway {
 export function knownOf(
   { run, kind, known }: Applying,
   change: JournaledChange,
-): Known & { at: number } {
+): KnownRecord & { at: number } {
   const { recorded, staging } = run.snapshot;
   const listed = known.listing?.complete ? known.listing.at : 0;
   const looked = staging.lookedAt(kind.name, change.key);

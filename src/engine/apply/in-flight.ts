@@ -2,25 +2,25 @@
  * Records for which something is under way. Until what came of it is written nobody else is at
  * them, so what names them, and what the ledger says of them, is asked once for each request.
  */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Applying, Underway } from './apply-context.ts';
 import type { Run } from '../context/mirror-context.ts';
-import { whoWith } from '../context/do-not-contact-identity.ts';
+import { identityWith } from '../context/do-not-contact-identity.ts';
 
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
-export function enter({ run, kind, entered }: Applying, key: Key): boolean {
+export function beginInFlight({ run, kind, entered }: Applying, key: Key): boolean {
   const about = ask(run, kind, key);
-  if (kind.read && !run.beside.enter(run.id, key, about.ids)) return false;
+  if (kind.read && !run.locks.enter(run.id, key, about.ids)) return false;
   entered.set(key, about);
   return true;
 }
 
 /** Once what came of it is written. */
-export function leave({ run, entered }: Applying, key: Key): void {
+export function endInFlight({ run, entered }: Applying, key: Key): void {
   entered.delete(key);
-  run.beside.leave(run.id, key);
+  run.locks.leave(run.id, key);
 }
 
 /** What was asked when it was entered; else now. */
@@ -28,9 +28,9 @@ export function underway({ run, kind, entered }: Applying, key: Key): Underway {
   return entered.get(key) ?? ask(run, kind, key);
 }
 
-function ask(run: Run, kind: Kind, key: Key): Underway {
+function ask(run: Run, kind: RecordType, key: Key): Underway {
   const ids = run.snapshot.staging.idsOf(kind.name, key);
-  const who = whoWith(run, kind, { key, ids });
+  const who = identityWith(run, kind, { key, ids });
   let entries: readonly Entry[] | undefined;
   return { ids, who, entries: () => (entries ??= run.ledger.concerning(who)) };
 }

@@ -4,24 +4,24 @@
  * reading that fails says nothing: the change stays as it is, for the next run.
  */
 import type { JournaledChange } from '../../domain/change.ts';
-import type { Outcome } from '../../records/record-type.ts';
+import type { SendOutcome } from '../../records/record-type.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
 import { aimed } from './apply-changes.ts';
 import { isFresh, openIn } from '../context/mirror-context.ts';
 import { type Applying, knownOf } from './apply-context.ts';
-import { settle } from './record-outcome.ts';
-import { enter, leave } from './in-flight.ts';
+import { recordOutcome } from './record-outcome.ts';
+import { beginInFlight, endInFlight } from './in-flight.ts';
 
 export async function recover(applying: Applying): Promise<void> {
   const { run, kind, brake } = applying;
   for (const open of openIn(run, kind.name)) {
     if (run.stop.aborted || brake.stopped()) return;
     // Whoever took her finds it out.
-    if (!enter(applying, open.key)) continue;
+    if (!beginInFlight(applying, open.key)) continue;
     try {
       await recoverOne(applying, open);
     } finally {
-      leave(applying, open.key);
+      endInFlight(applying, open.key);
     }
   }
 }
@@ -31,16 +31,16 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   const change = aimed(applying, open);
   await passTimeout(applying, change);
   const outcome = await find(applying, change);
-  if (outcome) await settle(applying, change, { outcome });
+  if (outcome) await recordOutcome(applying, change, { outcome });
   const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
   const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
   if (!news) return;
   // A listing that follows is newer, and shows who else has the address.
   if (!toBeListed) run.snapshot.staging.assume(kind.name, change.key);
-  run.snapshot.narrowing.add(kind.name, change.key);
+  run.snapshot.candidates.add(kind.name, change.key);
 }
 
-async function find(applying: Applying, change: JournaledChange): Promise<Outcome | undefined> {
+async function find(applying: Applying, change: JournaledChange): Promise<SendOutcome | undefined> {
   const { run, kind, brake } = applying;
   // An opt-out leaves without a look: she may have left since an earlier run saw her.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;

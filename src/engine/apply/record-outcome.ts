@@ -1,10 +1,10 @@
 /** What comes of a change once its outcome is known. */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
-import type { Acknowledged, Outcome } from '../../records/record-type.ts';
+import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { Applying } from './apply-context.ts';
-import { longestDelayMs, wishOf } from '../plan/decide-changes.ts';
+import { longestDelayMs, desiredFingerprint } from '../plan/decide-changes.ts';
 import { learnOf } from './do-not-contact-updates.ts';
 import { latestNow } from '../context/mirror-context.ts';
 import { stageRead } from '../observe/person-observation.ts';
@@ -14,15 +14,15 @@ import { underway } from './in-flight.ts';
  * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
  * and what is to `follow` at once, in the same transaction. `isSettled`: nothing is left to do.
  */
-export async function settle(
+export async function recordOutcome(
   applying: Applying,
   change: JournaledChange,
-  { outcome, follow }: { outcome: Outcome; follow?(isSettled: boolean): void },
+  { outcome, follow }: { outcome: SendOutcome; follow?(isSettled: boolean): void },
 ): Promise<void> {
   const { run, kind } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
-  await run.together(() => {
+  await run.groupCommit(() => {
     let isSettled = false;
     if (outcome.is === 'acked') isSettled = acknowledge(applying, change, outcome);
     else if (outcome.is === 'rejected') reject(applying, change, outcome);
@@ -46,7 +46,7 @@ export async function settle(
 function acknowledge(
   applying: Applying,
   change: JournaledChange,
-  outcome: Extract<Outcome, { is: 'acked' }>,
+  outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
   const { run, kind } = applying;
   const { journal, recorded, problems, absences } = run.snapshot;
@@ -65,7 +65,7 @@ function acknowledge(
   if (outcome.renamed) {
     // What was listed of it was so under the name it had.
     run.snapshot.staging.assume(kind.name, change.key);
-    run.snapshot.narrowing.add(kind.name, change.key);
+    run.snapshot.candidates.add(kind.name, change.key);
   } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind.name, change.key);
@@ -142,7 +142,7 @@ function reconsiderFormer(applying: Applying, key: Key): void {
 
 /** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
 function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void {
-  const { staging, narrowing, journal } = run.snapshot;
+  const { staging, candidates: narrowing, journal } = run.snapshot;
   const seenAt = staging.lookedAt(kind.name, key) ?? known.listing?.at;
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind.name, key, seenAt);
   if (isOlder && !toBeListed) staging.assume(kind.name, key);
@@ -155,7 +155,7 @@ function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void 
 function reject(
   applying: Applying,
   change: JournaledChange,
-  outcome: Extract<Outcome, { is: 'rejected' }>,
+  outcome: Extract<SendOutcome, { is: 'rejected' }>,
 ): void {
   const { run, kind } = applying;
   const { journal, problems, staging } = run.snapshot;
@@ -178,7 +178,7 @@ function reject(
     fix,
     attempts,
     retryAt: change.op === 'opt_out' ? at + delay : undefined,
-    desired: wishOf(staging.desired(kind.name, change.key)),
+    desired: desiredFingerprint(staging.desired(kind.name, change.key)),
     since: before?.since ?? at,
     run: run.id,
   });
@@ -193,7 +193,7 @@ function relearn(
   key: Key,
   rows: readonly ObservedRow[],
 ): void {
-  const { staging, narrowing } = run.snapshot;
+  const { staging, candidates: narrowing } = run.snapshot;
   narrowing.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);

@@ -11,30 +11,30 @@
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
-import type { Kind, Outcome } from '../../records/record-type.ts';
+import type { RecordType, SendOutcome } from '../../records/record-type.ts';
 
-export interface Brake {
+export interface CircuitBreaker {
   /** Whether this change must not be sent. */
-  holds(kind: Kind, change: Change): boolean;
+  holds(kind: RecordType, change: Change): boolean;
   /** Whether it cannot be looked at before it is sent; an opt-out need not be. */
-  blinds(kind: Kind, change: Change): boolean;
-  note(kind: Kind, change: Change, outcome: Outcome): void;
+  blinds(kind: RecordType, change: Change): boolean;
+  note(kind: RecordType, change: Change, outcome: SendOutcome): void;
   /** Whether an error means that a route may not be used, which stops that route and no more. */
   refuses(error: unknown): boolean;
   /** What was stopped and why, once each. */
   reasons(): string[];
-  verdict(): Verdict;
+  verdict(): BreakerVerdict;
   /** The whole run is stopped. */
   stopped(): boolean;
   /** … or most of it, or a route that people's changes take: more than single channels. */
-  endsEarly(kind: Kind): boolean;
+  endsEarly(kind: RecordType): boolean;
 }
 
 /**
  * What became of everything that was attempted, 409s aside. refused: over 40 % of fewer than 20;
  * stopped: of at least 20 at some time, so that the run was stopped.
  */
-export type Verdict = 'nothing' | 'fine' | 'refused' | 'stopped';
+export type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
 const personOps: readonly Op[] = ['create', 'opt_in', 'opt_out', 'delete'];
 const unanswered = 5;
@@ -42,7 +42,7 @@ const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
-export function createBrake(): Brake {
+export function createCircuitBreaker(): CircuitBreaker {
   const stops = new Map<string, string>();
   const stop = (scope: string, why: string): void => {
     if (!stops.has(scope)) stops.set(scope, why);
@@ -103,11 +103,11 @@ function countRefusals(stop: (scope: string, why: string) => void) {
   }
 
   return {
-    acked(kind: Kind, change: Change): void {
+    acked(kind: RecordType, change: Change): void {
       attempted += 1;
       if (change.op === 'create') proven.add(partOf(kind, change));
     },
-    rejected(kind: Kind, change: Change, status: number): void {
+    rejected(kind: RecordType, change: Change, status: number): void {
       if (status === 409) return;
       attempted += 1;
       rejected += 1;
@@ -117,18 +117,22 @@ function countRefusals(stop: (scope: string, why: string) => void) {
       const count = `${rejected} of ${attempted}`;
       stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
     },
-    verdict(): Verdict {
+    verdict(): BreakerVerdict {
       if (attempted === 0) return 'nothing';
       return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
     },
   };
 }
 
-function scopeOf(kind: Kind, change: Change, stopped: Outcome & { is: 'stopped' }): string {
+function scopeOf(
+  kind: RecordType,
+  change: Change,
+  stopped: SendOutcome & { is: 'stopped' },
+): string {
   if (stopped.scope === 'route') return stopped.route;
   return stopped.scope === 'run' ? 'run' : partOf(kind, change);
 }
 
-function partOf(kind: Kind, { part }: Change): string {
+function partOf(kind: RecordType, { part }: Change): string {
   return `${kind.name}/${part}`;
 }

@@ -10,7 +10,7 @@ const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 const pageOfRows = 500;
 
 /** What the snapshot knows of its ledger; one of an older version does not know how far it got. */
-export function knownLedger(meta: Meta): KnownLedger | undefined {
+export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };
 }
@@ -20,11 +20,11 @@ export function knownLedger(meta: Meta): KnownLedger | undefined {
  * depends on it, or within the same transaction. A ledger that it does not know yet first takes in
  * all that is recorded: either of them may be new.
  */
-export function bindLedger(mirror: Mirror): void {
+export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, ledger } = mirror;
   const { meta, transaction } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
-  const known = knownLedger(meta);
+  const known = boundDoNotContactList(meta);
   // How far another has got says nothing of the one that the snapshot still knows.
   const hear = (reached: number) => meta.get(names.id) === ledger.id && keep(reached);
   ledger.follow((reached) => transaction(() => void hear(reached)));

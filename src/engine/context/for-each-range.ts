@@ -1,17 +1,20 @@
-import type { Span } from '../../snapshot/database/key-range.ts';
+import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Run } from './mirror-context.ts';
 
 /** Does a part of the work, which must be short, for each span; others have their turn between. */
-export async function throughout(
+export async function forEachRange(
   { clock }: Pick<Run, 'clock'>,
-  spans: Iterable<Span>,
-  work: (span: Span) => void,
+  spans: Iterable<KeyRange>,
+  work: (span: KeyRange) => void,
 ): Promise<void> {
-  for (const _ of eachOf(spans, work)) await clock.sleep(0);
+  for (const _ of eachRange(spans, work)) await clock.sleep(0);
 }
 
 /** The same in steps, between which others have their turn if who takes them gives it. */
-export function* eachOf(spans: Iterable<Span>, work: (span: Span) => void): Generator<undefined> {
+export function* eachRange(
+  spans: Iterable<KeyRange>,
+  work: (span: KeyRange) => void,
+): Generator<undefined> {
   for (const span of spans) {
     work(span);
     yield;

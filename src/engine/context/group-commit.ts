@@ -11,7 +11,7 @@ import { Held } from '../../domain/errors.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 /** Does it within a transaction that others share; on disk when it resolves. */
-export type Together = <T>(work: () => T) => Promise<T>;
+export type GroupCommit = <T>(work: () => T) => Promise<T>;
 
 interface Part {
   /** Answers how to tell what came of it, once all are on disk. */
@@ -19,7 +19,10 @@ interface Part {
   fail(reason: unknown): void;
 }
 
-export function gatherIn({ transaction }: Pick<Snapshot, 'transaction'>, clock: Clock): Together {
+export function gatherIn(
+  { transaction }: Pick<Snapshot, 'transaction'>,
+  clock: Clock,
+): GroupCommit {
   let parts: Part[] = [];
 
   /** Those that come in the same turn of the event loop, and while the disk was busy. */

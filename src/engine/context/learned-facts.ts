@@ -15,7 +15,7 @@ export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
 }
 
 /** What one run knows of the platform. A plan keeps what it learns to itself. */
-export interface Facts {
+export interface LearnedFacts {
   known(): PlatformFacts;
   learn(evidence: Evidence): void;
 }
@@ -23,7 +23,7 @@ export interface Facts {
 export function createFacts(
   { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
   writes: boolean,
-): Facts {
+): LearnedFacts {
   let now = factsIn({ meta });
   return {
     known: () => now,

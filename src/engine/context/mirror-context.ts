@@ -1,19 +1,19 @@
 import type { Clock, Random } from '../../domain/clock.ts';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import type { AbsenceDue, Key, KindName } from '../../domain/record.ts';
+import type { AbsenceDue, Key, RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
 import type { Plan } from '../report/change-plan.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { RequestCounts } from '../report/run-summary.ts';
-import type { Ledger } from '../../do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Returns } from '../../sources/write-back.ts';
+import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
-import type { Beside } from './person-locks.ts';
-import type { Facts } from './learned-facts.ts';
-import type { Together } from './group-commit.ts';
+import type { PersonLocks } from './person-locks.ts';
+import type { LearnedFacts } from './learned-facts.ts';
+import type { GroupCommit } from './group-commit.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
@@ -21,12 +21,12 @@ export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
   /** How the CRM is told who left on the platform; undefined: it is not. */
-  returns?: Returns | undefined;
+  returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   /** What it shares with other runs of this process on the same mirror. */
-  beside: Beside;
+  locks: PersonLocks;
   /** What is to be said of how it was put together, one line each. */
   notes: readonly string[];
   clock: Clock;
@@ -66,7 +66,7 @@ export interface Account {
 
 /** One kind of record and where its truth lives. */
 export interface MirrorPart {
-  kind: Kind;
+  kind: RecordType;
   source: Source;
   /** Names how the source is read: a cursor of another reading is none. Undefined: none is kept. */
   manner?: string | undefined;
@@ -119,9 +119,9 @@ export interface Run extends Mirror, RunOptions {
   /** By our clock; milliseconds since the epoch. */
   startedAt: number;
   /** What is known of the platform itself. */
-  facts: Facts;
+  facts: LearnedFacts;
   /** Writes to the snapshot what others write at the same time. */
-  together: Together;
+  groupCommit: GroupCommit;
   /** Only opt-outs are planned. */
   quarantined: boolean;
   /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
@@ -148,11 +148,11 @@ export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
 }
 
 /** What the run has to find out about: not what others are at. */
-export function openIn(run: Run, kind: KindName): JournaledChange[] {
+export function openIn(run: Run, kind: RecordTypeName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
   if (only !== undefined) return open.filter(({ key }) => key === only);
-  const others = run.beside.others(run.id);
+  const others = run.locks.others(run.id);
   return open.filter((change) => !others.includes(change.run));
 }
 

@@ -13,7 +13,7 @@
  */
 import type { Key } from '../../domain/record.ts';
 
-export interface Beside {
+export interface PersonLocks {
   /** Runs under way, but for this one. */
   others(run: string): string[];
   /** How many runs about everybody have begun, and have ended, so far. */
@@ -24,7 +24,7 @@ export interface Beside {
   /** Takes these people once nobody else is at them. */
   take(people: People): Promise<Taken>;
   /** Whom others took since the run began. */
-  overtaken(run: string): Overtaken;
+  overtaken(run: string): Superseded;
   /** Something is about to leave for her; false: she is overtaken, and nothing may. */
   enter(run: string, key: Key, ids: readonly string[]): boolean;
   /** It was answered, and what came of it is written. */
@@ -37,7 +37,7 @@ export interface People {
   ids: readonly string[];
 }
 
-interface Overtaken {
+interface Superseded {
   keys: ReadonlySet<Key>;
   ids: ReadonlySet<string>;
 }
@@ -48,7 +48,7 @@ export interface Taken {
   release(): void;
 }
 
-interface UnderWay {
+interface InFlight {
   overtaken: { keys: Set<Key>; ids: Set<string> };
   /** For whom something has left, with her ids. */
   entered: Map<Key, readonly string[]>;
@@ -59,7 +59,7 @@ interface Own {
   ids: string[];
 }
 
-const nobody: Overtaken = { keys: new Set(), ids: new Set() };
+const nobody: Superseded = { keys: new Set(), ids: new Set() };
 
 interface State {
   /** Runs about everybody that have begun, so far. */
@@ -67,12 +67,12 @@ interface State {
   /** Runs about one person. */
   alone: Set<string>;
   /** Runs about everybody. */
-  runs: Map<string, UnderWay>;
+  runs: Map<string, InFlight>;
   taken: { keys: Set<Key>; ids: Set<string> };
   waiting: (() => void)[];
 }
 
-export function createBeside(): Beside {
+export function createPersonLocks(): PersonLocks {
   const taken = { keys: new Set<Key>(), ids: new Set<string>() };
   const state: State = { begun: 0, alone: new Set(), runs: new Map(), taken, waiting: [] };
   const { alone, runs, waiting } = state;

@@ -13,8 +13,8 @@
  */
 import { z } from 'zod';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
-import type { Verdict } from './circuit-breaker.ts';
-import type { Course } from './run-context.ts';
+import type { BreakerVerdict } from './circuit-breaker.ts';
+import type { RunContext } from './run-context.ts';
 
 const name = 'quarantine';
 const shortestMs = 3_600_000;
@@ -44,7 +44,7 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
 }
 
 /** At the end of a run: keeps what becomes of it, and has the run say so. */
-export function settleQuarantine({ run, brake, reasons, notes }: Course): void {
+export function settleQuarantine({ run, brake, reasons, notes }: RunContext): void {
   if (run.quarantined) return;
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);
@@ -58,7 +58,7 @@ export function settleQuarantine({ run, brake, reasons, notes }: Course): void {
 
 function nextQuarantine(
   before: Quarantine | undefined,
-  verdict: Verdict,
+  verdict: BreakerVerdict,
   now: number,
 ): Quarantine | undefined {
   if (verdict === 'nothing') return before;

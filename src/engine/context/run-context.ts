@@ -1,27 +1,27 @@
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Held } from '../report/guard-rules.ts';
 import type { Plan } from '../report/change-plan.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Taken } from './person-locks.ts';
-import type { Brake } from './circuit-breaker.ts';
-import { type Knowledge, unknown } from './source-knowledge.ts';
+import type { CircuitBreaker } from './circuit-breaker.ts';
+import { type RecordTypeKnowledge, unknown } from './source-knowledge.ts';
 import type { MirrorPart, Run } from './mirror-context.ts';
-import type { Tally } from './run-tally.ts';
+import type { RunTally } from './run-tally.ts';
 
 /** Everything the steps of a run share, and what they have found out so far. */
-export interface Course {
+export interface RunContext {
   run: Run;
   /** Those that take part: one that cannot be read or listed leaves. */
   parts: readonly MirrorPart[];
   /** Those that it began with. */
   begun: readonly MirrorPart[];
   /** From where the changes of their sources may be read, where that is known. */
-  since: ReadonlyMap<Kind, string>;
+  since: ReadonlyMap<RecordType, string>;
   /** Somebody was taken when it began: what is heard of her then may be older than what is read. */
   isOvertakenEarly: boolean;
   /** How many runs about everybody had ended when it began. */
@@ -30,11 +30,11 @@ export interface Course {
   isEvent: boolean;
   /** Whom it is about, where that is one person. */
   taken: Taken | undefined;
-  tally: Tally;
-  brake: Brake;
-  known: Map<Kind, Knowledge>;
+  tally: RunTally;
+  brake: CircuitBreaker;
+  known: Map<RecordType, RecordTypeKnowledge>;
   /** What is known of those whom a reading of changes does not name, by kind. */
-  unread: Map<KindName, Unread>;
+  unread: Map<RecordTypeName, Unread>;
   /** Why the source's reading, or the run, is not what it should be. */
   reasons: string[];
   /** Why the CRM cannot be told who left: it stops nothing, and is not kept quiet. */
@@ -59,12 +59,12 @@ export interface Course {
   rounds: number;
 }
 
-export function knowledgeOf({ known }: Course, kind: Kind): Knowledge {
+export function knowledgeOf({ known }: RunContext, kind: RecordType): RecordTypeKnowledge {
   return known.get(kind) ?? unknown;
 }
 
 /** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-export function leaveOut(course: Course, part: MirrorPart, error: unknown): undefined {
+export function leaveOut(course: RunContext, part: MirrorPart, error: unknown): undefined {
   const isLast = course.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;

@@ -2,22 +2,22 @@
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/problem.ts';
-import type { Fault, KindName } from '../../domain/record.ts';
+import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
-import type { Kind, Outcome, Stop } from '../../records/record-type.ts';
+import type { RecordType, SendOutcome, Stop } from '../../records/record-type.ts';
 import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-export interface Tally {
-  adopted(kind: KindName): void;
+export interface RunTally {
+  adopted(kind: RecordTypeName): void;
   /**
    * Stages a problem found while deciding; lists it when it is new. One that is for an unknown word
    * of the field that `option` names is only counted.
    */
   notice(problem: Problem, option?: string): void;
   /** Lists the words of a source that are not known, one line for each option. */
-  unknown(kind: KindName, words: readonly UnknownWords[]): void;
+  unknown(kind: RecordTypeName, words: readonly UnknownWords[]): void;
   /** A change the platform refused before, and that is not to be tried again yet. */
   parked(change: Change, known: Fault): void;
   /** What is known of records that this run has not read. */
@@ -28,8 +28,8 @@ export interface Tally {
   released(classes: readonly GuardClass[]): void;
   /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
   returned(problem: Problem, isNew: boolean): void;
-  settled(kind: Kind, change: Change, outcome: Outcome): void;
-  settledCount(kind: KindName): number;
+  settled(kind: RecordType, change: Change, outcome: SendOutcome): void;
+  settledCount(kind: RecordTypeName): number;
   /** A setting keeps a record from a change that is called for. */
   stopped(by: Stop): void;
   counts(): TallyCounts;
@@ -38,7 +38,7 @@ export interface Tally {
 }
 
 export interface TallyCounts {
-  adopted: Record<KindName, number>;
+  adopted: Record<RecordTypeName, number>;
   /** Records newly rejected or invalid. */
   news: number;
   /** Rejected or invalid before, and still. */
@@ -50,15 +50,15 @@ export interface TallyCounts {
 
 const most = 100;
 /** Of these another run makes something. */
-const leftUndone: ReadonlySet<Outcome['is']> = new Set(['held', 'unsent', 'stopped']);
+const leftUndone: ReadonlySet<SendOutcome['is']> = new Set(['held', 'unsent', 'stopped']);
 /** What becomes of an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
 type Ranks = [ListedProblem[], ...ListedProblem[][]];
 
-export function createTally(snapshot: Snapshot): Tally {
-  const adopted: Record<KindName, number> = { contact: 0, template: 0 };
-  const settled: Record<KindName, number> = { contact: 0, template: 0 };
+export function createTally(snapshot: Snapshot): RunTally {
+  const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
+  const settled: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   // What is held, opt-outs that could not be applied, what is new, what was known.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
@@ -113,7 +113,7 @@ export function createTally(snapshot: Snapshot): Tally {
 }
 
 /** What guards hold. */
-function holding(snapshot: Snapshot, ranks: Ranks): Pick<Tally, 'held' | 'released'> {
+function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'released'> {
   return {
     held(problem) {
       const isNew = !snapshot.problems.get(problem);
@@ -134,7 +134,7 @@ function unknownWords() {
   const listed = new Map<string, ListedProblem>();
   return {
     note: (option: string, isNew: boolean) => void (isNew && news.add(option)),
-    list(kind: KindName, all: readonly UnknownWords[]) {
+    list(kind: RecordTypeName, all: readonly UnknownWords[]) {
       for (const words of all) {
         const { option: key, fix } = words;
         const reason = sayUnknown(words, { asTheyAre: false });

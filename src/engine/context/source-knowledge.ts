@@ -1,9 +1,9 @@
 /** What a run knows of one record type: what was read of the source, and what was listed. */
 import type { UnknownWords } from '../../domain/unknown-words.ts';
-import type { KindName } from '../../domain/record.ts';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
+import type { RecordType } from '../../records/record-type.ts';
 
-export interface Listing {
+export interface PlatformListing {
   /** Whether what it does not show is proven absent. */
   complete: boolean;
   /** When it began, by our clock; milliseconds since the epoch. */
@@ -31,7 +31,7 @@ export interface Sizes {
 }
 
 /** What is known of one kind in this run. */
-export interface Knowledge {
+export interface RecordTypeKnowledge {
   /** Whether the reading of the source was certified. */
   certified: boolean;
   /** Whether that reading names everybody whom the source has. */
@@ -39,7 +39,7 @@ export interface Knowledge {
   /** From where its changes go on, where the source tells them. */
   cursor: string | undefined;
   /** Undefined in a fast run: nothing was listed. */
-  listing: Listing | undefined;
+  listing: PlatformListing | undefined;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
   /** The name of what was read of the source, and how much it is. */
@@ -52,7 +52,7 @@ export interface Knowledge {
 }
 
 /** Where nothing was read. */
-export const unknown: Knowledge = {
+export const unknown: RecordTypeKnowledge = {
   certified: false,
   whole: false,
   cursor: undefined,
@@ -65,6 +65,9 @@ export const unknown: Knowledge = {
 };
 
 /** Of the kind of this name, whether or not it takes part. */
-export function knowledgeNamed(known: ReadonlyMap<Kind, Knowledge>, kind: KindName): Knowledge {
+export function knowledgeNamed(
+  known: ReadonlyMap<RecordType, RecordTypeKnowledge>,
+  kind: RecordTypeName,
+): RecordTypeKnowledge {
   return [...known].find(([{ name }]) => name === kind)?.[1] ?? unknown;
 }

@@ -1,10 +1,13 @@
 /** Whom other runs took since this one began, by what this one has read of the source. */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Run } from './mirror-context.ts';
 
 /** Under the keys that the others know, and under those that she has by this run's reading. */
-export function overtakenIn({ beside, snapshot, id }: Run, { name, read }: Kind): Key[] {
+export function supersededKeys(
+  { locks: beside, snapshot, id }: Run,
+  { name, read }: RecordType,
+): Key[] {
   if (!read) return [];
   const { keys, ids } = beside.overtaken(id);
   if (ids.size === 0) return [...keys];
@@ -12,9 +15,9 @@ export function overtakenIn({ beside, snapshot, id }: Run, { name, read }: Kind)
 }
 
 /** Whether she is one of them. */
-export function isOvertaken(run: Run, { name, read }: Kind, key: Key): boolean {
+export function isOvertaken(run: Run, { name, read }: RecordType, key: Key): boolean {
   if (!read) return false;
-  const { keys, ids } = run.beside.overtaken(run.id);
+  const { keys, ids } = run.locks.overtaken(run.id);
   return (
     keys.has(key) ||
     (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))

@@ -2,19 +2,19 @@
  * Says once, after an upgrade, what a default that is new will do, and to how many people. Until a
  * run has said so, the default does nothing; what it acts upon is counted from then on.
  */
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 import { announces, unsaid } from '../context/first-load.ts';
 
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
-export async function announce(course: Course): Promise<void> {
+export async function announce(course: RunContext): Promise<void> {
   const { run, notes } = course;
   const kind = whollyRead(course);
   if (!run.unstated || !kind || !announces(run)) return;
-  const { absences, spans } = run.snapshot;
+  const { absences, ranges: spans } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
-  await throughout(run, spans.ofKeys(kind.name), (span) => {
+  await forEachRange(run, spans.ofKeys(kind.name), (span) => {
     const { missing, flagged } = absences.countSubscribed(kind.name, span);
     people.missing += missing;
     people.flagged += flagged;
@@ -23,12 +23,12 @@ export async function announce(course: Course): Promise<void> {
 }
 
 /** What was said is not said again. Within a transaction. */
-export function settleAnnounced(course: Course): void {
+export function settleAnnounced(course: RunContext): void {
   const { run } = course;
   if (run.writes && whollyRead(course)) run.snapshot.meta.drop(unsaid);
 }
 
-function whollyRead({ run, parts, known }: Course) {
+function whollyRead({ run, parts, known }: RunContext) {
   if (onlyKey(run) !== undefined) return undefined;
   const kind = parts.find((part) => part.kind.absence)?.kind;
   const knowledge = kind && known.get(kind);

@@ -1,12 +1,12 @@
 /** Why a run that did not end as it should did not. */
 import { Interrupted } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
-import type { Course } from '../context/run-context.ts';
-import type { Tally } from '../../snapshot/tables/journal.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { openIn } from '../context/mirror-context.ts';
 
 /** `tally`: of the changes of the run. */
-export function reasonsOf(course: Course, tally: readonly Tally[]): string[] {
+export function reasonsOf(course: RunContext, tally: readonly JournalTally[]): string[] {
   const { run, brake, failure, parts } = course;
   const reasons = [...course.reasons, ...brake.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);

@@ -1,15 +1,15 @@
 /** How a run ends in the snapshot, and the summary it leaves. */
 import { type GuardClass, guardNames } from '../../domain/guard-classes.ts';
-import type { Kind } from '../../records/record-type.ts';
-import type { Key, KindName } from '../../domain/record.ts';
-import type { Counts } from '../report/change-plan.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { ChangeCounts } from '../report/change-plan.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { settleAnnounced } from './announce-defaults.ts';
 import { settleGuards } from '../guard/plan-approval.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { inTurns, leaveOvertaken } from '../plan/commit-plan.ts';
 import { modeName, onlyKey, type Run } from '../context/mirror-context.ts';
-import { overtakenIn } from '../context/superseded-records.ts';
+import { supersededKeys } from '../context/superseded-records.ts';
 import { keepWanted } from '../read/incremental-read.ts';
 import { reasonsOf } from './failure-reasons.ts';
 import {
@@ -19,14 +19,14 @@ import {
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
-import { giveBack } from '../../write-back/report-opt-outs.ts';
-import { standHeld } from '../guard/hold-limit.ts';
-import { settleHeld } from '../guard/held-changes.ts';
+import { reportOptOuts } from '../../write-back/report-opt-outs.ts';
+import { holdWithheld } from '../guard/hold-limit.ts';
+import { closeHolds } from '../guard/held-changes.ts';
 import { keepLimits } from '../plan/run-forecast.ts';
 import { settleQuarantine } from '../context/platform-quarantine.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
-import type { Tally } from '../../snapshot/tables/journal.ts';
-import { eachOf, throughout, untilDone } from '../context/for-each-range.ts';
+import type { JournalTally } from '../../snapshot/tables/journal.ts';
+import { eachRange, forEachRange, untilDone } from '../context/for-each-range.ts';
 import { leaveCursors } from './source-cursor.ts';
 import {
   findErased,
@@ -36,14 +36,14 @@ import {
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { countHeld, isLeft } from '../guard/guard-classes.ts';
 
-export async function conclude(course: Course): Promise<Summary> {
+export async function conclude(course: RunContext): Promise<Summary> {
   const { run } = course;
   if (run.writes) {
     settleQuarantine(course);
     await keepOrigins(course);
-    await standHeld(run);
+    await holdWithheld(run);
   }
-  const returns = await giveBack(course);
+  const returns = await reportOptOuts(course);
   const done = await tallyOf(run);
   const people = course.parts.find(({ kind }) => kind.erase)?.kind;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
@@ -57,13 +57,13 @@ export async function conclude(course: Course): Promise<Summary> {
   const summary = summaryOf(course, { returns, done, held });
   const settled = run.writes ? run.snapshot.transaction(() => keep(course, summary)) : [];
   if (run.writes) await inTurns(run, keepNoticed(course));
-  if (run.writes) await settleHeld(course, settled);
+  if (run.writes) await closeHolds(course, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
 /** Answers the kinds of which all that is called for was planned, and came to its end. */
-function keep(course: Course, summary: Summary): Kind[] {
+function keep(course: RunContext, summary: Summary): RecordType[] {
   const { run } = course;
   const { runs, journal } = run.snapshot;
   const { id } = run;
@@ -83,7 +83,7 @@ function keep(course: Course, summary: Summary): Kind[] {
   return settleGuards(course);
 }
 
-function keepParked({ run, parts, known }: Course): void {
+function keepParked({ run, parts, known }: RunContext): void {
   const { problems } = run.snapshot;
   const isWhole = onlyKey(run) === undefined;
   for (const { kind } of parts) {
@@ -91,7 +91,7 @@ function keepParked({ run, parts, known }: Course): void {
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
     if (whole) keepWanted(run.snapshot, kind.name, sizes);
-    if (isWhole) problems.dropUnnamed(kind.name, { but: overtakenIn(run, kind), whole });
+    if (isWhole) problems.dropUnnamed(kind.name, { but: supersededKeys(run, kind), whole });
   }
 }
 
@@ -99,13 +99,13 @@ function keepParked({ run, parts, known }: Course): void {
  * What was noticed is known from now on, and what was not is forgotten. After the run has ended:
  * with a process that ends in the middle, some is listed once more, and nothing less than once.
  */
-function* keepNoticed({ run, parts, known, plan }: Course): Generator<undefined, void> {
-  const { problems, spans, transaction } = run.snapshot;
+function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefined, void> {
+  const { problems, ranges: spans, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
   for (const { kind } of parts) {
     const { name } = kind;
-    yield* eachOf(spans.ofNoticed(name), (span) => {
+    yield* eachRange(spans.ofNoticed(name), (span) => {
       transaction(() => problems.adopt(name, { ...by, span }));
     });
     const knowledge = known.get(kind);
@@ -113,8 +113,8 @@ function* keepNoticed({ run, parts, known, plan }: Course): Generator<undefined,
     const { whole } = knowledge;
     if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
     else {
-      yield* eachOf(problems.spans(name), (span) => {
-        const but = overtakenIn(run, kind);
+      yield* eachRange(problems.spans(name), (span) => {
+        const but = supersededKeys(run, kind);
         transaction(() => problems.forgetUnnoticed(name, { span, but, whole }));
       });
     }
@@ -124,7 +124,7 @@ function* keepNoticed({ run, parts, known, plan }: Course): Generator<undefined,
 /** Looks through all that is kept: not for the sake of one person. */
 async function prune(run: Run): Promise<void> {
   const { snapshot, keepMs, clock } = run;
-  const { runs, journal, returned, held, transaction } = snapshot;
+  const { runs, journal, returned, awaitingApproval: held, transaction } = snapshot;
   const at = clock.now();
   // Guards count what happened in the last seven days.
   const before = at - Math.max(keepMs, weekMs);
@@ -138,19 +138,19 @@ async function prune(run: Run): Promise<void> {
 }
 
 /** What a certified reading says of ids holds, whatever becomes of the run. */
-async function keepOrigins({ run, parts, known }: Course): Promise<void> {
-  const { recorded, spans, transaction } = run.snapshot;
+async function keepOrigins({ run, parts, known }: RunContext): Promise<void> {
+  const { recorded, ranges: spans, transaction } = run.snapshot;
   for (const { kind } of parts) {
     if (!known.get(kind)?.certified) continue;
-    await throughout(run, spans.ofStrangeIds(kind.name), (span) => {
+    await forEachRange(run, spans.ofStrangeIds(kind.name), (span) => {
       transaction(() => recorded.adoptOrigins(kind.name, span, run.startedAt));
     });
   }
 }
 
 /** What became of the changes of the run. */
-async function tallyOf({ snapshot, clock, id }: Run): Promise<Tally[]> {
-  const all: Tally[] = [];
+async function tallyOf({ snapshot, clock, id }: Run): Promise<JournalTally[]> {
+  const all: JournalTally[] = [];
   for (const some of snapshot.journal.tally(id)) {
     all.push(...some);
     await clock.sleep(0);
@@ -160,12 +160,12 @@ async function tallyOf({ snapshot, clock, id }: Run): Promise<Tally[]> {
 
 interface Done {
   returns: ReturnsSummary | undefined;
-  done: readonly Tally[];
+  done: readonly JournalTally[];
   /** People. */
   held: Record<GuardClass, number>;
 }
 
-function summaryOf(course: Course, { returns, done, held }: Done): Summary {
+function summaryOf(course: RunContext, { returns, done, held }: Done): Summary {
   const { run, tally, parts } = course;
   const contact = kindSummary(course, 'contact', done);
   const template = kindSummary(course, 'template', done);
@@ -202,9 +202,9 @@ function summaryOf(course: Course, { returns, done, held }: Done): Summary {
 }
 
 function kindSummary(
-  course: Course,
-  kind: KindName,
-  done: readonly Tally[],
+  course: RunContext,
+  kind: RecordTypeName,
+  done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
   const { run, tally, plan } = course;
   const { staging } = run.snapshot;
@@ -227,7 +227,7 @@ function kindSummary(
   };
 }
 
-function sizesOf({ run, known }: Course, kind: KindName) {
+function sizesOf({ run, known }: RunContext, kind: RecordTypeName) {
   const { staging, recorded, problems } = run.snapshot;
   const { sizes, listing } = knowledgeNamed(known, kind);
   const { valid, invalid } = sizes;
@@ -236,7 +236,7 @@ function sizesOf({ run, known }: Course, kind: KindName) {
 }
 
 /** A single run counts the person it is about, whatever else was read for it. */
-function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
+function sizesOfOne({ snapshot }: Run, kind: RecordTypeName, key: Key) {
   const { staging, problems } = snapshot;
   const rows = staging.desired(kind, key);
   const invalid = rows.filter((row) => row.invalid).length;
@@ -250,18 +250,18 @@ function sizesOfOne({ snapshot }: Run, kind: KindName, key: Key) {
 
 /** What this run planned (held or not, less what turned out stale), and what was acknowledged. */
 function journaled(
-  { run }: Course,
-  kind: KindName,
-  done: readonly Tally[],
-): { planned: Counts; acked: Counts } {
-  const planned: Counts = {};
-  const acked: Counts = {};
+  { run }: RunContext,
+  kind: RecordTypeName,
+  done: readonly JournalTally[],
+): { planned: ChangeCounts; acked: ChangeCounts } {
+  const planned: ChangeCounts = {};
+  const acked: ChangeCounts = {};
   for (const { kind: of, op, state, n } of done) {
     if (of !== kind) continue;
     if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
     if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
   }
-  for (const { op, n } of run.snapshot.guarding.withheldOps(kind)) {
+  for (const { op, n } of run.snapshot.guarded.withheldOps(kind)) {
     planned[op] = (planned[op] ?? 0) + n;
   }
   return { planned, acked };
@@ -269,7 +269,7 @@ function journaled(
 
 /** An erasure that is not done is as loud as an opt-out that could not be applied. */
 function statusOf(
-  { run, tally, failure, stuck }: Course,
+  { run, tally, failure, stuck }: RunContext,
   { reasons, unfinished, held }: Pick<Done, 'held'> & { reasons: string[]; unfinished: boolean },
 ): Status {
   if (reasons.length > 0) return 'failed';
@@ -280,7 +280,7 @@ function statusOf(
   return unfinished && run.writes ? 'rejected' : 'done';
 }
 
-function certificateOf({ known }: Course): Summary['certificate'] {
+function certificateOf({ known }: RunContext): Summary['certificate'] {
   const all = [...known.values()];
   const listings = all.flatMap(({ listing }) => listing ?? []);
   return {

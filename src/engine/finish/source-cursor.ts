@@ -13,11 +13,11 @@
  *   somebody was taken as it began     leaves none of its own: what was heard of her may be older
  */
 import { z } from 'zod';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import {
   onlyKey,
   type Mirror,
@@ -28,9 +28,9 @@ import { countHeld } from '../guard/guard-classes.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
-const nameOf = (kind: KindName): string => `cursor of ${kind}s`;
+const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
-type Cursors = ReadonlyMap<Kind, string>;
+type Cursors = ReadonlyMap<RecordType, string>;
 
 /** From where a run may read the changes, by kind. One that writes has it for itself. */
 export function takeCursors(
@@ -38,7 +38,7 @@ export function takeCursors(
   parts: readonly MirrorPart[],
   { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
 ): Cursors {
-  const taken = new Map<Kind, string>();
+  const taken = new Map<RecordType, string>();
   if (onlyKey({ mode }) !== undefined) return taken;
   for (const { kind, manner } of parts) {
     const text = meta.get(nameOf(kind.name));
@@ -52,30 +52,30 @@ export function takeCursors(
 }
 
 /** Somebody may wait whom no change of the source will name again. */
-export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: Kind): void {
+export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: RecordType): void {
   meta.set(nameOf(name), spoilt);
 }
 
 /** A run about one person that threw, which may have kept her from the one about everybody. */
-export function spoilThrown(course: Course): void {
+export function spoilThrown(course: RunContext): void {
   const { run, begun } = course;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(course)) return;
   run.snapshot.transaction(() => begun.forEach(({ kind }) => spoil(run.snapshot, kind)));
 }
 
 /** Whether a run about everybody was under way at any time of this one. */
-function overlapped({ run, endedBefore }: Course): boolean {
-  return run.beside.count().begun > endedBefore;
+function overlapped({ run, endedBefore }: RunContext): boolean {
+  return run.locks.count().begun > endedBefore;
 }
 
-function endedWell(course: Course, { name }: Kind, status: Status): boolean {
+function endedWell(course: RunContext, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
   const held = countHeld(course);
   return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */
-export function leaveCursors(course: Course, status: Status): void {
+export function leaveCursors(course: RunContext, status: Status): void {
   const { run, begun, parts, known, since } = course;
   const { meta } = run.snapshot;
   for (const { kind, manner } of begun) {

@@ -10,28 +10,28 @@ import {
   isFew,
   judge,
   judgeShape,
-  type Rush,
+  type ChangeVolume,
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
 import { approveOwn } from './plan-approval.ts';
 import { atOnce, inTurns } from '../plan/commit-plan.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './hold-limit.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { noteRush, othersOf, populationOf } from './guard-population.ts';
+import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
-import { eachOf } from '../context/for-each-range.ts';
-import type { HeldPlan } from '../../snapshot/tables/awaiting-approval.ts';
+import { eachRange } from '../context/for-each-range.ts';
+import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /** What is held stays held, in whichever run, until it is approved or no longer wanted. */
 const standing: Held = { by: 'standing' };
 
 /** One round of decisions; of very many, others have their turn meanwhile. */
-export async function guard(course: Course): Promise<void> {
+export async function guard(course: RunContext): Promise<void> {
   await beginHolds(course);
   await inTurns(course.run, steps(course, 'run'));
 }
@@ -40,15 +40,15 @@ export async function guard(course: Course): Promise<void> {
  * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
  * that it brought along, and the fields of a template that only an update can set, belong to it.
  */
-export function guardNow(course: Course): void {
+export function guardNow(course: RunContext): void {
   atOnce(steps(course, 'creation'));
 }
 
 /** What was decided anew: everything, or what a creation calls for. */
 type Cause = 'run' | 'creation';
 
-function* steps(course: Course, cause: Cause): Generator<undefined, void> {
-  const { guarding } = course.run.snapshot;
+function* steps(course: RunContext, cause: Cause): Generator<undefined, void> {
+  const { guarded: guarding } = course.run.snapshot;
   const names = new Set(course.parts.map(({ kind }) => kind.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
   for (const of of classes) {
@@ -63,30 +63,30 @@ function* steps(course: Course, cause: Cause): Generator<undefined, void> {
 }
 
 function* eachSpan(
-  { run: { snapshot } }: Course,
+  { run: { snapshot } }: RunContext,
   guard: GuardClass,
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
-  yield* eachOf(snapshot.guarding.spans(guard), (span) => {
+  yield* eachRange(snapshot.guarded.spans(guard), (span) => {
     snapshot.stage(() => work({ ...span, guard }));
   });
 }
 
-function* guardOne(course: Course, of: GuardClass, cause: Cause): Generator<undefined> {
+function* guardOne(course: RunContext, of: GuardClass, cause: Cause): Generator<undefined> {
   const { run, held } = course;
-  const { guarding } = run.snapshot;
+  const { guarded: guarding } = run.snapshot;
   const { isStated } = guardRows[of];
   const neverHolds = isStated && (cause === 'creation' || onlyKey(run) !== undefined);
   const { stands, fresh } = yield* sift(course, of, { cause, neverHolds });
   if (neverHolds) {
-    if (fresh > 0) noteRush(run, of, yield* rushOf(course, of, fresh));
+    if (fresh > 0) noteVolume(run, of, yield* volumeOf(course, of, fresh));
     return;
   }
   const unplanned = isStated ? yield* countUnplanned(course, of) : 0;
   if (isStated) course.unplanned = unplanned;
   if (fresh === 0 && !stands && unplanned === 0) return;
   const limit = run.guards[of];
-  const rush = yield* rushOf(course, of, fresh);
+  const rush = yield* volumeOf(course, of, fresh);
   let judged = held.get(of) ?? judge(rush, limit);
   if (!judged && hasShape(rush, limit)) judged = judgeShape(yield* shapeOf(run, of));
   if (judged) {
@@ -99,12 +99,12 @@ function* guardOne(course: Course, of: GuardClass, cause: Cause): Generator<unde
 
 /** Which of a class may pass however many they are, whether others stand, and how many are new. */
 function* sift(
-  course: Course,
+  course: RunContext,
   of: GuardClass,
   { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
 ): Generator<undefined, { stands: boolean; fresh: number }> {
   const { run, approvals } = course;
-  const { guarding } = run.snapshot;
+  const { guarded: guarding } = run.snapshot;
   const { isStated, exemptsCreated, exemptsFirstLoad } = guardRows[of];
   const isExempt =
     (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
@@ -124,9 +124,9 @@ function* sift(
   return { stands, fresh };
 }
 
-function tellHeld(course: Course, found: Held, rush: Rush): void {
+function tellHeld(course: RunContext, found: Held, rush: ChangeVolume): void {
   const { run, plan, tally, unplanned } = course;
-  const { guarding, held } = run.snapshot;
+  const { guarded: guarding, awaitingApproval: held } = run.snapshot;
   const { guard: of } = rush;
   const { isStated, kind } = guardRows[of];
   const withheld = guarding.countWithheld(of);
@@ -144,31 +144,35 @@ function tellHeld(course: Course, found: Held, rush: Rush): void {
   tally.held({ kind, key: of, class: 'held', part: '', ...fault });
 }
 
-function largestOf(plans: readonly HeldPlan[], of: GuardClass): string | undefined {
+function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
   return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
 }
 
 /** Of how many people a reading that did not name everybody leaves the opt-outs held. */
-function* countUnplanned(course: Course, of: GuardClass): Generator<undefined, number> {
+function* countUnplanned(course: RunContext, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = course.run;
   const { kind } = guardRows[of];
   const { whole, certified } = knowledgeNamed(course.known, kind);
   let n = 0;
   if (whole && certified) return n;
-  yield* eachOf(snapshot.held.spans(of, kind), (span) => {
-    n += snapshot.held.countUnplanned({ ...span, guard: of });
+  yield* eachRange(snapshot.awaitingApproval.spans(of, kind), (span) => {
+    n += snapshot.awaitingApproval.countUnplanned({ ...span, guard: of });
   });
   return n;
 }
 
-function* rushOf(course: Course, of: GuardClass, fresh: number): Generator<undefined, Rush> {
+function* volumeOf(
+  course: RunContext,
+  of: GuardClass,
+  fresh: number,
+): Generator<undefined, ChangeVolume> {
   const { run, held } = course;
-  const { guarding } = run.snapshot;
+  const { guarded: guarding } = run.snapshot;
   const rush = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // What is held of stated opt-outs, or was approved, holds no other ones.
   const leavesOut = guardRows[of].isStated && onlyKey(run) === undefined;
   let asked = 0;
-  yield* eachOf(guarding.askedSpans(of), (span) => {
+  yield* eachRange(guarding.askedSpans(of), (span) => {
     const { all, unapproved, judged } = guarding.counts({ ...span, guard: of });
     asked += all;
     rush.all += leavesOut ? judged : all;

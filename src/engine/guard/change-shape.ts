@@ -1,10 +1,10 @@
 /** What those have in common whom a run would delete: asked part by part, since it takes long. */
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
 import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
 import type { Run } from '../context/mirror-context.ts';
-import { eachOf } from '../context/for-each-range.ts';
+import { eachRange } from '../context/for-each-range.ts';
 
 /** Of people alone: nothing else has a mail domain, or an id of the CRM. */
 const guardedKind = 'contact';
@@ -21,12 +21,12 @@ export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Sh
 
 /** How many people we own, and how many of them are of this mail domain. */
 export function* ownedOf(
-  { snapshot: { shaping, spans } }: Whole,
-  kind: KindName,
+  { snapshot: { shaping, ranges: spans } }: Whole,
+  kind: RecordTypeName,
   domain = '',
 ): Generator<undefined, { all: number; same: number }> {
   const owned = { all: 0, same: 0 };
-  yield* eachOf(spans.ofRecorded(kind), (span) => {
+  yield* eachRange(spans.ofRecorded(kind), (span) => {
     const { all, same } = shaping.owned(kind, { span, domain });
     owned.all += all;
     owned.same += same;
@@ -35,7 +35,7 @@ export function* ownedOf(
 }
 
 function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
-  const { guarding, shaping } = run.snapshot;
+  const { guarded: guarding, shaping } = run.snapshot;
   const domains = new Set<string>();
   for (const span of guarding.spans(guard)) {
     for (const domain of shaping.domains({ ...span, guard })) domains.add(domain);
@@ -47,9 +47,9 @@ function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, num
 }
 
 function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
-  const { guarding, shaping, stage } = run.snapshot;
+  const { guarded: guarding, shaping, stage } = run.snapshot;
   shaping.clearIds();
-  yield* eachOf(guarding.spans(guard), (span) => {
+  yield* eachRange(guarding.spans(guard), (span) => {
     stage(() => shaping.addIds({ ...span, guard }));
   });
   const rows = new Set<number>();

@@ -1,15 +1,15 @@
 /** What guards are about, and how much of it they hold. */
 import { byGuard, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
-import type { Guarding } from '../../snapshot/tables/guarded-changes.ts';
-import type { Course } from '../context/run-context.ts';
+import type { GuardedChanges } from '../../snapshot/tables/guarded-changes.ts';
+import type { RunContext } from '../context/run-context.ts';
 
 /** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
-export function countHeld({ run, unplanned }: Course): Record<GuardClass, number> {
-  const { countWithheld } = run.snapshot.guarding;
+export function countHeld({ run, unplanned }: RunContext): Record<GuardClass, number> {
+  const { countWithheld } = run.snapshot.guarded;
   return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
 }
 
-export function isHolding({ countChanges }: Guarding): boolean {
+export function isHolding({ countChanges }: GuardedChanges): boolean {
   return countChanges() > 0;
 }
 

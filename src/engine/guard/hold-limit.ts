@@ -8,18 +8,18 @@
  */
 import { isExpected } from '../../domain/errors.ts';
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
-import type { Ends, Since } from '../../snapshot/tables/approval-holds.ts';
+import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
 import { inTurns } from '../plan/commit-plan.ts';
-import type { Course } from '../context/run-context.ts';
-import { standWithheld } from './held-changes.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { addHolds } from './held-changes.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 
 const stated = guardNames.filter((guard) => guardRows[guard].isStated);
 
 /** Before the guards of a run are asked: what time it is, where anything is held for a time. */
-export async function beginHolds({ run, parts }: Course): Promise<void> {
+export async function beginHolds({ run, parts }: RunContext): Promise<void> {
   if (onlyKey(run) !== undefined) return;
-  const { held, transaction } = run.snapshot;
+  const { awaitingApproval: held, transaction } = run.snapshot;
   for (const guard of stated) {
     const isPart = parts.some(({ kind }) => kind.name === guardRows[guard].kind);
     if (!isPart || held.oldest(guard) === undefined) continue;
@@ -29,10 +29,10 @@ export async function beginHolds({ run, parts }: Course): Promise<void> {
 }
 
 /** Has what a run withholds held in later runs too, from now on. */
-export async function standHeld(run: Run): Promise<void> {
-  const { guarding } = run.snapshot;
+export async function holdWithheld(run: Run): Promise<void> {
+  const { guarded: guarding } = run.snapshot;
   if (stated.some((guard) => guarding.countWithheld(guard) > 0)) await askTime(run);
-  await inTurns(run, standWithheld(run, sinceNow(run)));
+  await inTurns(run, addHolds(run, sinceNow(run)));
 }
 
 /** What began by then is held no longer. */
@@ -42,7 +42,7 @@ export function endsOf(run: Run, guard: GuardClass): Ends {
   return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
 }
 
-export function sinceNow({ clock, platformTime: { read } }: Run): Since {
+export function sinceNow({ clock, platformTime: { read } }: Run): HeldSince {
   const platformAt = read ? Math.floor(read.date + clock.monotonic() - read.monotonic) : null;
   return { at: clock.now(), platformAt };
 }

@@ -2,55 +2,55 @@
  * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
  * first full run that began later and could do all of it has ended, seven days at most.
  */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { guardNames } from '../../domain/guard-classes.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import { atOnce, inTurns } from '../plan/commit-plan.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { endFirstLoad } from '../context/first-load.ts';
-import { sinceNow, standHeld } from './hold-limit.ts';
-import { batchOf, standWithheld, type Batch } from './held-changes.ts';
+import { sinceNow, holdWithheld } from './hold-limit.ts';
+import { batchOf, addHolds, type Batch } from './held-changes.ts';
 import { modeName, type Run } from '../context/mirror-context.ts';
 import { isHolding, isLeft } from './guard-classes.ts';
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
 export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
   const now = clock.now();
-  if (approve !== undefined && writes && isLeft(snapshot.held.left(approve))) {
-    snapshot.transaction(() => snapshot.held.approve(approve, now));
+  if (approve !== undefined && writes && isLeft(snapshot.awaitingApproval.left(approve))) {
+    snapshot.transaction(() => snapshot.awaitingApproval.approve(approve, now));
   }
-  return snapshot.held.approvals(now - weekMs);
+  return snapshot.awaitingApproval.approvals(now - weekMs);
 }
 
 /**
  * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
  * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function* approveOwn(course: Course): Generator<undefined, boolean> {
+export function* approveOwn(course: RunContext): Generator<undefined, boolean> {
   const { run, plan, approvals } = course;
   const { snapshot, approve } = run;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
-    if (snapshot.held.get(approve)) {
+    if (snapshot.awaitingApproval.get(approve)) {
       course.notes.push(nothingLeft(approve));
       return false;
     }
-    throw new Invalid(unknownPlan(snapshot.held.current(), approve, hash));
+    throw new Invalid(unknownPlan(snapshot.awaitingApproval.current(), approve, hash));
   }
-  if (!isHolding(snapshot.guarding)) return false;
+  if (!isHolding(snapshot.guarded)) return false;
   const now = run.clock.now();
-  yield* standWithheld(run, sinceNow(run));
+  yield* addHolds(run, sinceNow(run));
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(course, batch);
-    snapshot.held.approve(hash, now);
+    snapshot.awaitingApproval.approve(hash, now);
   });
-  snapshot.guarding.release(hash);
+  snapshot.guarded.release(hash);
   course.held.clear();
   course.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
@@ -61,9 +61,9 @@ export function* approveOwn(course: Course): Generator<undefined, boolean> {
  * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
  * what of that is done with the rest of the plan. Later rounds add nothing to it.
  */
-export async function keepHeld(course: Course, round: number): Promise<() => void> {
+export async function keepHeld(course: RunContext, round: number): Promise<() => void> {
   const { run } = course;
-  await standHeld(run);
+  await holdWithheld(run);
   if (round > 1) return () => undefined;
   const batch = await inTurns(run, batchOf(run));
   return () => keepPlan(course, batch);
@@ -73,9 +73,9 @@ export async function keepHeld(course: Course, round: number): Promise<() => voi
  * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
  * since the batch was named is not in it: then it is named anew.
  */
-function keepPlan(course: Course, before: Batch): void {
+function keepPlan(course: RunContext, before: Batch): void {
   const { run, plan } = course;
-  const { held, guarding } = run.snapshot;
+  const { awaitingApproval: held, guarded: guarding } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
   // Of whom this run has not read, what earlier ones held stays shown.
@@ -91,7 +91,7 @@ function keepPlan(course: Course, before: Batch): void {
  * read, and the approvals it began with that are about nothing but what it could do: answers the
  * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
  */
-export function settleGuards(course: Course): Kind[] {
+export function settleGuards(course: RunContext): RecordType[] {
   const { run, approvals, brake, failure, known } = course;
   const { snapshot, mode, stop } = run;
   if (mode !== 'full' || failure || stop.aborted) return [];
@@ -107,19 +107,20 @@ export function settleGuards(course: Course): Kind[] {
   );
   const others = othersThan(run, settled);
   for (const { plan } of approvals) {
-    if (!snapshot.held.isAbout(plan, others)) snapshot.held.end(plan, at);
+    if (!snapshot.awaitingApproval.isAbout(plan, others)) snapshot.awaitingApproval.end(plan, at);
   }
-  if (settled.length > 0 && !isHolding(snapshot.guarding)) snapshot.held.clear(mode, others);
+  if (settled.length > 0 && !isHolding(snapshot.guarded))
+    snapshot.awaitingApproval.clear(mode, others);
   return settled;
 }
 
 /** An export without anybody in it has loaded nobody. */
-function namesAny(known: Course['known'], kind: Kind): boolean {
+function namesAny(known: RunContext['known'], kind: RecordType): boolean {
   return (known.get(kind)?.sizes.valid ?? 0) > 0;
 }
 
 /** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
-function couldAll(course: Course): Kind[] {
+function couldAll(course: RunContext): RecordType[] {
   const { run, known } = course;
   return wholeKinds(course).filter(
     (kind) =>
@@ -128,7 +129,7 @@ function couldAll(course: Course): Kind[] {
 }
 
 /** Those that took part, and whose readings, as far as there are two, are certified. */
-function wholeKinds({ run, parts, known }: Course): Kind[] {
+function wholeKinds({ run, parts, known }: RunContext): RecordType[] {
   if (run.quarantined) return [];
   const kinds = parts.map(({ kind }) => kind);
   return kinds.filter((kind) => {
@@ -139,7 +140,7 @@ function wholeKinds({ run, parts, known }: Course): Kind[] {
 }
 
 /** The kinds of the mirror that are none of these. */
-function othersThan({ parts }: Run, kinds: readonly Kind[]): KindName[] {
+function othersThan({ parts }: Run, kinds: readonly RecordType[]): RecordTypeName[] {
   const all = parts.map(({ kind }) => kind.name);
   return all.filter((name) => !kinds.some((kind) => kind.name === name));
 }

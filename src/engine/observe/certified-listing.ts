@@ -10,16 +10,16 @@
  * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
  * through before any is proven.
  */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow } from '../../domain/record.ts';
-import type { Brake } from '../context/circuit-breaker.ts';
+import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { findMissing } from './missing-records.ts';
 import type { Run } from '../context/mirror-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import type { Listing } from '../context/source-knowledge.ts';
+import type { PlatformListing } from '../context/source-knowledge.ts';
 
 /** What the first page of a pass said: how many there are, and when that was. */
 interface Claim {
@@ -37,10 +37,10 @@ const pagesAtOnce = 16;
 const stagedAtOnce = 1_000;
 
 /** One pass over a list, from its first page on. */
-export type FirstPass = Omit<Listing, 'complete'> & { claim: Claim };
+export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
 /** All pages, into what is still to be sorted in. */
-export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
+export async function passOver(run: Run, kind: RecordType): Promise<FirstPass> {
   const at = run.clock.now();
   const knew = run.ledger.newest();
   const [limit] = run.pageSizes;
@@ -52,9 +52,9 @@ export async function passOver(run: Run, kind: Kind): Promise<FirstPass> {
 /** Whether that shows all there is, or what is read besides does: the first claim counts. */
 export async function prove(
   run: Run,
-  kind: Kind,
-  { first: { claim, ...listing }, brake }: { first: FirstPass; brake: Brake },
-): Promise<Listing> {
+  kind: RecordType,
+  { first: { claim, ...listing }, brake }: { first: FirstPass; brake: CircuitBreaker },
+): Promise<PlatformListing> {
   const { staging } = run.snapshot;
   const isProven = (): boolean => staging.countCreatedBy(kind.name, claim.began) >= claim.total;
   if (isProven()) return { ...listing, complete: true };
@@ -70,7 +70,7 @@ export async function prove(
 /** Side by side as far as the total reaches, then on to the first short one. */
 async function turnPages(
   run: Run,
-  kind: Kind,
+  kind: RecordType,
   { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
 ): Promise<Claim> {
   const { stage } = run.snapshot;

@@ -12,8 +12,8 @@
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
-import type { Kind, Parts } from '../../records/record-type.ts';
-import type { Listing } from '../context/source-knowledge.ts';
+import type { RecordType, Parts } from '../../records/record-type.ts';
+import type { PlatformListing } from '../context/source-knowledge.ts';
 import type { Run } from '../context/mirror-context.ts';
 
 const membersAtLeast = 10;
@@ -22,11 +22,13 @@ const pageOfRows = 500;
 /** To be asked once the records are narrowed to those that differ from what is recorded. */
 export async function lostParts(
   run: Run,
-  { name, parts }: Kind,
-  listing: Listing | undefined,
+  { name, parts }: RecordType,
+  listing: PlatformListing | undefined,
 ): Promise<Set<string>> {
   if (!parts) return new Set();
-  const before = listing?.complete ? [] : run.snapshot.parking.parts(name).map((one) => one.part);
+  const before = listing?.complete
+    ? []
+    : run.snapshot.retryLater.parts(name).map((one) => one.part);
   const lost = new Set(parts.names.filter((part) => before.includes(part)));
   if (!listing) return lost;
   const losses = await countLosses(run, name, parts);
@@ -36,7 +38,7 @@ export async function lostParts(
 }
 
 /** The problem of a part that is lost. */
-export function lossOf({ name }: Kind, part: string): Problem {
+export function lossOf({ name }: RecordType, part: string): Problem {
   return {
     kind: name,
     key: part,
@@ -52,10 +54,10 @@ export function lossOf({ name }: Kind, part: string): Problem {
 /** How many of those that differ have lost which part. */
 async function countLosses(
   run: Run,
-  name: Kind['name'],
+  name: RecordType['name'],
   parts: Parts,
 ): Promise<Map<string, number>> {
-  const { narrowing, recorded, staging } = run.snapshot;
+  const { candidates: narrowing, recorded, staging } = run.snapshot;
   const losses = new Map<string, number>();
   let keys = narrowing.next(name, '', pageOfRows);
   while (keys.length > 0) {
@@ -78,7 +80,7 @@ function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): stri
 /** Counts all members, no further than to the double of the losses. */
 async function exceeding(
   losses: Map<string, number>,
-  { run, name, parts }: { run: Run; name: Kind['name']; parts: Parts },
+  { run, name, parts }: { run: Run; name: RecordType['name']; parts: Parts },
 ): Promise<string[]> {
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));

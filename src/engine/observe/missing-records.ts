@@ -3,15 +3,15 @@
  * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
  */
 import { Rejected, RateLimited, Unavailable } from '../../domain/errors.ts';
-import type { KindName, RecordedRow } from '../../domain/record.ts';
-import type { Kind } from '../../records/record-type.ts';
-import type { Found } from '../../records/listing-page.ts';
-import type { Span } from '../../snapshot/database/key-range.ts';
-import type { Brake } from '../context/circuit-breaker.ts';
+import type { RecordTypeName, RecordedRow } from '../../domain/record.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { FoundRecord } from '../../records/listing-page.ts';
+import type { KeyRange } from '../../snapshot/database/key-range.ts';
+import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import type { Run } from '../context/mirror-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 
 const askedAtOnce = 16;
 const askedAtLeast = 500;
@@ -22,7 +22,11 @@ const askedShare = 0.02;
  * refused route and a platform that is not well end it, and a refused request concerns one record:
  * of all others nothing is known. Throws on a refused key and on an interruption.
  */
-export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<void> {
+export async function findMissing(
+  run: Run,
+  kind: RecordType,
+  brake: CircuitBreaker,
+): Promise<void> {
   const { find } = kind;
   if (!find) return;
   const { recorded } = run.snapshot;
@@ -49,12 +53,12 @@ export async function findMissing(run: Run, kind: Kind, brake: Brake): Promise<v
 /** Of those that no page showed at most so many, in a row by their keys. */
 export async function unlisted(
   run: Pick<Run, 'snapshot' | 'clock' | 'random'>,
-  kind: KindName,
+  kind: RecordTypeName,
   most: number,
 ): Promise<RecordedRow[]> {
-  const { recorded, spans } = run.snapshot;
-  const counts: { span: Span; n: number }[] = [];
-  await throughout(run, spans.ofRecorded(kind), (span) => {
+  const { recorded, ranges: spans } = run.snapshot;
+  const counts: { span: KeyRange; n: number }[] = [];
+  await forEachRange(run, spans.ofRecorded(kind), (span) => {
     counts.push({ span, n: recorded.countUnlisted(kind, span) });
   });
   const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
@@ -68,7 +72,11 @@ export async function unlisted(
   return rows;
 }
 
-function learn({ snapshot, clock }: Run, { kind, key }: RecordedRow, { is, rows }: Found): void {
+function learn(
+  { snapshot, clock }: Run,
+  { kind, key }: RecordedRow,
+  { is, rows }: FoundRecord,
+): void {
   const { staging } = snapshot;
   snapshot.stage(() => {
     staging.addObserved(rows, is === 'whole' ? key : undefined);

@@ -1,38 +1,38 @@
 /** One person, read by themselves: what a single run learns of the platform. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Run } from '../context/mirror-context.ts';
-import type { Knowledge } from '../context/source-knowledge.ts';
+import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 
 /** Whose states are known, by which reading of the source. */
 export interface Single {
   key: Key;
-  known: Knowledge;
+  known: RecordTypeKnowledge;
 }
 
 /** Reads into staging what the platform shows of a person now, under former addresses too. */
-export async function lookUp(run: Run, kind: Kind, single: Single): Promise<void> {
+export async function lookUp(run: Run, kind: RecordType, single: Single): Promise<void> {
   await stageOne(run, kind, single.key);
   for (const key of formerKeys(run, kind, single)) await stageOne(run, kind, key);
 }
 
 /** The keys to decide upon: the person's, and former ones that no other record has taken over. */
-export function keysOf(run: Run, kind: Kind, single: Single): Key[] {
+export function keysOf(run: Run, kind: RecordType, single: Single): Key[] {
   const { staging } = run.snapshot;
   const former = formerKeys(run, kind, single);
   return [single.key, ...former.filter((key) => staging.desired(kind.name, key).length === 0)];
 }
 
 /** Other keys under which the person is recorded, by what the source says of her now. */
-export function formerKeys(run: Run, kind: Kind, single: Single): Key[] {
+export function formerKeys(run: Run, kind: RecordType, single: Single): Key[] {
   return [...new Set(statesOf(run, kind, single).former.map(({ row }) => row.key))];
 }
 
 /** What was read of one record; what has another name by now is staged under that. */
 export function stageRead(
   { snapshot: { staging } }: Run,
-  { keyedById }: Kind,
+  { keyedById }: RecordType,
   { key, rows }: { key: Key; rows: readonly ObservedRow[] },
 ): void {
   const isHere = ({ alias }: ObservedRow): boolean => keyedById || alias === key;
@@ -40,7 +40,7 @@ export function stageRead(
   staging.addObserved(rows.filter((row) => !isHere(row)));
 }
 
-async function stageOne(run: Run, kind: Kind, key: Key): Promise<void> {
+async function stageOne(run: Run, kind: RecordType, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
   if (!kind.read) return;
   const rows = await kind.read({ key, id: recorded.get(kind.name, key)?.id }, run.stop);

@@ -4,23 +4,23 @@
  * alone.
  */
 import { Busy } from '../../domain/errors.ts';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
-import { knowledgeOf, leaveOut, type Course } from '../context/run-context.ts';
+import { knowledgeOf, leaveOut, type RunContext } from '../context/run-context.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { passOver, prove, type FirstPass } from './certified-listing.ts';
 import { atHer } from '../read/person-read.ts';
 import { formerKeys, lookUp } from './person-observation.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 
-export async function listAll(course: Course): Promise<void> {
+export async function listAll(course: RunContext): Promise<void> {
   const { run, known, brake } = course;
   if (run.mode === 'fast') return;
   const key = onlyKey(run);
   if (key !== undefined) return eachListed(course, (kind) => lookAtOne(course, kind, key));
   const { staging } = run.snapshot;
-  const passed = new Map<Kind, FirstPass>();
+  const passed = new Map<RecordType, FirstPass>();
   staging.beginListing();
   try {
     await eachListed(course, async (kind) => void passed.set(kind, await passOver(run, kind)));
@@ -38,7 +38,10 @@ export async function listAll(course: Course): Promise<void> {
 }
 
 /** Side by side. */
-async function eachListed(course: Course, work: (kind: Kind) => Promise<void>): Promise<void> {
+async function eachListed(
+  course: RunContext,
+  work: (kind: RecordType) => Promise<void>,
+): Promise<void> {
   const { parts, brake } = course;
   await each(parts, parts.length, async (part) => {
     try {
@@ -50,21 +53,21 @@ async function eachListed(course: Course, work: (kind: Kind) => Promise<void>): 
 }
 
 /** In steps for which nothing in the process has to wait long. */
-async function sortIn({ run, parts }: Course): Promise<void> {
-  const { staging, spans, stage } = run.snapshot;
+async function sortIn({ run, parts }: RunContext): Promise<void> {
+  const { staging, ranges: spans, stage } = run.snapshot;
   for (const sort of staging.sortings) {
     await run.clock.sleep(0);
     sort();
   }
   await run.clock.sleep(0);
   for (const { kind } of parts) {
-    await throughout(run, spans.ofListedIds(kind.name), (span) => {
+    await forEachRange(run, spans.ofListedIds(kind.name), (span) => {
       stage(() => staging.forgetRelisted(kind.name, span));
     });
   }
 }
 
-async function lookAtOne(course: Course, kind: Kind, key: Key): Promise<void> {
+async function lookAtOne(course: RunContext, kind: RecordType, key: Key): Promise<void> {
   const { run } = course;
   const single = { key, known: knowledgeOf(course, kind) };
   const also = {

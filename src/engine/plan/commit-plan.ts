@@ -12,7 +12,7 @@
  */
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import type { Run } from '../context/mirror-context.ts';
-import { overtakenIn } from '../context/superseded-records.ts';
+import { supersededKeys } from '../context/superseded-records.ts';
 
 const remarksAtOnce = 500;
 
@@ -76,7 +76,7 @@ function* tellLedger({ snapshot, ledger, clock }: Run): Generator<undefined> {
 
 /** All spans but the last: where there are few, everything is in that. */
 function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
-  const { spans, staging, transaction } = snapshot;
+  const { ranges: spans, staging, transaction } = snapshot;
   for (const { kind } of parts) {
     for (const span of spans.ofNoted(kind.name)) {
       if (typeof span.upTo !== 'string') continue;
@@ -101,7 +101,7 @@ export function atOnce<T>(taken: Generator<undefined, T>): T {
 export function leaveOvertaken(run: Run): void {
   const { staging, stage } = run.snapshot;
   for (const { kind } of run.parts) {
-    const keys = overtakenIn(run, kind);
+    const keys = supersededKeys(run, kind);
     if (keys.length > 0) stage(() => staging.undecide(kind.name, keys));
   }
 }

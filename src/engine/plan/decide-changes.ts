@@ -1,22 +1,22 @@
 /** Brings the candidates of one kind before its truth table, and stages what comes of them. */
 import { type Change, isStatedOptOut } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { Decision, Kind, States } from '../../records/record-type.ts';
+import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
 import type { Run } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
-import { overtakenIn } from '../context/superseded-records.ts';
-import { nothing, whoOf } from '../context/do-not-contact-identity.ts';
-import type { Knowledge } from '../context/source-knowledge.ts';
+import { supersededKeys } from '../context/superseded-records.ts';
+import { noListChanges, identityOf } from '../context/do-not-contact-identity.ts';
+import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
-import type { Tally } from '../context/run-tally.ts';
+import type { RunTally } from '../context/run-tally.ts';
 
 interface Deciding {
   run: Run;
-  kind: Kind;
-  known: Knowledge;
-  tally: Tally;
+  kind: RecordType;
+  known: RecordTypeKnowledge;
+  tally: RunTally;
 }
 
 /** No more than can be decided while others wait for their turn. */
@@ -25,14 +25,14 @@ const pageOfKeys = 100;
 export const longestDelayMs = 86_400_000;
 
 export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
-  const { narrowing, journal } = run.snapshot;
+  const { candidates: narrowing, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
   let after = '';
   let done = 0;
   for (;;) {
     const keys = narrowing.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    const overtaken = new Set(overtakenIn(run, kind));
+    const overtaken = new Set(supersededKeys(run, kind));
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (overtaken.has(key)) continue;
@@ -69,23 +69,23 @@ export function decideAgain(
 /** Answers how many changes it has planned. */
 function decideOne(
   run: Run,
-  kind: Kind,
-  { key, known, tally }: { key: Key; known: Knowledge; tally: Tally },
+  kind: RecordType,
+  { key, known, tally }: { key: Key; known: RecordTypeKnowledge; tally: RunTally },
 ): number {
   const { staging } = run.snapshot;
   const states = statesOf(run, kind, { key, known });
   const decision = kind.decide(states);
   const name = calledOf(run.snapshot.meta, key, states);
   staging.forgetNoticed(kind.name, name);
-  run.snapshot.guarding.forget(kind.name, key);
+  run.snapshot.guarded.forget(kind.name, key);
   for (const problem of decision.problems) {
     tally.notice(name === key ? problem : { ...problem, key: name });
   }
   const news = decision.changes.length > 0 || differs(decision.note, states.recorded);
   if (decision.note && news) staging.addNoted(decision.note, isAlone(states, decision));
-  const { adds, ends } = decision.news ?? nothing;
+  const { adds, ends } = decision.news ?? noListChanges;
   if (adds.length + ends.length > 0) {
-    run.snapshot.remarks.add({ ...whoOf(run, kind, key), adds, ends });
+    run.snapshot.remarks.add({ ...identityOf(run, kind, key), adds, ends });
   }
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);
@@ -110,7 +110,11 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  * While it is not known what became of a change, what is seen of its record may be our own doing:
  * nothing is concluded from it, and only opt-outs are sent.
  */
-function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge }): void {
+function decideUnknown(
+  run: Run,
+  kind: RecordType,
+  at: { key: Key; known: RecordTypeKnowledge },
+): void {
   const { staging, journal } = run.snapshot;
   const open = journal.open(kind.name).filter(({ key }) => key === at.key);
   const isOpen = ({ part, target }: Change) =>
@@ -121,7 +125,7 @@ function decideUnknown(run: Run, kind: Kind, at: { key: Key; known: Knowledge })
 }
 
 /** Names what the source wants of a record: a refused change is tried again when this changes. */
-export function wishOf(desired: readonly { fingerprint: string }[]): string {
+export function desiredFingerprint(desired: readonly { fingerprint: string }[]): string {
   const all = desired.map((row) => row.fingerprint);
   return all.toSorted().join(' ');
 }
@@ -131,9 +135,9 @@ export function wishOf(desired: readonly { fingerprint: string }[]): string {
  * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
  * parked no longer.
  */
-function withoutParked(run: Run, tally: Tally, { kind, states, changes }: Decided): Change[] {
+function withoutParked(run: Run, tally: RunTally, { kind, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;
-  const wish = wishOf(states.desired);
+  const wish = desiredFingerprint(states.desired);
   const waiting: Change[] = [];
   for (const parked of problems.parked(kind.name, states.key)) {
     const change = changes.find(
@@ -163,7 +167,7 @@ function isOver(parked: Parked, { sight }: States, wish: string): boolean {
 }
 
 interface Decided {
-  kind: Kind;
+  kind: RecordType;
   states: States;
   changes: Change[];
 }

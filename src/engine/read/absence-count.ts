@@ -6,19 +6,19 @@
  * The platform's time is the `Date` of the first answer of its listing; where that has none, or
  * nothing could be listed, our clock counts alone.
  */
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { overtakenIn } from '../context/superseded-records.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { supersededKeys } from '../context/superseded-records.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 
-export async function countAbsences({ run, parts, known }: Course): Promise<void> {
+export async function countAbsences({ run, parts, known }: RunContext): Promise<void> {
   for (const { kind } of parts) {
     const knowledge = known.get(kind);
     if (!knowledge || !kind.absence) continue;
     const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
-    const { absences, spans, transaction } = run.snapshot;
+    const { absences, ranges: spans, transaction } = run.snapshot;
     const only = onlyKey(run);
     transaction(() => {
       if (only === undefined) absences.dropNamed(kind.name);
@@ -34,8 +34,8 @@ export async function countAbsences({ run, parts, known }: Course): Promise<void
       absentForMs,
     };
     // Cut short, whoever was counted is not counted again by this reading.
-    await throughout(run, spans.ofKeys(kind.name), (span) => {
-      const but = overtakenIn(run, kind);
+    await forEachRange(run, spans.ofKeys(kind.name), (span) => {
+      const but = supersededKeys(run, kind);
       transaction(() => absences.count(kind.name, span, { ...reading, but }));
     });
   }

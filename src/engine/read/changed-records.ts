@@ -7,10 +7,10 @@
  * Everything is read instead where there is no cursor, where the source does not know it any more,
  * where very much has changed, and where somebody waits whose record cannot be asked for.
  */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { type MirrorPart, modeName, openIn, type Run } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
@@ -24,7 +24,7 @@ const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
-export async function readPart(course: Course, part: MirrorPart): Promise<Read> {
+export async function readPart(course: RunContext, part: MirrorPart): Promise<Read> {
   const { run, since } = course;
   const cursor = since.get(part.kind);
   const isFast = modeName(run.mode) === 'fast';
@@ -44,7 +44,7 @@ async function readChanges(run: Run, part: MirrorPart, since: string): Promise<R
   return { ...told.certificate, whole: false, sizes };
 }
 
-function requestOf({ stop }: Run, { fields }: Kind) {
+function requestOf({ stop }: Run, { fields }: RecordType) {
   return { fields, signal: stop };
 }
 
@@ -60,7 +60,7 @@ interface Told {
 
 async function tell(
   run: Run,
-  kind: Kind,
+  kind: RecordType,
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
 ): Promise<Told | undefined> {
   const rows = new Map<string, DesiredRow>();
@@ -125,8 +125,8 @@ async function askOthers(
 }
 
 /** Of whom a change is open, or was refused and is due again. */
-function waitingIn(run: Run, { name }: Kind): Key[] {
-  const { narrowing, parking } = run.snapshot;
+function waitingIn(run: Run, { name }: RecordType): Key[] {
+  const { candidates: narrowing, retryLater: parking } = run.snapshot;
   const open = openIn(run, name).map(({ key }) => key);
   // Of whom this run has just found out what became of a change.
   const found = narrowing.next(name, '', most);
@@ -134,8 +134,8 @@ function waitingIn(run: Run, { name }: Kind): Key[] {
 }
 
 /** All ids under the names that these have, and had. */
-function companyOf(run: Run, kind: Kind, rows: readonly DesiredRow[]): string[] {
-  const { recorded, twins } = run.snapshot;
+function companyOf(run: Run, kind: RecordType, rows: readonly DesiredRow[]): string[] {
+  const { recorded, duplicates: twins } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
     ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),

@@ -1,5 +1,5 @@
 /** What a run knows of a source that it has not read wholly: of the few it was told about. */
-import type { DesiredRow, KindName } from '../../domain/record.ts';
+import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { Run } from '../context/mirror-context.ts';
@@ -10,7 +10,7 @@ const stagedAtOnce = 1_000;
 /** Stages records that are few, and were not read as a whole; answers how many name nobody. */
 export async function stageFew(
   { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
-  kind: KindName,
+  kind: RecordTypeName,
   rows: readonly DesiredRow[],
 ): Promise<number> {
   for (let start = 0; start < rows.length; start += stagedAtOnce) {
@@ -39,7 +39,7 @@ export async function stageFew(
  */
 export function fewSizes(
   { snapshot }: Pick<Run, 'snapshot'>,
-  kind: KindName,
+  kind: RecordTypeName,
   { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
 ): Sizes {
   const unknown = countUnknown();
@@ -58,9 +58,13 @@ export function fewSizes(
   };
 }
 
-const wantedOf = (kind: KindName): string => `wanted of ${kind}s`;
+const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
 /** For the runs that do not read everything; the transaction is the caller's. */
-export function keepWanted({ meta }: Run['snapshot'], kind: KindName, { wanted }: Sizes): void {
+export function keepWanted(
+  { meta }: Run['snapshot'],
+  kind: RecordTypeName,
+  { wanted }: Sizes,
+): void {
   meta.set(wantedOf(kind), String(wanted));
 }

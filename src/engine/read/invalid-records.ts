@@ -3,22 +3,22 @@
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
-import type { Kind } from '../../records/record-type.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
-import { whoOf } from '../context/do-not-contact-identity.ts';
+import { identityOf } from '../context/do-not-contact-identity.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
-import type { Tally } from '../context/run-tally.ts';
-import { throughout } from '../context/for-each-range.ts';
+import type { RunTally } from '../context/run-tally.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 
 const page = 500;
 
 /** Those that hold an unknown word are listed by word, in a run about everybody. */
 export async function noticeInvalid(
   run: Run,
-  kind: Kind,
-  { tally, known }: Pick<Course, 'tally' | 'known'>,
+  kind: RecordType,
+  { tally, known }: Pick<RunContext, 'tally' | 'known'>,
 ): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
@@ -39,7 +39,11 @@ export async function noticeInvalid(
   tally.unknown(kind.name, knowledgeNamed(known, kind.name).sizes.unknown);
 }
 
-function noticeOne(run: Run, kind: Kind, { row, tally }: { row: DesiredRow; tally: Tally }): void {
+function noticeOne(
+  run: Run,
+  kind: RecordType,
+  { row, tally }: { row: DesiredRow; tally: RunTally },
+): void {
   if (!row.invalid) return;
   const { reason, fix, option } = row.invalid;
   const problem: Problem = {
@@ -54,11 +58,11 @@ function noticeOne(run: Run, kind: Kind, { row, tally }: { row: DesiredRow; tall
 }
 
 /** What names nobody is listed by its id, or by its place. */
-function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
+function nameOf(run: Run, kind: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
   if (!kind.ledger) return name;
-  const who = key === undefined ? { key: '', ids: [id] } : whoOf(run, kind, key);
+  const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, kind, key);
   const entries = run.ledger.concerning(who);
   const known = key === undefined ? undefined : recorded.get(kind.name, key);
   return calledOf(meta, name, { recorded: known, entries });
@@ -66,14 +70,14 @@ function nameOf(run: Run, kind: Kind, { key, id, place }: DesiredRow): Key {
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */
 export async function noticeUnread(
-  { run, tally, unread, known }: Course,
-  { name }: Kind,
+  { run, tally, unread, known }: RunContext,
+  { name }: RecordType,
 ): Promise<void> {
   const { whole, reading } = knowledgeNamed(known, name);
   if (onlyKey(run) !== undefined || whole || reading === '') return;
-  const { parking, problems } = run.snapshot;
+  const { retryLater: parking, problems } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
-  await throughout(run, problems.spans(name), (span) => {
+  await forEachRange(run, problems.spans(name), (span) => {
     const some = parking.countUnread(name, span);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];

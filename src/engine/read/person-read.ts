@@ -3,19 +3,19 @@
  * records of one address are one person, and the strictest of them counts. Which those are is known
  * from earlier readings. Of no other record anything is concluded.
  */
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
 import type { People, Taken } from '../context/person-locks.ts';
 import { isFresh, type MirrorPart, type Run } from '../context/mirror-context.ts';
-import type { Course } from '../context/run-context.ts';
-import { overtakenIn } from '../context/superseded-records.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { supersededKeys } from '../context/superseded-records.ts';
 import { fewSizes, stageFew } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
 import { unknown } from '../context/source-knowledge.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 
 /** So many records of one person are asked for; of more, only opt-outs are believed. */
 export const most = 50;
@@ -39,14 +39,14 @@ interface Asked {
  * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
  * another address each time.
  */
-export async function takeOne(course: Course, id: string): Promise<Taken | undefined> {
+export async function takeOne(course: RunContext, id: string): Promise<Taken | undefined> {
   const { run } = course;
   const part = course.parts.find(({ source }) => source.one);
   course.parts = part ? [part] : [];
   if (!part) return undefined;
   let people: People = { keys: keysOf(run, part, id), ids: [id] };
   for (let tries = 0; tries < mostTries; tries += 1) {
-    const taken = await run.beside.take(people);
+    const taken = await run.locks.take(people);
     try {
       const asked = await ask(run, part, id);
       // What was said before she was taken, under a name that was not known, may be outdated.
@@ -68,16 +68,16 @@ export async function takeOne(course: Course, id: string): Promise<Taken | undef
  * Remembers who has several records, and who is nowhere recorded, for those that are read one by
  * one later. Of whoever was erased meanwhile nothing is left.
  */
-export async function keepTwins(
-  { run, parts, known }: Course,
+export async function keepDuplicates(
+  { run, parts, known }: RunContext,
   when: 'read' | 'done',
 ): Promise<void> {
-  const { spans, twins, transaction } = run.snapshot;
+  const { ranges: spans, duplicates: twins, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
     if (!source.one || !kind.read) continue;
     // What names few needs no walk through everybody who is recorded.
     const all = known.get(kind)?.whole ? spans.ofKeys(kind.name) : [everything];
-    await throughout(run, all, (span) => {
+    await forEachRange(run, all, (span) => {
       transaction(() => twins.note(kind.name, span, when));
     });
     transaction(() => {
@@ -85,7 +85,7 @@ export async function keepTwins(
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
       if (isNewest) twins.dropOld(kind.name);
       const isErased = run.ledger.erased();
-      const gone = isErased ? overtakenIn(run, kind).filter(isErased) : [];
+      const gone = isErased ? supersededKeys(run, kind).filter(isErased) : [];
       for (const key of gone) twins.drop(kind.name, key);
     });
   }
@@ -108,8 +108,14 @@ function keysOf({ snapshot }: Run, { kind }: MirrorPart, id: string): Key[] {
 }
 
 /** Under which ids of the source somebody stands, as far as is known: each once. */
-export function idsAt({ snapshot }: Pick<Run, 'snapshot'>, { name }: Kind, key: Key): string[] {
-  return [...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.twins.of(name, key)])];
+export function idsAt(
+  { snapshot }: Pick<Run, 'snapshot'>,
+  { name }: RecordType,
+  key: Key,
+): string[] {
+  return [
+    ...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.duplicates.of(name, key)]),
+  ];
 }
 
 async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
@@ -132,13 +138,13 @@ async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
 }
 
 /** One that cannot be read is still the record of this id. */
-export function rowOf(kind: Kind, id: string, record: SourceRecord): DesiredRow {
+export function rowOf(kind: RecordType, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(kind, record);
   return row.id === '' ? { ...row, id } : row;
 }
 
 async function stage(
-  course: Course,
+  course: RunContext,
   { kind }: MirrorPart,
   { rows, keys, complete }: Asked,
 ): Promise<void> {

@@ -1,19 +1,19 @@
 /** What is known of one kind, and of one record of it, when it is decided upon. */
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
-import type { Kind, States } from '../../records/record-type.ts';
+import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { announces, isFirstLoad } from '../context/first-load.ts';
 import { latestNow, type Run } from '../context/mirror-context.ts';
-import type { Knowledge } from '../context/source-knowledge.ts';
+import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import type { Read } from './source-read.ts';
-import { whoOf } from '../context/do-not-contact-identity.ts';
+import { identityOf } from '../context/do-not-contact-identity.ts';
 
 /** What a reading of the source tells. */
 export function readingOf(
   source: Source,
   read: Read,
-): Pick<Knowledge, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
+): Pick<RecordTypeKnowledge, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;
   const still = (): boolean => source.still?.(reading) ?? false;
@@ -23,12 +23,12 @@ export function readingOf(
 /** What is known of one record, of all that was read and recorded. */
 export function statesOf(
   run: Run,
-  kind: Kind,
-  { key, known }: { key: Key; known: Knowledge },
+  kind: RecordType,
+  { key, known }: { key: Key; known: RecordTypeKnowledge },
 ): States {
   const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(kind.name, key);
-  const entries = kind.ledger ? run.ledger.concerning(whoOf(run, kind, key)) : [];
+  const entries = kind.ledger ? run.ledger.concerning(identityOf(run, kind, key)) : [];
   const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
   const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
@@ -66,14 +66,14 @@ export function statesOf(
 const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
 
 interface Gone extends Pick<States, 'key' | 'successors'> {
-  known: Knowledge;
+  known: RecordTypeKnowledge;
   isNamed: boolean;
 }
 
 /** What is known besides of a record that the source does not name as one that is there. */
 function goneStates(
   run: Run,
-  { name }: Kind,
+  { name }: RecordType,
   { key, known, isNamed, successors }: Gone,
 ): Pick<States, keyof typeof stays> {
   const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
@@ -87,7 +87,7 @@ function goneStates(
 }
 
 /** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
-function mayDelete(run: Run, { listing }: Knowledge): boolean {
+function mayDelete(run: Run, { listing }: RecordTypeKnowledge): boolean {
   if (isFirstLoad(run)) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
@@ -97,7 +97,7 @@ function mayDelete(run: Run, { listing }: Knowledge): boolean {
  * what was listed: somebody saw her leave beside this run.
  */
 function outrun(
-  { listing }: Knowledge,
+  { listing }: RecordTypeKnowledge,
   { row, entries }: { row: RecordedRow | undefined; entries: readonly Entry[] },
 ): 'assumed' | undefined {
   if (!listing || row?.id === undefined) return undefined;
@@ -107,7 +107,7 @@ function outrun(
 
 interface Seen {
   key: Key;
-  known: Knowledge;
+  known: RecordTypeKnowledge;
   desired: readonly DesiredRow[];
   observed: readonly ObservedRow[];
   /** What it is on the platform by what is recorded, where that was not read. */
@@ -117,7 +117,7 @@ interface Seen {
 /** Under which other keys the record was known: by the platform's ids, or by the source's. */
 function formerOf(
   { snapshot }: Run,
-  kind: Kind,
+  kind: RecordType,
   { key, known, desired, observed, assumedId }: Seen,
 ): States['former'] {
   const { staging, recorded } = snapshot;
@@ -139,8 +139,8 @@ function formerOf(
 /** What is recorded under one name, and was read or is recorded under another one. */
 function renamedOf(
   run: Run,
-  kind: Kind,
-  { row, known, isListed }: { row: RecordedRow; known: Knowledge; isListed: boolean },
+  kind: RecordType,
+  { row, known, isListed }: { row: RecordedRow; known: RecordTypeKnowledge; isListed: boolean },
 ): States['renamed'] {
   const { staging, recorded } = run.snapshot;
   const { name, idsOf } = kind;
@@ -162,8 +162,8 @@ function renamedOf(
 /** Of somebody whom the source does not name: who stands under another key by now. */
 function successorsOf(
   { snapshot }: Run,
-  { name }: Kind,
-  { key, known }: { key: Key; known: Knowledge },
+  { name }: RecordType,
+  { key, known }: { key: Key; known: RecordTypeKnowledge },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
   const { listing } = known;

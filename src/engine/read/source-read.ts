@@ -1,12 +1,12 @@
 /** Reads a source wholly into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../../domain/errors.ts';
-import type { DesiredRow, KindName } from '../../domain/record.ts';
+import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
-import type { Span } from '../../snapshot/database/key-range.ts';
+import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { MirrorPart, Run } from '../context/mirror-context.ts';
-import { throughout } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/for-each-range.ts';
 import type { Sizes } from '../context/source-knowledge.ts';
 
 /** `whole`: of whom it does not name it is known that the source does not. */
@@ -52,7 +52,7 @@ export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read
 /** Where most of those who are recorded have lost their address, a column is empty, not people. */
 function withAddresses(
   { snapshot: { recorded, staging } }: Run,
-  kind: KindName,
+  kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
   const lost = staging.countAddressless(kind);
@@ -72,7 +72,7 @@ function withAddresses(
 /**
  * An empty reading where there were records before is a failure, not data: throws Unavailable.
  */
-export function refuseEmpty({ snapshot }: Pick<Run, 'snapshot'>, kind: KindName): void {
+export function refuseEmpty({ snapshot }: Pick<Run, 'snapshot'>, kind: RecordTypeName): void {
   const known = snapshot.recorded.count(kind);
   if (known === 0) return;
   throw new Unavailable(
@@ -90,11 +90,11 @@ export async function* endingIn<End>(
   told(yield* reading);
 }
 
-async function sortIn(run: Run, kind: KindName): Promise<void> {
-  const { staging, spans, stage } = run.snapshot;
+async function sortIn(run: Run, kind: RecordTypeName): Promise<void> {
+  const { staging, ranges: spans, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
-  await throughout(run, spans.ofUnsorted(kind), (span) => {
+  await forEachRange(run, spans.ofUnsorted(kind), (span) => {
     stage(() => staging.sortIn(kind, span));
   });
   staging.endSorting();
@@ -106,17 +106,17 @@ async function sortIn(run: Run, kind: KindName): Promise<void> {
  */
 async function settleIds(
   run: Run,
-  kind: KindName,
+  kind: RecordTypeName,
   count: number,
-): Promise<{ all: readonly Span[]; skipped: number }> {
-  const { staging, spans, stage: staged } = run.snapshot;
-  const all: Span[] = [];
+): Promise<{ all: readonly KeyRange[]; skipped: number }> {
+  const { staging, ranges: spans, stage: staged } = run.snapshot;
+  const all: KeyRange[] = [];
   staged(() => staging.noteStrange(kind, 'keyless'));
-  await throughout(run, spans.ofKeys(kind), (span) => {
+  await forEachRange(run, spans.ofKeys(kind), (span) => {
     all.push(span);
     staged(() => staging.noteStrange(kind, span));
   });
-  await throughout(run, spans.ofIds(kind), (span) => {
+  await forEachRange(run, spans.ofIds(kind), (span) => {
     staged(() => staging.findSharedIds(kind, span));
   });
   let skipped = 0;
@@ -131,12 +131,12 @@ async function settleIds(
 
 async function sizesOf(
   run: Run,
-  kind: KindName,
-  all: readonly Span[],
+  kind: RecordTypeName,
+  all: readonly KeyRange[],
 ): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
   const { staging } = run.snapshot;
   const sizes = { valid: 0, wanted: 0, invalid: 0 };
-  await throughout(run, all, (span) => {
+  await forEachRange(run, all, (span) => {
     const { valid, wanted } = staging.countDesired(kind, span);
     sizes.valid += valid;
     sizes.wanted += wanted;
@@ -145,7 +145,7 @@ async function sizesOf(
   return sizes;
 }
 
-export function desiredOf(kind: Kind, record: SourceRecord): DesiredRow {
+export function desiredOf(kind: RecordType, record: SourceRecord): DesiredRow {
   if ('value' in record) return kind.desire(record.value, record.where);
   return {
     kind: kind.name,

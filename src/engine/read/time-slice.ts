@@ -12,7 +12,7 @@
  * No absence is counted by such a reading.
  */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
-import type { Course } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import { read } from './source-read.ts';
 import { unknown } from '../context/source-knowledge.ts';
@@ -22,13 +22,13 @@ import { untilDone } from '../context/for-each-range.ts';
 export const sliceMs = 10 * 60_000;
 
 /** Those parts of which something is left when the time of the slice is over. */
-export function cutShort({ run, brake, parts, sliceEndsAt }: Course): MirrorPart[] {
+export function cutShort({ run, brake, parts, sliceEndsAt }: RunContext): MirrorPart[] {
   if (run.stop.aborted || brake.stopped() || run.clock.now() < sliceEndsAt) return [];
   return parts.filter(({ kind }) => run.snapshot.slicing.hasPlanned(run.id, kind.name));
 }
 
 /** Reads the source of a part again where it has changed; answers whether to decide anew. */
-export async function readAgain(course: Course, part: MirrorPart): Promise<boolean> {
+export async function readAgain(course: RunContext, part: MirrorPart): Promise<boolean> {
   const { run, known, reasons } = course;
   const { kind, source } = part;
   const before = known.get(kind) ?? unknown;

@@ -1,14 +1,14 @@
 /** A plan as a value: what a run would send, counted and named by a hash. */
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
-import { canonicalJson, type KindName } from '../../domain/record.ts';
+import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 
-export type Counts = Partial<Record<Op | 'adopt' | 'forget', number>>;
+export type ChangeCounts = Partial<Record<Op | 'adopt' | 'forget', number>>;
 
 export interface Plan {
   /** Names exactly these changes: equal plans have equal hashes. 16 hexadecimal digits. */
   hash: string;
-  changes: Record<KindName, Counts>;
+  changes: Record<RecordTypeName, ChangeCounts>;
 }
 
 /** A plan in the making: its changes come in its order, each once. */
@@ -20,7 +20,7 @@ export interface Planning {
 /** Whether a guard holds a change makes no difference. */
 export function planning(): Planning {
   const hash = createHash('sha256');
-  const counts: Record<KindName, Counts> = { contact: {}, template: {} };
+  const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
   return {
     add(changes) {
       for (const { kind, key, op, part, target, body, phase, guard } of changes) {

@@ -34,7 +34,7 @@ export interface Limit {
 export type Guards = Readonly<Record<GuardClass, Limit>>;
 
 /** What one class asks for, in people. */
-export interface Rush {
+export interface ChangeVolume {
   guard: GuardClass;
   /** Not approved, and not let through earlier in this run. */
   fresh: number;
@@ -71,7 +71,7 @@ export type Held =
   { by: 'standing' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
 /** By how many they are; undefined: that is not too many. */
-export function judge(rush: Rush, limit: Limit): Held | undefined {
+export function judge(rush: ChangeVolume, limit: Limit): Held | undefined {
   if (rush.fresh === 0) return undefined;
   if (rush.isEverybody && limit.percent < 100) return { by: 'everybody' };
   const most = isFew(rush, limit) ? limit.floor : mostOf(rush, limit);
@@ -80,12 +80,15 @@ export function judge(rush: Rush, limit: Limit): Held | undefined {
 }
 
 /** Whether the floor lets them pass, whatever a percentage is of. */
-export function isFew({ all, unapproved, week }: Omit<Rush, 'of'>, { floor }: Limit): boolean {
+export function isFew(
+  { all, unapproved, week }: Omit<ChangeVolume, 'of'>,
+  { floor }: Limit,
+): boolean {
   return all <= floor && week + unapproved <= 2 * floor;
 }
 
 /** Whether it matters what those have in common who are not too many. */
-export function hasShape({ guard, fresh }: Rush, { floor }: Limit): boolean {
+export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): boolean {
   return guard === 'delete' && fresh > floor;
 }
 
@@ -97,6 +100,6 @@ export function judgeShape({ domainShare, rows }: Shape): Held | undefined {
 }
 
 /** More than so many are too many. */
-export function mostOf({ of }: Pick<Rush, 'of'>, { percent, floor }: Limit): number {
+export function mostOf({ of }: Pick<ChangeVolume, 'of'>, { percent, floor }: Limit): number {
   return Math.max(floor, Math.floor((of * percent) / 100 + rounding));
 }

@@ -1,12 +1,12 @@
 /** What is said of guards: what they hold, why, and how to let it pass. */
 import type { Fault } from '../../domain/record.ts';
 import { countWords, guardRows } from '../../domain/guard-classes.ts';
-import { mostOf, type Held, type Limit, type Rush } from './guard-rules.ts';
+import { mostOf, type Held, type Limit, type ChangeVolume } from './guard-rules.ts';
 
 /** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
 export function explainHeld(
   held: Held,
-  rush: Rush,
+  rush: ChangeVolume,
   { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
 ): Fault {
   const { guard, fresh } = rush;
@@ -33,7 +33,7 @@ const causes: Partial<Record<Held['by'], string>> = {
   block: 'often a page that got lost on the way',
 };
 
-function whyOf(held: Held, rush: Rush, limit: Limit): string {
+function whyOf(held: Held, rush: ChangeVolume, limit: Limit): string {
   const { of } = guardRows[rush.guard].words;
   const most = mostOf(rush, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;

@@ -1,9 +1,9 @@
 /** What a run answers: the document that --json prints, and that tables are drawn from. */
 import type { Op } from '../../domain/change.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { Problem } from '../../domain/problem.ts';
 import type { Forecast } from './duration-forecast.ts';
-import type { Counts } from './change-plan.ts';
+import type { ChangeCounts } from './change-plan.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
 
@@ -76,7 +76,7 @@ export interface KindSummary {
 
 /** The summary of a run that did not come to be: the same document, with nothing in it. */
 export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
-  const counts = (kind: KindName) => ({
+  const counts = (kind: RecordTypeName) => ({
     desired: 0,
     observed: 0,
     changes: shownCounts(kind, {}, 'changes'),
@@ -103,7 +103,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
   };
 }
 
-const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> = {
+const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applied: Op[] }> = {
   contact: {
     changes: ['create', 'opt_in', 'opt_out', 'delete', 'adopt', 'forget'],
     applied: ['create', 'opt_in', 'opt_out', 'delete'],
@@ -119,8 +119,8 @@ const shownOps: Record<KindName, { changes: (keyof Counts)[]; applied: Op[] }> =
  * its own.
  */
 export function shownCounts(
-  kind: KindName,
-  counts: Counts,
+  kind: RecordTypeName,
+  counts: ChangeCounts,
   which: 'changes' | 'applied',
 ): Record<string, number> {
   return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));

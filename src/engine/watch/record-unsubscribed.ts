@@ -2,17 +2,17 @@
  * Records of people who were listed as having left: in the ledger first, then in the snapshot, as a
  * run that had seen this would. Nothing is sent for it, and nobody else is concluded about.
  */
-import type { Kind, States } from '../../records/record-type.ts';
+import type { RecordType, States } from '../../records/record-type.ts';
 import type { Leaving } from '../../records/unsubscribe-listing.ts';
 import type { Remark } from '../../domain/do-not-contact.ts';
 import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import { latestNow, type Mirror } from '../context/mirror-context.ts';
 import { factsIn } from '../context/learned-facts.ts';
-import { nothing, whoOf } from '../context/do-not-contact-identity.ts';
+import { noListChanges, identityOf } from '../context/do-not-contact-identity.ts';
 
 export interface Departing {
   mirror: Mirror;
-  kind: Kind & { readonly leaving: Leaving };
+  kind: RecordType & { readonly leaving: Leaving };
   /** The snapshot was put back from a backup, and the platform was not listed since. */
   restored: boolean;
 }
@@ -51,9 +51,10 @@ export function takeIn(
     open.push(...changes.filter((change) => change.key === key).map(({ seq }) => seq));
     if (isOpen.has(key)) continue;
     const states = statesOf(departing, key, { ...sight, observed });
-    const { note, news = nothing } = kind.decide(states);
+    const { note, news = noListChanges } = kind.decide(states);
     const { adds, ends } = news;
-    if (adds.length + ends.length > 0) remarks.push({ ...whoOf(mirror, kind, key), adds, ends });
+    if (adds.length + ends.length > 0)
+      remarks.push({ ...identityOf(mirror, kind, key), adds, ends });
     if (note && isNews(note, states.recorded)) notes.push(note);
   }
   ledger.write(remarks, clock.now());
@@ -107,7 +108,7 @@ function statesOf(
     strays: false,
     origins: snapshot.recorded.originsOf(kind.name, key),
     parked: [],
-    entries: ledger.concerning(whoOf(mirror, kind, key)),
+    entries: ledger.concerning(identityOf(mirror, kind, key)),
     observed,
     sight: 'assumed',
     certified: false,
@@ -118,7 +119,7 @@ function statesOf(
     at,
     by,
     latest: by + latestNow(mirror) - mirror.clock.now(),
-    lost: new Set(snapshot.parking.parts(kind.name).map(({ part }) => part)),
+    lost: new Set(snapshot.retryLater.parts(kind.name).map(({ part }) => part)),
     facts: factsIn(snapshot),
   };
 }

@@ -22,8 +22,8 @@
  */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import type { Kind } from '../../records/record-type.ts';
-import type { Counts, Leaving, LeavingPage } from '../../records/unsubscribe-listing.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { UnsubscribeCounts, Leaving, LeavingPage } from '../../records/unsubscribe-listing.ts';
 import { standingOf } from '../account/account-binding.ts';
 import { takeIn, type Departing } from './record-unsubscribed.ts';
 import type { Mirror } from '../context/mirror-context.ts';
@@ -109,7 +109,7 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['kind'] {
 /** A listing where there is reason for one: first of the way whose count rose. */
 function begun(
   { counts: before, beside }: State,
-  counts: Counts,
+  counts: UnsubscribeCounts,
   now: readonly string[],
 ): Listing | undefined {
   const rose = (way: string): boolean => (counts[way] ?? 0) > (before[way] ?? 0);
@@ -123,7 +123,7 @@ function begun(
 interface Listed {
   before: State;
   listing: Listing;
-  counts: Counts;
+  counts: UnsubscribeCounts;
   asking: Parameters<Leaving['list']>[1];
 }
 
@@ -164,7 +164,7 @@ async function list(
 function turned(
   state: State,
   { ways, page, seen, counts: began }: Listing,
-  { found, counts }: { found: LeavingPage; counts: Counts },
+  { found, counts }: { found: LeavingPage; counts: UnsubscribeCounts },
 ): State {
   const sum = seen + found.listed;
   const isLast = found.listed === 0 || sum >= found.total;
@@ -177,7 +177,7 @@ function turned(
 }
 
 /** Who came back since it began would hide somebody who leaves from now on. */
-function lower(began: Counts, now: Counts): Counts {
+function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCounts {
   const ways = Object.entries(began);
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
 }
@@ -208,7 +208,7 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
 }
 
-function underWay(mirror: Mirror, kind: Kind): string[] {
+function underWay(mirror: Mirror, kind: RecordType): string[] {
   const open = mirror.snapshot.journal.open(kind.name);
   return [...runsUnderWay(mirror), ...open.map(({ seq }) => changeName(seq))];
 }

@@ -6,14 +6,14 @@
  * along.
  */
 import { z } from 'zod';
-import type { Kind } from '../../records/record-type.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Purged } from '../../snapshot/tables/record-purge.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Run } from '../../engine/context/mirror-context.ts';
 import { shortHash } from '../../engine/context/display-name.ts';
-import { overtakenIn } from '../../engine/context/superseded-records.ts';
-import { throughout } from '../../engine/context/for-each-range.ts';
+import { supersededKeys } from '../../engine/context/superseded-records.ts';
+import { forEachRange } from '../../engine/context/for-each-range.ts';
 
 const name = 'erasures';
 
@@ -81,12 +81,12 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
 }
 
 /** Who was erased, and is there all the same: recorded, or in both readings. */
-export async function findErased(run: Run, { name: of }: Kind): Promise<Key[]> {
-  const { recorded, spans } = run.snapshot;
+export async function findErased(run: Run, { name: of }: RecordType): Promise<Key[]> {
+  const { recorded, ranges: spans } = run.snapshot;
   const isErased = run.ledger.erased();
   const found: Key[] = [];
   if (!isErased) return found;
-  await throughout(run, spans.ofKeys(of), (span) => {
+  await forEachRange(run, spans.ofKeys(of), (span) => {
     found.push(...recorded.keysFound(of, span).filter(isErased));
   });
   return found;
@@ -96,9 +96,9 @@ export async function findErased(run: Run, { name: of }: Kind): Promise<Key[]> {
  * After a full run, in place of what one found before; but for whom another run was at meanwhile:
  * she was erased since this one read of her. The transaction is the caller's.
  */
-export function noteUnfinished(run: Run, kind: Kind, erased: readonly Key[]): void {
+export function noteUnfinished(run: Run, kind: RecordType, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
-  const others = new Set(overtakenIn(run, kind));
+  const others = new Set(supersededKeys(run, kind));
   const found = erased.filter((key) => !others.has(key));
   const known = unfinishedIn(snapshot);
   const kept = known.filter(({ by }) => by === 'forget');

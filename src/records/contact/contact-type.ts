@@ -5,7 +5,13 @@ import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
-import { acked, type Kind, type Outcome, type Passage, type Recovery } from '../record-type.ts';
+import {
+  acked,
+  type RecordType,
+  type SendOutcome,
+  type SendContext,
+  type Recovery,
+} from '../record-type.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';
 import type { AbsenceRules } from './consent/crm-absence.ts';
@@ -23,7 +29,7 @@ import { forbids, memoriesOf, newsOfChange } from './consent/do-not-contact-entr
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { release } from './consent/own-opt-outs.ts';
 import { partsOf } from './observe/channel-parts.ts';
-import { anew, find, read, readAll, retrieve, type Access } from './observe/contact-read.ts';
+import { anew, find, read, readAll, retrieve, type ReadAccess } from './observe/contact-read.ts';
 import {
   enrolmentBody,
   enrolment,
@@ -42,11 +48,11 @@ export interface ContactOptions {
   now: () => number;
 }
 
-export function contactKind(options: ContactOptions): Kind {
+export function contactType(options: ContactOptions): RecordType {
   const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
-  const access: Access = { platform, channels: new Set([...channels, ...replaces.values()]) };
+  const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
   const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
@@ -110,7 +116,11 @@ export function rulesOf(
   };
 }
 
-async function send(access: Access, change: Change, passage: Passage): Promise<Outcome> {
+async function send(
+  access: ReadAccess,
+  change: Change,
+  passage: SendContext,
+): Promise<SendOutcome> {
   if (change.op === 'delete') return remove(access, change, passage);
   const { channel, subscription } = enrolment(change);
   const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
@@ -137,7 +147,7 @@ async function send(access: Access, change: Change, passage: Passage): Promise<O
 }
 
 /** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
-function answeredById(change: Change, answer: Enrolled, passage: Passage): Outcome {
+function answeredById(change: Change, answer: Enrolled, passage: SendContext): SendOutcome {
   const { op, key, target } = change;
   const email = answer.contact?.email ?? key;
   const isRenamed = op === 'opt_out' && contactKey(email) !== key;
@@ -156,10 +166,10 @@ function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
 
 /** 409: equal to what we want is done. Anything else the platform does not change. */
 async function readBack(
-  access: Access,
+  access: ReadAccess,
   { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<SendOutcome> {
   const rows = await read(access, change, signal);
   const [row] = rows;
   if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
@@ -178,14 +188,22 @@ async function readBack(
 }
 
 /** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
-async function missing(access: Access, change: Change, signal: AbortSignal): Promise<Outcome> {
+async function missing(
+  access: ReadAccess,
+  change: Change,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
   const rows = await read(access, change, signal);
   if (rows.length === 0)
     return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
-async function remove(access: Access, change: Change, passage: Passage): Promise<Outcome> {
+async function remove(
+  access: ReadAccess,
+  change: Change,
+  passage: SendContext,
+): Promise<SendOutcome> {
   const id = change.target ?? '';
   if ((await access.platform.remove(id, passage)) === 'removed') return acked({ id });
   return afterwards(async () => {
@@ -206,7 +224,7 @@ async function remove(access: Access, change: Change, passage: Passage): Promise
  * only where it certainly was not carried out. An opt-out that was there before is no departure,
  * nor is one that may be the channel's default.
  */
-async function recover(access: Access, change: Change, asked: Recovery): Promise<Outcome> {
+async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal } = asked;
   const rows = await read(access, change, signal);
   const [row] = rows;

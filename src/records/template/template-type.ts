@@ -8,10 +8,10 @@ import { templateCreateBody } from '../../platform/request-schemas.ts';
 import {
   acked,
   type Acknowledged,
-  type Kind,
-  type Known,
-  type Outcome,
-  type Passage,
+  type RecordType,
+  type KnownRecord,
+  type SendOutcome,
+  type SendContext,
   type Recovery,
 } from '../record-type.ts';
 import { settled, stale } from '../send-outcome.ts';
@@ -30,7 +30,7 @@ export interface TemplateOptions {
   platform: Platform['templates'];
 }
 
-export function templateKind({ policy, platform }: TemplateOptions): Kind {
+export function templateType({ policy, platform }: TemplateOptions): RecordType {
   return {
     name: 'template',
     fields: [],
@@ -62,8 +62,8 @@ export function templateKind({ policy, platform }: TemplateOptions): Kind {
 async function look(
   platform: Platform['templates'],
   change: Change,
-  known: Known,
-): Promise<Outcome | undefined> {
+  known: KnownRecord,
+): Promise<SendOutcome | undefined> {
   if (known.fresh) return undefined;
   const { recorded } = known;
   const rows = await find(platform, change, known.signal);
@@ -76,8 +76,8 @@ async function look(
 async function send(
   platform: Platform['templates'],
   change: Change,
-  passage: Passage,
-): Promise<Outcome> {
+  passage: SendContext,
+): Promise<SendOutcome> {
   const { fields } = changeBody.parse(JSON.parse(change.body));
   if (change.op === 'create') {
     const template = await platform.create(templateCreateBody.parse(fields), passage);
@@ -103,7 +103,7 @@ async function recover(
   platform: Platform['templates'],
   change: Change,
   { late, signal }: Recovery,
-): Promise<Outcome> {
+): Promise<SendOutcome> {
   const found = await all(platform, change, signal);
   const [template] = found;
   if (!template) return stale([], 'did not happen');

@@ -15,7 +15,7 @@ import { Invalid } from '../../domain/errors.ts';
 const pagesAtOnce = 1_000;
 
 /** A copy that is whole and sound, and has not got its name yet. */
-export interface Part {
+export interface BackupPart {
   /** Gives it its name; throws Invalid when that is taken. */
   name(): void;
   /** Leaves nothing of it, named or not. */
@@ -26,8 +26,8 @@ export interface Part {
  * Has every copy made, one after the other, and then named, the first of them last: where that is,
  * are the others. Nothing is left when one of them fails.
  */
-export async function backUp(copies: AsyncIterable<Part>): Promise<void> {
-  const parts: Part[] = [];
+export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
+  const parts: BackupPart[] = [];
   try {
     for await (const part of copies) parts.push(part);
     for (const part of parts.toReversed()) part.name();
@@ -45,7 +45,7 @@ export async function copyOf(
   db: Database.Database,
   file: string,
   { signal, note }: { signal: AbortSignal; note?: (copy: Database.Database) => void },
-): Promise<Part> {
+): Promise<BackupPart> {
   const part = partOf(file);
   db.exec('begin');
   try {
@@ -68,14 +68,14 @@ export async function copyOf(
 }
 
 /** The same of a small text. */
-export function copyOfText(text: string, file: string): Part {
+export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
   writeFileSync(`${file}.part`, text);
   return part;
 }
 
 /** Makes the file that a copy is written to, empty. */
-function partOf(file: string): Part {
+function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
   make(part, file);

@@ -1,19 +1,19 @@
 import type { Statements } from './prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 
 /**
  * A part of all keys (or ids), in their order: those after `after`, up to and with `upTo`. What
  * asks for everybody asks span by span, so that nothing in the process stands still meanwhile.
  */
-export interface Span {
+export interface KeyRange {
   after: string;
   /** The end of the last one comes after every text: SQLite has bytes follow texts. */
   upTo: string | Uint8Array;
 }
 
 /** A span of what one guard is for: all that is staged of one person is in the same. */
-export interface Guarded extends Span {
+export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
@@ -21,31 +21,31 @@ export interface Guarded extends Span {
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
 /** Of a statement with the parameters `kind` and a span: that a row of this table is in it. */
-export function inSpan(table: string, column: 'key' | 'id' = 'key'): string {
+export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
 }
 
-export interface Spans {
+export interface KeyRanges {
   /**
    * All keys that are staged, observed or recorded; a record that has none is in no span. `size`:
    * for what takes longer for each than to look at it.
    */
-  ofKeys(kind: KindName, size?: number): Iterable<Span>;
+  ofKeys(kind: RecordTypeName, size?: number): Iterable<KeyRange>;
   /** All keys that are recorded. */
-  ofRecorded(kind: KindName): Iterable<Span>;
+  ofRecorded(kind: RecordTypeName): Iterable<KeyRange>;
   /** All ids of the source, of this reading and of those before. */
-  ofIds(kind: KindName): Iterable<Span>;
+  ofIds(kind: RecordTypeName): Iterable<KeyRange>;
   /** Keys of what was added last, and is not sorted in yet. */
-  ofUnsorted(kind: KindName): Iterable<Span>;
+  ofUnsorted(kind: RecordTypeName): Iterable<KeyRange>;
   /** All ids that were listed. */
-  ofListedIds(kind: KindName): Iterable<Span>;
+  ofListedIds(kind: RecordTypeName): Iterable<KeyRange>;
   /** Keys of what was noted by a decision, and is not recorded yet. */
-  ofNoted(kind: KindName): Iterable<Span>;
+  ofNoted(kind: RecordTypeName): Iterable<KeyRange>;
   /** Keys under which this run noticed something. */
-  ofNoticed(kind: KindName): Iterable<Span>;
+  ofNoticed(kind: RecordTypeName): Iterable<KeyRange>;
   /** Only those of this reading that stand under another key, or under none, so far. */
-  ofStrangeIds(kind: KindName): Iterable<Span>;
+  ofStrangeIds(kind: RecordTypeName): Iterable<KeyRange>;
 }
 
 /** No more rows of any table are in a span, but for those of one and the same key. */
@@ -53,9 +53,9 @@ const most = 5_000;
 const end = new Uint8Array();
 
 /** The span of all keys, where they are few. */
-export const everything: Span = { after: '', upTo: end };
+export const everything: KeyRange = { after: '', upTo: end };
 
-export function spansIn(db: Statements): Spans {
+export function rangesIn(db: Statements): KeyRanges {
   const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
   const recorded = spansOf(db, { column: 'key', of: ['recorded'] });
   const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
@@ -77,15 +77,15 @@ export function spansIn(db: Statements): Spans {
 }
 
 function spansOf(db: Statements, by: { column: string; of: readonly string[] }) {
-  const spans = spansBy(db, { ...by, where: 'kind = @kind' });
-  return (kind: KindName, size?: number) => spans({ kind }, size);
+  const spans = rangesBy(db, { ...by, where: 'kind = @kind' });
+  return (kind: RecordTypeName, size?: number) => spans({ kind }, size);
 }
 
 /** By the texts of a column, of the rows that these tables have there. */
-export function spansBy(
+export function rangesBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
-): (parameters: object, size?: number) => Generator<Span> {
+): (parameters: object, size?: number) => Generator<KeyRange> {
   const arms = of.map(
     (table) => `select * from (
       select ${column} bound from ${table} where ${where} and ${column} > @after

@@ -1,43 +1,43 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Key, KindName } from '../../domain/record.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
  * Narrows all that was read to the records that need a decision: SQL compares fingerprints, so that
  * only the few that differ from what is recorded and settled reach the planner.
  */
-export interface Narrowing {
+export interface DecisionCandidates {
   /**
    * After the platform was listed, span by span. `absent`: recorded records count too that the
    * source no longer names, or only as gone or out of scope.
    */
-  full(kind: KindName, span: Span, absent: boolean): void;
+  full(kind: RecordTypeName, span: KeyRange, absent: boolean): void;
   /** What is recorded stands in for the platform. */
-  fast(kind: KindName, span: Span, absent: boolean): void;
+  fast(kind: RecordTypeName, span: KeyRange, absent: boolean): void;
   /** Whom the source was asked for, where it was not read wholly, and the keys they had before. */
-  named(kind: KindName): void;
+  named(kind: RecordTypeName): void;
   /** What the platform refused, whatever became of it. */
-  parked(kind: KindName): void;
+  parked(kind: RecordTypeName): void;
   /** Only records that were read by themselves since they were decided upon last. */
-  add(kind: KindName, key: Key): void;
+  add(kind: RecordTypeName, key: Key): void;
   /** The next candidates after `after`, in the order of their keys. */
-  next(kind: KindName, after: Key, count: number): Key[];
+  next(kind: RecordTypeName, after: Key, count: number): Key[];
   /** Of one kind, or of all. */
-  clear(kind?: KindName): void;
+  clear(kind?: RecordTypeName): void;
 }
 
 /** One row per key of the source, whatever the number of its records. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
   max(fingerprint) fingerprint
-  from temp.desired where ${inSpan('desired')} group by key`;
+  from temp.desired where ${inRange('desired')} group by key`;
 
 /** One row per key of the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
-  from temp.observed where ${inSpan('observed')} group by key`;
+  from temp.observed where ${inRange('observed')} group by key`;
 
 /** Recorded under a key that the source has replaced by another one. */
 const moved = `union all
-  select @kind, r.key from recorded r where ${inSpan('r')} and r.id is not null
+  select @kind, r.key from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
     and exists (select 1 from origin o indexed by origin_by_key
       where o.kind = @kind and o.key = r.key and exists (
@@ -46,9 +46,9 @@ const moved = `union all
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
 
-type Narrowed = Span & { kind: KindName; absent: number };
+type Narrowed = KeyRange & { kind: RecordTypeName; absent: number };
 
-export function narrowingIn(db: Statements): Narrowing {
+export function candidatesIn(db: Statements): DecisionCandidates {
   const full = db.prepare<Narrowed>(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d
@@ -60,7 +60,7 @@ export function narrowingIn(db: Statements): Narrowing {
      union all
      select @kind, r.key from recorded r
        left join (${shown}) o on o.key = r.key
-     where ${inSpan('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
+     where ${inRange('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
        and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
          and (not @absent or d.presence = 'present' or d.reason is not null))
      ${moved}`,
@@ -71,11 +71,11 @@ export function narrowingIn(db: Statements): Narrowing {
        left join recorded r on r.kind = @kind and r.key = d.key
      where ${differsFromSource}
      union all
-     select @kind, r.key from recorded r where @absent and ${inSpan('r')}
+     select @kind, r.key from recorded r where @absent and ${inRange('r')}
        and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
      ${moved}`,
   );
-  const named = db.prepare<{ kind: KindName }>(
+  const named = db.prepare<{ kind: RecordTypeName }>(
     `insert or ignore into temp.candidate (kind, key)
      select kind, key from temp.staged where kind = @kind and key <> ''
      union

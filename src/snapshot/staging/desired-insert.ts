@@ -2,7 +2,7 @@
 import type { DesiredRow } from '../../domain/record.ts';
 import type { Desired } from './desired-staging.ts';
 import { manyIn } from '../database/multi-row-insert.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 type Adding = Pick<
@@ -90,7 +90,7 @@ function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'en
      select kind, key, seq, id, alias, place, form, reason, fix, option, no_address
      from temp.unsorted
      where ${which} order by kind, key, id, seq`;
-  const sortSpan = db.prepare<Span & { kind: string }>(sort(inSpan('unsorted')));
+  const sortSpan = db.prepare<KeyRange & { kind: string }>(sort(inRange('unsorted')));
   const sortKeyless = db.prepare<{ kind: string }>(sort(`kind = @kind and key = ''`));
   return {
     sortIn: (kind, span) =>

@@ -1,7 +1,7 @@
 import { addingIn } from './desired-insert.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import { isStaged } from '../database/staged-origin.ts';
 import type { Desired } from './desired-staging.ts';
 
@@ -81,10 +81,10 @@ function sharedIn(db: Statements): SharedPart {
   const isStrange = `id <> '' and not exists (
     select 1 from origin o indexed by origin_by_key
     where o.kind = s.kind and o.key = s.key and o.id = s.id)`;
-  const strange = db.prepare<Span & { kind: string }>(
+  const strange = db.prepare<KeyRange & { kind: string }>(
     `insert or ignore into temp.strange (kind, id, key)
      select kind, id, key from temp.staged s
-     where ${inSpan('s')} and ${isStrange}`,
+     where ${inRange('s')} and ${isStrange}`,
   );
   const keyless = db.prepare<[string]>(
     `insert or ignore into temp.strange (kind, id, key)
@@ -93,13 +93,13 @@ function sharedIn(db: Statements): SharedPart {
   const ofSeveral = (of: string): string => `
     insert or ignore into temp.shared (kind, id)
     select a.kind, a.id from ${of} a
-    where ${inSpan('a', 'id')}
+    where ${inRange('a', 'id')}
     group by a.id having `;
-  const sharedStrange = db.prepare<Span & { kind: string }>(
+  const sharedStrange = db.prepare<KeyRange & { kind: string }>(
     `${ofSeveral('temp.strange')} count(*) > 1 or exists (
        select 1 from origin o where o.kind = a.kind and o.id = a.id and ${isStaged('o')})`,
   );
-  const sharedKnown = db.prepare<Span & { kind: string }>(
+  const sharedKnown = db.prepare<KeyRange & { kind: string }>(
     `${ofSeveral('origin')} count(*) > 1 and (
        select count(*) from origin o
        where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
@@ -142,10 +142,10 @@ function readingIn(db: Statements): ReadingPart {
     `select distinct key from temp.stands
      where kind = ? and id in (select value from json_each(?)) and key <> ''`,
   );
-  const count = db.prepare<Span & { kind: string }, { valid: number; wanted: number }>(
+  const count = db.prepare<KeyRange & { kind: string }, { valid: number; wanted: number }>(
     `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (
        select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
-       where ${inSpan('desired')} group by key)`,
+       where ${inRange('desired')} group by key)`,
   );
   const countInvalid = db.prepare<[string], { n: number }>(
     `select count(distinct place) n from temp.staged indexed by staged_invalid

@@ -1,6 +1,6 @@
 /** What a run has read of the source, as its staging tables hold it. */
-import type { DesiredRow, Key, KindName } from '../../domain/record.ts';
-import type { Span } from '../database/key-range.ts';
+import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
+import type { KeyRange } from '../database/key-range.ts';
 
 /**
  * What one run has read of a source. Of most people it says one of a few things: such a form is
@@ -13,7 +13,7 @@ export interface Desired {
    * Sorts in what was added, for each span of its keys and once what has none. Of very many at a
    * time: then a page of the table is written once for several of them.
    */
-  sortIn(kind: KindName, span: Span | 'keyless'): void;
+  sortIn(kind: RecordTypeName, span: KeyRange | 'keyless'): void;
   /** Before that, and when all of it was sorted in. */
   beginSorting(): void;
   endSorting(): void;
@@ -21,32 +21,32 @@ export interface Desired {
    * Notes which records stand under an id that was never seen with this key: every other one is
    * found by that. First of all, for each span of keys, and once for those without a key.
    */
-  noteStrange(kind: KindName, span: Span | 'keyless'): void;
+  noteStrange(kind: RecordTypeName, span: KeyRange | 'keyless'): void;
   /** Finds ids under which several addresses stand, unreadable ones included; by spans of ids. */
-  findSharedIds(kind: KindName, span: Span): void;
+  findSharedIds(kind: RecordTypeName, span: KeyRange): void;
   /** All records of the ids that were found are invalid. */
-  invalidateSharedIds(kind: KindName, fault: { reason: string; fix: string }): void;
+  invalidateSharedIds(kind: RecordTypeName, fault: { reason: string; fix: string }): void;
   /**
    * An invalid record stands under every key its id was last seen with as well: it is nobody who
    * left. Where it names somebody itself, a key that has a record of its own is left to that. These
    * follow the `count` records of the reading.
    */
-  nameByOrigin(kind: KindName, count: number): void;
+  nameByOrigin(kind: RecordTypeName, count: number): void;
   /** Drops the records that have no address and were never known, and answers how many. */
-  skipUnknown(kind: KindName): number;
+  skipUnknown(kind: RecordTypeName): number;
   /** Recorded people of whom every record that is there has no address. */
-  countAddressless(kind: KindName): number;
-  desired(kind: KindName, key: Key): DesiredRow[];
+  countAddressless(kind: RecordTypeName): number;
+  desired(kind: RecordTypeName, key: Key): DesiredRow[];
   /** The ids of these records, each once; of those that have none, none. */
-  idsOf(kind: KindName, key: Key): string[];
+  idsOf(kind: RecordTypeName, key: Key): string[];
   /** The keys that records of these ids stand under. */
-  keysOf(kind: KindName, ids: readonly string[]): Key[];
+  keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
   /** Keys that have a valid record, and of these the ones that want something. */
-  countDesired(kind: KindName, span: Span): { valid: number; wanted: number };
-  countInvalid(kind: KindName): number;
+  countDesired(kind: RecordTypeName, span: KeyRange): { valid: number; wanted: number };
+  countInvalid(kind: RecordTypeName): number;
   /** Invalid records, in the order they were read, each once, after row `after`. */
-  invalid(kind: KindName, after: number, count: number): (DesiredRow & { row: number })[];
-  forgetDesired(kind: KindName): void;
+  invalid(kind: RecordTypeName, after: number, count: number): (DesiredRow & { row: number })[];
+  forgetDesired(kind: RecordTypeName): void;
   /** A stage came to nothing, and forms with it that were known by heart. */
   clearForms(): void;
 }

@@ -6,7 +6,7 @@ import { causes, type Remark } from '../../domain/do-not-contact.ts';
  * What the ledger is to learn by the decisions of one round; staged, so that memory does not grow
  * with the people.
  */
-export interface Remarks {
+export interface ListNews {
   add(remark: Remark): void;
   /** The next ones after the number `after`, in the order they came. */
   next(after: number, count: number): { nth: number; remark: Remark }[];
@@ -26,7 +26,7 @@ const staged = z.object({
   ends: z.array(z.object({ seq: z.number(), why: z.string() })),
 });
 
-export function remarksIn(db: Statements): Remarks {
+export function listNewsIn(db: Statements): ListNews {
   const add = db.prepare('insert into temp.remarked (body) values (?)');
   const next = db.prepare<[number, number], { seq: number; body: string }>(
     'select seq, body from temp.remarked where seq > ? order by seq limit ?',

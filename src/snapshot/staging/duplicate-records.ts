@@ -1,5 +1,5 @@
-import type { Key, KindName } from '../../domain/record.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /**
@@ -7,26 +7,26 @@ import type { Statements } from '../database/prepared-statements.ts';
  * one that has nothing recorded. Whoever reads one of them by itself has to read the others too:
  * one may want her out, or have left, and be older than the one that wants her in.
  */
-export interface Twins {
+export interface Duplicates {
   /**
    * Those that this run's reading shows, in a span of keys. When it has been read, who wants
    * something is left out: most of those are about to be recorded. When all is done, who is not.
    */
-  note(kind: KindName, span: Span, when: 'read' | 'done'): void;
+  note(kind: RecordTypeName, span: KeyRange, when: 'read' | 'done'): void;
   /** Those that it does not show any more, and those whose origin tells by now. */
-  dropOld(kind: KindName): void;
+  dropOld(kind: RecordTypeName): void;
   /** Whoever stood under this name. */
-  drop(kind: KindName, key: Key): void;
-  of(kind: KindName, key: Key): string[];
+  drop(kind: RecordTypeName, key: Key): void;
+  of(kind: RecordTypeName, key: Key): string[];
   /** Under which names this record stands. */
-  namesOf(kind: KindName, id: string): Key[];
+  namesOf(kind: RecordTypeName, id: string): Key[];
 }
 
-export function twinsIn(db: Statements): Twins {
-  const note = db.prepare<Span & { kind: string; done: number }>(
+export function duplicatesIn(db: Statements): Duplicates {
+  const note = db.prepare<KeyRange & { kind: string; done: number }>(
     `insert or ignore into twin (kind, key, id)
      select s.kind, s.key, s.id from temp.desired s
-     where ${inSpan('s')} and s.id <> '' and (
+     where ${inRange('s')} and s.id <> '' and (
        exists (
          select 1 from temp.staged t where t.kind = s.kind and t.key = s.key and t.id <> s.id)
        or ((@done or not s.wants or s.reason is not null) and not exists (

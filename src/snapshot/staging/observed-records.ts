@@ -1,8 +1,8 @@
 /** What one run has seen of the platform: what was listed, and what was read by itself. */
-import type { Key, KindName, ObservedRow } from '../../domain/record.ts';
+import type { Key, RecordTypeName, ObservedRow } from '../../domain/record.ts';
 import { manyIn } from '../database/multi-row-insert.ts';
 import { observedIndexes } from './staging-tables.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 export interface Observed {
@@ -13,31 +13,31 @@ export interface Observed {
   /** Once nothing more is listed, each of these is to be done; also if that came to nothing. */
   readonly sortings: readonly (() => void)[];
   /** After that, for each span of ids: of what was listed several times the last one counts. */
-  forgetRelisted(kind: KindName, span: Span): void;
+  forgetRelisted(kind: RecordTypeName, span: KeyRange): void;
   /**
    * What was read besides, in the place of what was seen of these ids before: all under this key,
    * or else each under its alias.
    */
   addObserved(rows: readonly ObservedRow[], key?: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
-  resolveKeys(kind: KindName): void;
-  forgetObserved(kind: KindName, key: Key): void;
-  observed(kind: KindName, key: Key): ObservedRow[];
+  resolveKeys(kind: RecordTypeName): void;
+  forgetObserved(kind: RecordTypeName, key: Key): void;
+  observed(kind: RecordTypeName, key: Key): ObservedRow[];
   /** The record of this id, where it was seen under another key. */
-  elsewhere(kind: KindName, id: string, notKey: Key): ObservedRow | undefined;
-  countObserved(kind: KindName): number;
+  elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined;
+  countObserved(kind: RecordTypeName): number;
   /**
    * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
    */
-  countCreatedBy(kind: KindName, at: number): number;
+  countCreatedBy(kind: RecordTypeName, at: number): number;
   /** Notes that this key was read by itself just now: its observed rows are all there are. */
-  addLooked(kind: KindName, key: Key, at: number): void;
+  addLooked(kind: RecordTypeName, key: Key, at: number): void;
   /** What is recorded of this key is newer than what was listed. */
-  assume(kind: KindName, key: Key): void;
-  lookedAt(kind: KindName, key: Key): number | 'assumed' | undefined;
+  assume(kind: RecordTypeName, key: Key): void;
+  lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined;
   /** An answer showed the whole record in this run, at this time. */
-  addSighted(kind: KindName, key: Key, at: number): void;
-  sightedAt(kind: KindName, key: Key): number | undefined;
+  addSighted(kind: RecordTypeName, key: Key, at: number): void;
+  sightedAt(kind: RecordTypeName, key: Key): number | undefined;
 }
 
 export function observedIn(db: Statements): Observed {
@@ -59,10 +59,10 @@ type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'fo
  */
 function listedIn(db: Statements, add: Add): ListedPart {
   const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');
-  const relisted = db.prepare<Span & { kind: string }>(
+  const relisted = db.prepare<KeyRange & { kind: string }>(
     `delete from temp.observed where seq in (
        select o.seq from (
-         select id, max(seq) last from temp.observed where ${inSpan('observed', 'id')}
+         select id, max(seq) last from temp.observed where ${inRange('observed', 'id')}
          group by id having count(*) > 1) again
        cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
   );

@@ -1,18 +1,18 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import { most } from '../database/plan-chunks.ts';
 
 /** What of a run is put back when its source is read once more in the middle of it. */
 export interface Slicing {
   /** Whether anything planned waits to be sent. */
-  hasPlanned(run: string, kind: KindName): boolean;
+  hasPlanned(run: string, kind: RecordTypeName): boolean;
   /**
    * Takes back some thousands of what is planned and was not sent: that leaves no trace. Answers
    * whether there may be others.
    */
-  withdraw(run: string, kind: KindName): boolean;
+  withdraw(run: string, kind: RecordTypeName): boolean;
   /** What the run has done is newer than what it had listed: of these the recorded state counts. */
-  assumeDone(run: string, kind: KindName): void;
+  assumeDone(run: string, kind: RecordTypeName): void;
 }
 
 export function slicingIn(db: Statements): Slicing {

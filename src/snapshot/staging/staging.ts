@@ -2,13 +2,13 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/problem.ts';
-import type { Key, KindName, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
 import type { Desired } from './desired-staging.ts';
 import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
 /**
@@ -26,17 +26,17 @@ export interface Staging extends Desired, Observed {
   /** `isAlone`: that this record was decided upon hung on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
   /** Takes those of a span into `recorded` that stand alone. */
-  adoptAlone(kind: KindName, span: Span): void;
+  adoptAlone(kind: RecordTypeName, span: KeyRange): void;
   /** Takes the rest of what was noted, and what is forgotten, into `recorded`. */
   adoptNoted(): void;
   adoptForgotten(): void;
   addNoticed(problem: Problem): void;
-  forgetNoticed(kind: KindName, key: Key): void;
+  forgetNoticed(kind: RecordTypeName, key: Key): void;
   /** Records noticed so far, by class. */
-  countNoticed(kind: KindName, name: Problem['class']): number;
-  addForgotten(kind: KindName, key: Key): void;
+  countNoticed(kind: RecordTypeName, name: Problem['class']): number;
+  addForgotten(kind: RecordTypeName, key: Key): void;
   /** Drops all that was decided about these records and is not in the snapshot yet. */
-  undecide(kind: KindName, keys: readonly Key[]): void;
+  undecide(kind: RecordTypeName, keys: readonly Key[]): void;
   /** Empties what one round of decisions produced, keeping what was read and noticed. */
   clearDecisions(): void;
 }
@@ -76,9 +76,9 @@ function notedIn(db: Statements): NotedPart {
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at, @alone)`,
   );
   const adopt = `insert or replace into recorded (${columns}) select ${columns} from temp.noted`;
-  const alone = `where alone and ${inSpan('noted')}`;
-  const adoptAlone = db.prepare<Span & { kind: string }>(`${adopt} ${alone}`);
-  const forgetAlone = db.prepare<Span & { kind: string }>(`delete from temp.noted ${alone}`);
+  const alone = `where alone and ${inRange('noted')}`;
+  const adoptAlone = db.prepare<KeyRange & { kind: string }>(`${adopt} ${alone}`);
+  const forgetAlone = db.prepare<KeyRange & { kind: string }>(`delete from temp.noted ${alone}`);
   const adoptRest = db.prepare(adopt);
   const adoptForgotten = db.prepare(
     'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',

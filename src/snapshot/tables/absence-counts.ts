@@ -1,6 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Absence, Key, KindName } from '../../domain/record.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
  * In how many readings of a source the records that are ours were not named, or only as gone or out
@@ -12,26 +12,26 @@ import { inSpan, type Span } from '../database/key-range.ts';
  * told its time yet our clock counts alone; where it tells it sometimes, the mark stays until then.
  */
 export interface Absences {
-  get(kind: KindName, key: Key): Absence | undefined;
+  get(kind: RecordTypeName, key: Key): Absence | undefined;
   /**
    * Counts what was staged as one more whole reading for everybody in this span it does not name,
    * but for those of whom there is a newer one. A reading of the same name as the one before is
    * the same.
    */
-  count(kind: KindName, span: Span, reading: Counted): void;
+  count(kind: RecordTypeName, span: KeyRange, reading: Counted): void;
   /** Of our people who are subscribed: how many are missing, and how many flagged as gone. */
-  countSubscribed(kind: KindName, span: Span): { missing: number; flagged: number };
+  countSubscribed(kind: RecordTypeName, span: KeyRange): { missing: number; flagged: number };
   /**
    * How many of our people are missing, how many of them are due, and how long the first of those
    * who may be deleted has waited for it; `adopted`: adopted people may be, too.
    */
-  summary(kind: KindName, adopted: boolean): Missed;
+  summary(kind: RecordTypeName, adopted: boolean): Missed;
   /** Has whoever is due wait for their deletion from now on. */
-  waitAnew(kind: KindName, key: Key, now: Times): void;
+  waitAnew(kind: RecordTypeName, key: Key, now: Times): void;
   /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
-  dropNamed(kind: KindName): void;
+  dropNamed(kind: RecordTypeName): void;
   /** … of one record. */
-  dropIfNamed(kind: KindName, key: Key): void;
+  dropIfNamed(kind: RecordTypeName, key: Key): void;
 }
 
 /** A moment by two clocks; milliseconds since the epoch. */
@@ -83,7 +83,7 @@ export function absencesIn(db: Statements): Absences {
        marked_at, marked_platform_at, age_ms, waited_ms)
      select kind, key, @at, @at, 1, @reading, @at, @platformAt, 0, iif(${isDue('1', '0')}, 0, null)
      from recorded
-     where ${inSpan('recorded')} and not ${isNamed('recorded')}
+     where ${inRange('recorded')} and not ${isNamed('recorded')}
        and key not in (select value from json_each(@but))
      on conflict (kind, key) do update
        set last_at = @at, readings = readings + 1, reading = @reading,
@@ -124,14 +124,14 @@ export function absencesIn(db: Statements): Absences {
 
 /** How many people are missing. */
 function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'> {
-  const subscribed = db.prepare<Span & { kind: string }, { missing: number; flagged: number }>(
+  const subscribed = db.prepare<KeyRange & { kind: string }, { missing: number; flagged: number }>(
     `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
      from (
        select exists (
          select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
            and d.presence = 'flagged') isFlagged
        from recorded r
-       where ${inSpan('r')} and not ${isNamed('r')} and r.id is not null
+       where ${inRange('r')} and not ${isNamed('r')} and r.id is not null
          and r.ownership <> 'noted' and exists (
            select 1 from json_each(r.body, '$.channels') c where c.value ->> 'is' = 'opt_in'))`,
   );

@@ -1,7 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Key, KindName } from '../../domain/record.ts';
-import { isGuarded, spansBy, type Guarded, type Span } from '../database/key-range.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 
 /**
  * Who is held from one run to the next, with the time at which that began. A stated opt-out stands
@@ -12,15 +12,15 @@ import { isGuarded, spansBy, type Guarded, type Span } from '../database/key-ran
  *                     or a run that could tell wants nothing of the kind of it any more,
  *                     or, of a stated opt-out, until that is acknowledged
  */
-export interface StandingHolds {
+export interface ApprovalHolds {
   /**
    * Has what this run withholds held in later runs too, from `since` on; what stands already keeps
    * its own time, and so does what stood under another key that the source or the platform had for
    * it. `byPart`: each part of a record for itself.
    */
-  stand(guarded: Guarded, since: Since & { byPart: boolean }): void;
+  stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;
   /** All that stands, by the keys. */
-  spans(guard: GuardClass, kind: KindName): Iterable<Span>;
+  spans(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
   /**
    * Since when the oldest has stood that began later than `after`, and that is in the batch of this
    * plan, if one is named; undefined: there is none. Milliseconds since the epoch.
@@ -32,27 +32,27 @@ export interface StandingHolds {
    * Corrects times that lie ahead of a clock, which was set back since, and fills in those of the
    * platform that were not known.
    */
-  mend(guard: GuardClass, now: Since): void;
+  mend(guard: GuardClass, now: HeldSince): void;
   /** How many records of a span stand of which this run plans nothing of the class. */
   countUnplanned(guarded: Guarded): number;
   /**
    * No longer has held of whom nothing was planned: of a run that called for all there is, but for
    * those that another one was at meanwhile.
    */
-  dropUnwanted(standing: Standing, but: readonly Key[]): void;
+  dropUnwanted(standing: HeldRange, but: readonly Key[]): void;
   /** … nor whom this plan is about, which was approved, but for what is withheld beside it. */
-  dropApproved(standing: Standing, which: { plan: string; but: readonly Key[] }): void;
+  dropApproved(standing: HeldRange, which: { plan: string; but: readonly Key[] }): void;
   /** Nor the opt-outs of this class that a run has had acknowledged. */
   dropDone(guard: GuardClass, run: string): void;
 }
 
 /** A span of those who are held since a run. */
-export interface Standing extends Guarded {
-  kind: KindName;
+export interface HeldRange extends Guarded {
+  kind: RecordTypeName;
 }
 
 /** A time by our clock, and by the platform's where that is known; milliseconds since the epoch. */
-export interface Since {
+export interface HeldSince {
   at: number;
   platformAt: number | null;
 }
@@ -73,7 +73,7 @@ export function standsOf(table: string, also = 'true'): string {
       and s.part in ('', ${table}.part) and ${also})`;
 }
 
-export function standingIn(db: Statements): StandingHolds {
+export function approvalHoldsIn(db: Statements): ApprovalHolds {
   // Cross: else it goes through all ids there are.
   const formerKeys = `
     select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
@@ -82,7 +82,7 @@ export function standingIn(db: Statements): StandingHolds {
     select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
     union
     select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
-  const stand = db.prepare<Guarded & Since & { byPart: number }>(
+  const stand = db.prepare<Guarded & HeldSince & { byPart: number }>(
     `insert or ignore into standing (guard, kind, key, part, at, platform_at)
      select w.guard, w.kind, w.key, w.held, min(@at, coalesce(min(s.at), @at)),
        coalesce(min(@platformAt, min(s.platform_at)), @platformAt, min(s.platform_at))
@@ -91,7 +91,7 @@ export function standingIn(db: Statements): StandingHolds {
          and s.part in ('', w.held) and s.key in (${formerKeys})
      group by w.guard, w.kind, w.key, w.held`,
   );
-  const spans = spansBy(db, {
+  const spans = rangesBy(db, {
     column: 'key',
     of: ['standing'],
     where: 'guard = @guard and kind = @kind',
@@ -132,7 +132,7 @@ export function standingIn(db: Statements): StandingHolds {
   };
 }
 
-function askedIn(db: Statements): Pick<StandingHolds, 'countUnplanned'> {
+function askedIn(db: Statements): Pick<ApprovalHolds, 'countUnplanned'> {
   const isIn = (table: string): string => `exists (
     select 1 from ${table} t where t.guard = s.guard and t.key = s.key and t.kind = s.kind)`;
   const unplanned = db.prepare<Guarded, { n: number }>(
@@ -142,7 +142,7 @@ function askedIn(db: Statements): Pick<StandingHolds, 'countUnplanned'> {
   return { countUnplanned: (guarded) => unplanned.get(guarded)?.n ?? 0 };
 }
 
-type Dropping = Pick<StandingHolds, 'dropUnwanted' | 'dropApproved' | 'dropDone'>;
+type Dropping = Pick<ApprovalHolds, 'dropUnwanted' | 'dropApproved' | 'dropDone'>;
 
 function droppingIn(db: Statements): Dropping {
   const others = 'and key not in (select value from json_each(@but))';
@@ -151,11 +151,11 @@ function droppingIn(db: Statements): Dropping {
     select 1 from ${table} t
     where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind
       and standing.part in ('', t.part))`;
-  const unwanted = db.prepare<Standing & { but: string }>(
+  const unwanted = db.prepare<HeldRange & { but: string }>(
     `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
      ${others}`,
   );
-  const approved = db.prepare<Standing & { plan: string; but: string }>(
+  const approved = db.prepare<HeldRange & { plan: string; but: string }>(
     `${dropThose} and not ${isIn('temp.withheld')} ${others} and exists (
        select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
          and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key

@@ -1,31 +1,31 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes.ts';
-import type { KindName } from '../../domain/record.ts';
-import { standingIn, standsOf, type StandingHolds } from './approval-holds.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
+import { approvalHoldsIn, standsOf, type ApprovalHolds } from './approval-holds.ts';
 import { most } from '../database/plan-chunks.ts';
 
 /**
  * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
  * Plans that hold the same changes share one batch of them.
  */
-export interface HeldPlans extends StandingHolds {
+export interface PlansAwaitingApproval extends ApprovalHolds {
   /**
    * What a run of this mode holds now, in place of what earlier ones did: nothing. `but`: plans
    * that hold anything of these kinds stay, for it could not tell of them.
    */
-  clear(mode: string, but: readonly KindName[]): void;
+  clear(mode: string, but: readonly RecordTypeName[]): void;
   /** Whether anything was shown under a plan of one of these kinds. */
-  isAbout(plan: string, kinds: readonly KindName[]): boolean;
+  isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
   /**
    * … or all that this run withholds, so many changes, which `batch` names by its content; `at` in
    * milliseconds since the epoch.
    */
   keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
   /** Undefined: nothing was ever held under this hash, as far as is known. */
-  get(plan: string): HeldPlan | undefined;
+  get(plan: string): PlanAwaitingApproval | undefined;
   /** What is held now. */
-  current(): HeldPlan[];
+  current(): PlanAwaitingApproval[];
   /** People of whom something shown under this hash still waits for an approval, or its release. */
   left(plan: string): Record<GuardClass, number>;
   /**
@@ -34,7 +34,7 @@ export interface HeldPlans extends StandingHolds {
    */
   isApproved(plan: string, after: number): boolean;
   /** The first of its changes. */
-  changes(plan: string, count: number): HeldChange[];
+  changes(plan: string, count: number): ChangeAwaitingApproval[];
   /** How many there are. */
   countChanges(plan: string): number;
   /** Consents to what was shown under this hash; once more, once that has ended. */
@@ -49,7 +49,7 @@ export interface HeldPlans extends StandingHolds {
   pruneBatches(): boolean;
 }
 
-export interface HeldPlan {
+export interface PlanAwaitingApproval {
   plan: string;
   /** Since when any of it has been held; milliseconds since the epoch. */
   since: number;
@@ -57,7 +57,10 @@ export interface HeldPlan {
   held: Record<GuardClass, number>;
 }
 
-export type HeldChange = Pick<Change, 'op' | 'part'> & { kind: KindName; key: string };
+export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
+  kind: RecordTypeName;
+  key: string;
+};
 
 export interface Approval {
   plan: string;
@@ -86,7 +89,7 @@ const counts = guardNames.map((guard) => `${people(guard)} "${guard}"`).join(', 
 
 const told = `select s.plan, ${since} since, ${counts} from held_plan s`;
 
-export function heldIn(db: Statements): HeldPlans {
+export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
     join held h on h.batch = ${batch} and h.kind = k.value)`;
   const clear = db.prepare(
@@ -137,13 +140,13 @@ export function heldIn(db: Statements): HeldPlans {
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     ...changesIn(db),
-    ...standingIn(db),
+    ...approvalHoldsIn(db),
     ...approvalsIn(db),
   };
 }
 
-function changesIn(db: Statements): Pick<HeldPlans, 'changes' | 'countChanges'> {
-  const changes = db.prepare<[string, number], HeldChange>(
+function changesIn(db: Statements): Pick<PlansAwaitingApproval, 'changes' | 'countChanges'> {
+  const changes = db.prepare<[string, number], ChangeAwaitingApproval>(
     `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
      where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
   );
@@ -157,7 +160,7 @@ function changesIn(db: Statements): Pick<HeldPlans, 'changes' | 'countChanges'> 
 }
 
 type Approvals = Pick<
-  HeldPlans,
+  PlansAwaitingApproval,
   'isApproved' | 'approve' | 'approvals' | 'end' | 'prune' | 'pruneBatches'
 >;
 
@@ -202,6 +205,6 @@ function approvalsIn(db: Statements): Approvals {
   };
 }
 
-function fromStored({ plan, since: from, ...counts }: Stored): HeldPlan {
+function fromStored({ plan, since: from, ...counts }: Stored): PlanAwaitingApproval {
   return { plan, since: from, held: byGuard((guard) => counts[guard]) };
 }

@@ -1,14 +1,14 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Key, KindName } from '../../domain/record.ts';
-import { isGuarded, spansBy, type Guarded, type Span } from '../database/key-range.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 import { isOver, standsOf, type Ends } from './approval-holds.ts';
 
 /** What stands before the guards of a run: parts of its staged plan, counted in people. */
-export interface Guarding {
+export interface GuardedChanges {
   /** All that is staged of a class, by the keys. */
-  spans(guard: GuardClass): Iterable<Span>;
+  spans(guard: GuardClass): Iterable<KeyRange>;
   /**
    * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
    * was not released since.
@@ -30,7 +30,7 @@ export interface Guarding {
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guarded: Guarded): number;
   /** The spans of all that was asked for in this run, let through and withheld ones too. */
-  askedSpans(guard: GuardClass): Iterable<Span>;
+  askedSpans(guard: GuardClass): Iterable<KeyRange>;
   /**
    * How many of that a span has; those of them of whom not all was approved; and those of whom
    * something is neither approved nor held since an earlier run.
@@ -50,7 +50,7 @@ export interface Guarding {
   /** Everything withheld may pass after all. */
   release(plan: string): void;
   /** All that is withheld of a class, by the keys. */
-  withheldSpans(guard: GuardClass): Iterable<Span>;
+  withheldSpans(guard: GuardClass): Iterable<KeyRange>;
   /** What is withheld of a span, in the order of the keys. */
   withheld(guarded: Guarded): Change[];
   /** How many changes are withheld, of all classes. */
@@ -58,11 +58,11 @@ export interface Guarding {
   /** Records withheld in this run. */
   countWithheld(guard: GuardClass): number;
   /** Changes withheld, by operation. */
-  withheldOps(kind: KindName): { op: Change['op']; n: number }[];
+  withheldOps(kind: RecordTypeName): { op: Change['op']; n: number }[];
   /** Changes staged that may be sent. */
   countPassing(): number;
   /** A record that is decided upon again is held no longer, until it is anew. */
-  forget(kind: KindName, key: Key): void;
+  forget(kind: RecordTypeName, key: Key): void;
 }
 
 export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
@@ -86,10 +86,10 @@ const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
 /** The approval of what such a table has. */
 const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
 
-export function guardingIn(db: Statements): Guarding {
+export function guardedChangesIn(db: Statements): GuardedChanges {
   const where = 'guard = @guard';
-  const spans = spansBy(db, { column: 'key', of: asked.slice(0, 1), where });
-  const askedSpans = spansBy(db, { column: 'key', of: asked, where });
+  const spans = rangesBy(db, { column: 'key', of: asked.slice(0, 1), where });
+  const askedSpans = rangesBy(db, { column: 'key', of: asked, where });
   return {
     spans: (guard) => spans({ guard }),
     askedSpans: (guard) => askedSpans({ guard }),
@@ -99,8 +99,8 @@ export function guardingIn(db: Statements): Guarding {
   };
 }
 
-type Approved = Pick<Guarding, 'approve' | 'follow' | keyof Excepted>;
-type Excepted = Pick<Guarding, 'exempt' | 'expire' | 'excuse' | 'keepOut'>;
+type Approved = Pick<GuardedChanges, 'approve' | 'follow' | keyof Excepted>;
+type Excepted = Pick<GuardedChanges, 'exempt' | 'expire' | 'excuse' | 'keepOut'>;
 
 function approvedIn(db: Statements): Approved {
   const approve = db.prepare<Guarded & { plan: string; at: number }>(
@@ -158,7 +158,7 @@ function exceptedIn(db: Statements): Excepted {
   };
 }
 
-type Counts = Pick<Guarding, 'fresh' | 'counts' | 'sentSince'>;
+type Counts = Pick<GuardedChanges, 'fresh' | 'counts' | 'sentSince'>;
 
 function countsIn(db: Statements): Counts {
   const fresh = db.prepare<Guarded, { n: number }>(
@@ -195,7 +195,7 @@ function countsIn(db: Statements): Counts {
   };
 }
 
-type Withheld = Omit<Guarding, keyof (Approved & Counts) | 'spans' | 'askedSpans'>;
+type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'spans' | 'askedSpans'>;
 
 function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';
@@ -219,7 +219,7 @@ function withheldIn(db: Statements): Withheld {
     `select ${columns} from temp.withheld
      where ${isGuarded} order by key, kind, phase, rowid`,
   );
-  const spans = spansBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
+  const spans = rangesBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
   const changes = db.prepare<[], { n: number }>('select count(*) n from temp.withheld');
   const count = db.prepare<[string], { n: number }>(
     `select count(*) n from (select distinct key, kind from temp.withheld where guard = ?)`,

@@ -1,15 +1,15 @@
 /**
  * What those have in common who are new before a guard (guarded-changes.ts), asked part by part.
  */
-import type { KindName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import { isNew } from './guarded-changes.ts';
 import {
   everything,
-  inSpan,
+  inRange,
   isGuarded,
-  spansBy,
+  rangesBy,
   type Guarded,
-  type Span,
+  type KeyRange,
 } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
@@ -17,22 +17,25 @@ export interface Shaping {
   /** The mail domains of the new ones of a span: two at most. */
   domains(guarded: Guarded): string[];
   /** How many people we own, and how many of them are of this domain; of a span, or of all. */
-  owned(kind: KindName, of?: { span: Span; domain: string }): { all: number; same: number };
+  owned(
+    kind: RecordTypeName,
+    of?: { span: KeyRange; domain: string },
+  ): { all: number; same: number };
   /** The spans of all that is recorded, or noted by a decision. */
-  spansOfKnown(kind: KindName): Iterable<Span>;
+  spansOfKnown(kind: RecordTypeName): Iterable<KeyRange>;
   /** How many records of a span we own by now, those that a decision of this run adopts too. */
-  known(kind: KindName, span: Span): number;
+  known(kind: RecordTypeName, span: KeyRange): number;
   /**
    * How many of them are subscribed in one of these parts, by what is seen or recorded, and are not
    * asked for by this class in this run.
    */
-  subscribed(kind: KindName, guarded: Guarded, parts: readonly string[]): number;
+  subscribed(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): number;
   /** Notes under which ids of the source the new ones of a span stand. */
   addIds(guarded: Guarded): void;
   /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
   nextIds(after: FreshId | undefined, count: number): FreshId[];
   /** Whether an id of somebody else whom we know lies between two that were noted. */
-  isBetween(kind: KindName, from: FreshId, to: FreshId): boolean;
+  isBetween(kind: RecordTypeName, from: FreshId, to: FreshId): boolean;
   /** Forgets the ids. */
   clearIds(): void;
 }
@@ -49,9 +52,12 @@ export function shapingIn(db: Statements): Shaping {
   const domains = db.prepare<Guarded, { domain: string }>(
     `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
   );
-  const owned = db.prepare<Span & { kind: string; domain: string }, { all: number; same: number }>(
+  const owned = db.prepare<
+    KeyRange & { kind: string; domain: string },
+    { all: number; same: number }
+  >(
     `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
-     where ${inSpan('recorded')} and ownership <> 'noted'`,
+     where ${inRange('recorded')} and ownership <> 'noted'`,
   );
   return {
     domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
@@ -64,16 +70,16 @@ export function shapingIn(db: Statements): Shaping {
 
 /** What a decision has noted counts in place of what is recorded. */
 const knownRows = `select n.kind, n.key, n.body from temp.noted n
-  where ${inSpan('n')} and n.ownership <> 'noted'
+  where ${inRange('n')} and n.ownership <> 'noted'
   union all
   select r.kind, r.key, r.body from recorded r
-  where ${inSpan('r')} and r.ownership <> 'noted'
+  where ${inRange('r')} and r.ownership <> 'noted'
     and not exists (select 1 from temp.noted n where n.kind = r.kind and n.key = r.key)`;
 
 function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subscribed'> {
   const of = ['recorded', 'temp.noted'];
-  const spans = spansBy(db, { column: 'key', of, where: 'kind = @kind' });
-  const known = db.prepare<Span & { kind: string }, { n: number }>(
+  const spans = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
+  const known = db.prepare<KeyRange & { kind: string }, { n: number }>(
     `select count(*) n from (${knownRows})`,
   );
   const isAsked = ['temp.planned', 'temp.passed', 'temp.withheld'].map(
@@ -112,7 +118,7 @@ function idsIn(db: Statements): Ids {
     `select id, length from temp.fresh_id where (length, id) > (@length, @id)
      order by length, id limit @count`,
   );
-  const alike = db.prepare<Span & { kind: string; length: number }>(
+  const alike = db.prepare<KeyRange & { kind: string; length: number }>(
     `select 1 from origin o where o.id > @after and o.id < @upTo and length(o.id) = @length
        and ${isOurs} limit 1`,
   );
@@ -123,7 +129,7 @@ function idsIn(db: Statements): Ids {
     addIds: (guarded) => void add.run(guarded),
     nextIds: (after, count) => next.all({ ...(after ?? { id: '', length: -1 }), count }),
     isBetween(kind, from, to) {
-      const isAlike = (length: number, span: Span): boolean =>
+      const isAlike = (length: number, span: KeyRange): boolean =>
         alike.get({ kind, length, ...span }) !== undefined;
       if (from.length === to.length) return isAlike(to.length, { after: from.id, upTo: to.id });
       return (

@@ -1,7 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { ChangeState, JournaledChange } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Key, KindName } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/plan-chunks.ts';
 
 /**
@@ -20,30 +20,30 @@ export interface Journal {
   /** The same, of the next records that have any, after the key `after`. */
   plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
   /** Whether anything about this key is still planned, in whatever run. */
-  isPlanned(kind: KindName, key: Key): boolean;
+  isPlanned(kind: RecordTypeName, key: Key): boolean;
   /** Whether the same was done in this run to the same record, under another key. */
   isDone(change: JournaledChange): boolean;
   /** Whether anything was acknowledged of this key then or later, in whatever run. */
-  isDoneSince(kind: KindName, key: Key, at: number): boolean;
+  isDoneSince(kind: RecordTypeName, key: Key, at: number): boolean;
   /** Whether a run has written anything down. */
   holds(run: string): boolean;
   move(seq: number, to: ChangeState, how: Move): void;
   /** Everything sent whose outcome is not known, oldest first; of every run. */
-  open(kind: KindName): JournaledChange[];
+  open(kind: RecordTypeName): JournaledChange[];
   /**
    * What a process that has ended left as sent: nobody waits for its answer any more. Not of these
    * runs, which are under way.
    */
-  doubt(kind: KindName, but: readonly string[]): void;
+  doubt(kind: RecordTypeName, but: readonly string[]): void;
   /** Whether anything is still planned; not by these runs. */
-  hasLeft(kind: KindName, but: readonly string[]): boolean;
+  hasLeft(kind: RecordTypeName, but: readonly string[]): boolean;
   /** Some thousands of that will not be sent any more; answers whether there may be others. */
-  abandon(kind: KindName, at: number, but: readonly string[]): boolean;
+  abandon(kind: RecordTypeName, at: number, but: readonly string[]): boolean;
   /**
    * How many changes of a run are in which state, by kind and operation; part by part, so that what
    * is alike comes several times.
    */
-  tally(run: string): Iterable<Tally[]>;
+  tally(run: string): Iterable<JournalTally[]>;
   /** Forgets some thousands of changes that are older; answers whether there may be others. */
   prune(before: number): boolean;
 }
@@ -56,12 +56,12 @@ interface Move {
 
 export interface PlanPart {
   run: string;
-  kind: KindName;
+  kind: RecordTypeName;
   phase: number;
 }
 
-export interface Tally {
-  kind: KindName;
+export interface JournalTally {
+  kind: RecordTypeName;
   op: JournaledChange['op'];
   state: ChangeState;
   n: number;
@@ -105,7 +105,7 @@ export function changesIn(db: Statements): Journal {
   );
   const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
   const stretches = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
-  const tally = db.prepare<Stretch & { run: string }, Tally>(
+  const tally = db.prepare<Stretch & { run: string }, JournalTally>(
     `select kind, op, state, count(*) n from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
   );

@@ -1,8 +1,8 @@
 import { isNamed } from './retry-later.ts';
-import { inSpan, spansBy, type Span } from '../database/key-range.ts';
+import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Problem } from '../../domain/problem.ts';
-import type { Key, KindName } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
  * Problems that are known, so that each is listed once and counted always. One that the platform
@@ -11,19 +11,19 @@ import type { Key, KindName } from '../../domain/record.ts';
  * forgotten by the first run that does not notice them any more.
  */
 export interface Problems {
-  get(problem: Name): Known | undefined;
-  put(problem: Problem & Name & Known & { run: string }): void;
+  get(problem: Name): KnownProblem | undefined;
+  put(problem: Problem & Name & KnownProblem & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
    * of one record, or of all of a span (of a reading that is not whole: those it names) but those
    * that another run was at meanwhile.
    */
-  adopt(kind: KindName, by: { run: string; at: number; span: Span }): void;
-  forgetUnnoticed(kind: KindName, which: Key | (Others & { span: Span })): void;
+  adopt(kind: RecordTypeName, by: { run: string; at: number; span: KeyRange }): void;
+  forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { span: KeyRange })): void;
   /** All that are known, by the keys. */
-  spans(kind: KindName): Iterable<Span>;
-  parked(kind: KindName, key: Key): Parked[];
-  countParked(kind: KindName): number;
+  spans(kind: RecordTypeName): Iterable<KeyRange>;
+  parked(kind: RecordTypeName, key: Key): Parked[];
+  countParked(kind: RecordTypeName): number;
   drop(problem: Omit<Name, 'class'>): void;
   /**
    * Forgets what is parked of records that the source, read wholly, no longer names; what was
@@ -31,7 +31,7 @@ export interface Problems {
    * decided that it is wanted no more. Not of those that another run was at meanwhile. Where only
    * some was read: of the names that its records had before, and nobody has now.
    */
-  dropUnnamed(kind: KindName, which: Others): void;
+  dropUnnamed(kind: RecordTypeName, which: Others): void;
 }
 
 interface Others {
@@ -44,7 +44,7 @@ interface Name extends Pick<Problem, 'kind' | 'key' | 'class' | 'part'> {
   target?: string | undefined;
 }
 
-export interface Known {
+export interface KnownProblem {
   reason: string;
   desired: string | undefined;
   attempts: number;
@@ -53,7 +53,7 @@ export interface Known {
   since: number;
 }
 
-export interface Parked extends Known, Problem {
+export interface Parked extends KnownProblem, Problem {
   desired: string;
   target: string;
 }
@@ -80,7 +80,7 @@ export function problemsIn(db: Statements): Problems {
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, since, run)
      select kind, key, class, part, reason, fix, @at, @run from temp.noticed
-     where ${inSpan('noticed')} and not exists (
+     where ${inRange('noticed')} and not exists (
        select 1 from problem p where ${isNoticed('p', 'noticed')} and p.target = ''
          and p.reason = noticed.reason and p.fix = noticed.fix)
      on conflict (kind, key, class, part, target)
@@ -131,7 +131,7 @@ function isNoticed(problem: string, noticed: string): string {
 function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'spans'> {
   const unnoticed = `delete from problem where desired is null
     and not exists (select 1 from temp.noticed n where ${isNoticed('problem', 'n')})`;
-  const others = `${inSpan('problem')} and key not in (select value from json_each(@but))`;
+  const others = `${inRange('problem')} and key not in (select value from json_each(@but))`;
   const forget = db.prepare(`${unnoticed} and ${others}`);
   const forgetNamed = db.prepare(`${unnoticed} and ${others} and ${isNamed}`);
   const forgetOne = db.prepare(`${unnoticed} and kind = @kind and key = @only`);
@@ -145,7 +145,7 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
        select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
        where t.kind = problem.kind and t.key = problem.key)`,
   );
-  const spans = spansBy(db, { column: 'key', of: ['problem'], where: 'kind = @kind' });
+  const spans = rangesBy(db, { column: 'key', of: ['problem'], where: 'kind = @kind' });
   return {
     spans: (kind) => spans({ kind }),
     forgetUnnoticed(kind, which) {

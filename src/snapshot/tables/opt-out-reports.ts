@@ -1,7 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Return, ReturnState } from '../../domain/opt-out-report.ts';
-import type { Key, KindName, RecordedRow } from '../../domain/record.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import type { OptOutReport, ReturnState } from '../../domain/opt-out-report.ts';
+import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
  * What the CRM is told of who left: a row for each opt-out and each of the CRM's ids, from when it
@@ -13,34 +13,34 @@ import { inSpan, type Span } from '../database/key-range.ts';
  * run. unknown is told again, under the same id; rejected too, after a day or when released. acked
  * is told no more, as long as the row is there.
  */
-export interface Returned {
+export interface OptOutReports {
   /** Those of a span of keys, or of one key. */
-  of(kind: KindName, keys: Span | Key): ReturnedRow[];
+  of(kind: RecordTypeName, keys: KeyRange | Key): ReturnedRow[];
   /** Whoever may have left, by what is recorded, or is noted; of a span of keys, or of one. */
-  leavers(kind: KindName, keys: Span | Key): Leaver[];
-  noted(kind: KindName, keys: Span | Key): Leaver[];
+  leavers(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
+  noted(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
   /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */
-  barred(kind: KindName, keys: Span | Key): Key[];
-  add(kind: KindName, row: Return & { state: ReturnState; at: number }): void;
+  barred(kind: RecordTypeName, keys: KeyRange | Key): Key[];
+  add(kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }): void;
   move(seq: number, to: ReturnState, how: Moved): void;
   drop(seq: number): void;
   /** What is to be told now, the least often tried first; of one key where it is named. */
-  due(kind: KindName, which: Due): ReturnedRow[];
+  due(kind: RecordTypeName, which: Due): ReturnedRow[];
   /** What a process that has ended left as sent; not of these runs, which are under way. */
-  doubt(kind: KindName, but: readonly string[]): void;
-  unknown(kind: KindName): ReturnedRow[];
+  doubt(kind: RecordTypeName, but: readonly string[]): void;
+  unknown(kind: RecordTypeName): ReturnedRow[];
   /** Rejected, the oldest first. */
-  rejected(kind: KindName, count: number): ReturnedRow[];
-  counts(kind: KindName): ReturnCounts;
+  rejected(kind: RecordTypeName, count: number): ReturnedRow[];
+  counts(kind: RecordTypeName): ReturnCounts;
   /** Keys of which something was rejected. */
-  refused(kind: KindName): Key[];
+  refused(kind: RecordTypeName): Key[];
   /** Has the next run tell again what was rejected of a key. Answers how many that is. */
-  release(kind: KindName, key: Key): number;
+  release(kind: RecordTypeName, key: Key): number;
   /** Forgets what was settled before that about people who are not recorded any more. */
   prune(before: number): void;
 }
 
-export interface ReturnedRow extends Return {
+export interface ReturnedRow extends OptOutReport {
   seq: number;
   state: ReturnState;
   reason: string | null;
@@ -83,20 +83,20 @@ const columns = `seq, id, key email, crm "crmId", part channel, cause, made_afte
   made_by "by", state, reason, fix, attempts, planned_at "plannedAt", ended_at "endedAt"`;
 const isWaiting = "state in ('planned', 'sent', 'unknown')";
 
-export function returnedIn(db: Statements): Returned {
+export function optOutReportsIn(db: Statements): OptOutReports {
   return { ...knowingIn(db), ...movingIn(db), ...tellingIn(db) };
 }
 
 /** As JSON is written here, without spaces: most people need not be parsed. */
 const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
 
-function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 'barred'> {
+function knowingIn(db: Statements): Pick<OptOutReports, 'of' | 'leavers' | 'noted' | 'barred'> {
   const either = <R>(select: (where: string) => string, table: string) => {
-    const ofSpan = db.prepare<Span & { kind: string }, R>(select(inSpan(table)));
+    const ofSpan = db.prepare<KeyRange & { kind: string }, R>(select(inRange(table)));
     const ofKey = db.prepare<{ kind: string; key: string }, R>(
       select(`${table}.kind = @kind and ${table}.key = @key`),
     );
-    return (kind: KindName, keys: Span | Key): R[] =>
+    return (kind: RecordTypeName, keys: KeyRange | Key): R[] =>
       typeof keys === 'string' ? ofKey.all({ kind, key: keys }) : ofSpan.all({ kind, ...keys });
   };
   const leavers = (table: string) =>
@@ -123,7 +123,9 @@ function knowingIn(db: Statements): Pick<Returned, 'of' | 'leavers' | 'noted' | 
   };
 }
 
-function movingIn(db: Statements): Pick<Returned, 'add' | 'move' | 'drop' | 'doubt' | 'prune'> {
+function movingIn(
+  db: Statements,
+): Pick<OptOutReports, 'add' | 'move' | 'drop' | 'doubt' | 'prune'> {
   const add = db.prepare(
     `insert into returned
        (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
@@ -160,7 +162,7 @@ function movingIn(db: Statements): Pick<Returned, 'add' | 'move' | 'drop' | 'dou
 }
 
 type TellingPart = Pick<
-  Returned,
+  OptOutReports,
   'due' | 'unknown' | 'rejected' | 'counts' | 'refused' | 'release'
 >;
 

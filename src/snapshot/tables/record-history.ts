@@ -1,23 +1,23 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Key, KindName, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
 import { keptColumns, type KeptChange } from './change-outcomes.ts';
 
 /** What is remembered of single records, for people to look at. */
-export interface Memory {
+export interface RecordHistory {
   /**
    * Every key that is recorded, or was, or that a problem, a change, or one held, is about; each
    * once.
    */
-  keys(kind: KindName): IterableIterator<Key>;
+  keys(kind: RecordTypeName): IterableIterator<Key>;
   /** Every record that is recorded, by its key; nothing is written meanwhile. */
-  records(kind: KindName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
+  records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
   /** Keys of which nothing is recorded, and that a conflict is about: what is known bars them. */
-  barred(kind: KindName): Key[];
+  barred(kind: RecordTypeName): Key[];
   /** What was done about a record and what came of it, the newest first. */
-  changes(kind: KindName, key: Key, count: number): (KeptChange & { run: string })[];
+  changes(kind: RecordTypeName, key: Key, count: number): (KeptChange & { run: string })[];
 }
 
-export function memoryIn(db: Statements): Memory {
+export function historyIn(db: Statements): RecordHistory {
   const keys = db.prepare<{ kind: string }, { key: Key }>(
     `select key from recorded where kind = @kind
      union select key from origin where kind = @kind

@@ -1,11 +1,11 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { Busy } from '../../domain/errors.ts';
-import type { Key, KindName } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /** Takes a record out of the snapshot without a trace. */
 export interface Purge {
   /** Every row that names it; `ids` are those of the source. */
-  rows(kind: KindName, key: Key, ids: readonly string[]): Purged;
+  rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged;
   /**
    * Writes the file anew, so that nothing stays in it of what was dropped; in no transaction.
    * Throws Busy while another process reads the snapshot.

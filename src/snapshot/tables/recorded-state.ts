@@ -1,56 +1,59 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Key, KindName, Ownership, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordTypeName, Ownership, RecordedRow } from '../../domain/record.ts';
 import { isStaged } from '../database/staged-origin.ts';
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /** What was last seen acknowledged, one row per record that is ours. */
 export interface Recorded {
-  get(kind: KindName, key: Key): RecordedRow | undefined;
+  get(kind: RecordTypeName, key: Key): RecordedRow | undefined;
   /** Rows of other keys that one of these ids of the source was last seen under. */
-  ofOrigins(kind: KindName, ids: readonly string[], notKey: Key): RecordedRow[];
+  ofOrigins(kind: RecordTypeName, ids: readonly string[], notKey: Key): RecordedRow[];
   /** Other keys that this run's reading has for the ids which once stood under this one. */
-  successors(kind: KindName, key: Key): Key[];
+  successors(kind: RecordTypeName, key: Key): Key[];
   /** Whether this run's reading lacks any of the ids which once stood under this key. */
-  hasStrays(kind: KindName, key: Key): boolean;
+  hasStrays(kind: RecordTypeName, key: Key): boolean;
   /** Every id of the source that a record stood under while it was ours. */
-  originsOf(kind: KindName, key: Key): string[];
+  originsOf(kind: RecordTypeName, key: Key): string[];
   /** The rows after the key `after`, in the order of their keys. */
-  next(kind: KindName, after: Key, count: number): RecordedRow[];
+  next(kind: RecordTypeName, after: Key, count: number): RecordedRow[];
   /**
    * Other keys under which the same is, or was, known: by an id that the source has for it in this
    * reading, or had, or by the platform's (of contacts). Looks through all.
    */
-  namesakes(kind: KindName, key: Key): Key[];
+  namesakes(kind: RecordTypeName, key: Key): Key[];
   /**
    * Remembers under which key every id of the source stands now, where that record is ours, and
    * since when; by spans of ids.
    */
-  adoptOrigins(kind: KindName, span: Span, since: number): void;
+  adoptOrigins(kind: RecordTypeName, span: KeyRange, since: number): void;
   /** Whether no other id of the source came to this key after this one. */
-  isLastOrigin(kind: KindName, id: string, key: Key): boolean;
+  isLastOrigin(kind: RecordTypeName, id: string, key: Key): boolean;
   /** Keys that are recorded, and those that both readings of this run have; of a span. */
-  keysFound(kind: KindName, span: Span): Key[];
+  keysFound(kind: RecordTypeName, span: KeyRange): Key[];
   /** The row of another key that has the same platform id. */
-  ofId(kind: KindName, id: string, notKey: Key): RecordedRow | undefined;
+  ofId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow | undefined;
   /** All rows of other keys that have it, or had it when it was renamed on the platform. */
-  everOfId(kind: KindName, id: string, notKey: Key): RecordedRow[];
+  everOfId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow[];
   /** How many rows there are in a span whose record this run's listing did not show. */
-  countUnlisted(kind: KindName, span: Span): number;
+  countUnlisted(kind: RecordTypeName, span: KeyRange): number;
   /** Those that come after so many of them, in the order of their keys. */
-  unlisted(kind: KindName, part: { span: Span; after: number; count: number }): RecordedRow[];
+  unlisted(
+    kind: RecordTypeName,
+    part: { span: KeyRange; after: number; count: number },
+  ): RecordedRow[];
   /** Every key that this id of the source has stood under, also of what was deleted since. */
-  keysOfOrigin(kind: KindName, id: string): Key[];
+  keysOfOrigin(kind: RecordTypeName, id: string): Key[];
   put(row: RecordedRow): void;
-  drop(kind: KindName, key: Key): void;
+  drop(kind: RecordTypeName, key: Key): void;
   /** Records that have an id on the platform, evenly spread over all of them. */
-  sample(kind: KindName, count: number): { key: Key; id: string }[];
-  count(kind: KindName): number;
+  sample(kind: RecordTypeName, count: number): { key: Key; id: string }[];
+  count(kind: RecordTypeName): number;
   isEmpty(): boolean;
 }
 
 /** A row of the table `recorded`; `noted`, its staging, has these columns as well. */
 export interface StoredRecord {
-  kind: KindName;
+  kind: RecordTypeName;
   key: string;
   id: string | null;
   ownership: Ownership;
@@ -79,11 +82,11 @@ export function recordedIn(db: Statements): Recorded {
        on o.kind = first.kind and o.key = first.key and o.since > first.since
      where first.kind = ? and first.id = ? and first.key = ? limit 1`,
   );
-  const adoptOrigins = db.prepare<Span & { kind: string; since: number }>(
+  const adoptOrigins = db.prepare<KeyRange & { kind: string; since: number }>(
     `insert or ignore into origin (kind, id, key, since)
      select s.kind, s.id, s.key, @since from temp.strange s
        join recorded r on r.kind = s.kind and r.key = s.key
-     where ${inSpan('s', 'id')}`,
+     where ${inRange('s', 'id')}`,
   );
   const put = db.prepare<StoredRecord>(
     `insert or replace into recorded (kind, key, id, ownership, body, shown, desired, seen_at)
@@ -159,11 +162,11 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' |
        where r.kind = @kind and r.key = @key)
      order by key`,
   );
-  const found = db.prepare<Span & { kind: string }, { key: string }>(
-    `select r.key from recorded r where ${inSpan('r')}
+  const found = db.prepare<KeyRange & { kind: string }, { key: string }>(
+    `select r.key from recorded r where ${inRange('r')}
      union
      select o.key from temp.observed o indexed by observed_by_key
-     where ${inSpan('o')} and exists (
+     where ${inRange('o')} and exists (
        select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
   );
   return {
@@ -198,10 +201,12 @@ function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
 }
 
 function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'> {
-  const those = `from recorded r where ${inSpan('r')} and r.id is not null
+  const those = `from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
-  const count = db.prepare<Span & { kind: string }, { n: number }>(`select count(*) n ${those}`);
-  const rows = db.prepare<Span & { kind: string; from: number; most: number }, StoredRecord>(
+  const count = db.prepare<KeyRange & { kind: string }, { n: number }>(
+    `select count(*) n ${those}`,
+  );
+  const rows = db.prepare<KeyRange & { kind: string; from: number; most: number }, StoredRecord>(
     `select r.* ${those} order by r.key limit @most offset @from`,
   );
   return {

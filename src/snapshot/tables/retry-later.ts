@@ -1,27 +1,27 @@
-import { inSpan, type Span } from '../database/key-range.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Problem } from '../../domain/problem.ts';
-import type { Key, KindName } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
  * The known problems as a whole, and what of them is parked (known-problems.ts): looked at, let go.
  */
-export interface Parking {
+export interface RetryLater {
   /** How many records have a problem, and since when, by kind and class; parked ones apart. */
   counts(): ProblemCount[];
   /** Opt-outs that the platform refused, the oldest first. */
   refusedOptOuts(count: number): RefusedOptOut[];
   countRefusedOptOuts(): number;
   /** The parts that are a problem of their own: it stands under the part's name. */
-  parts(kind: KindName): PartProblem[];
+  parts(kind: RecordTypeName): PartProblem[];
   /** Of which records something is to be tried again now, whatever the source says of them. */
-  due(kind: KindName, at: number): Key[];
+  due(kind: RecordTypeName, at: number): Key[];
   /** Of which records something is parked. */
   records(): Named[];
   /** What is known of records that this run's reading does not name, as it is not whole. */
-  countUnread(kind: KindName, span: Span): UnreadCounts;
+  countUnread(kind: RecordTypeName, span: KeyRange): UnreadCounts;
   /** The oldest opt-outs among that. */
-  unreadOptOuts(kind: KindName): RefusedOptOut[];
+  unreadOptOuts(kind: RecordTypeName): RefusedOptOut[];
   /**
    * Has the next run try what is parked of a record, as if it had changed. It stays known until
    * then, with its `since`. Answers how many changes that is.
@@ -69,7 +69,7 @@ export interface PartProblem extends Pick<Problem, 'part' | 'reason' | 'fix'> {
 /** What `desired` is of something released: nothing that a record ever wants. */
 const released = 'released';
 
-export function parkingIn(db: Statements): Parking {
+export function retryLaterIn(db: Statements): RetryLater {
   const counts = db.prepare<[], ProblemCount>(
     `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
      from problem group by kind, class, parked`,
@@ -117,13 +117,13 @@ export const isNamed = `(
     select 1 from temp.strange s
     where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
 
-function unreadIn(db: Statements): Pick<Parking, 'countUnread' | 'unreadOptOuts'> {
-  const counts = db.prepare<Span & { kind: string }, UnreadCounts>(
+function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOuts'> {
+  const counts = db.prepare<KeyRange & { kind: string }, UnreadCounts>(
     `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
        coalesce(sum(class = 'invalid'), 0) invalid,
        coalesce(sum(desired is not null and retry_at is null), 0) rejected,
        coalesce(sum(desired is not null and retry_at is not null), 0) refused
-     from problem where ${inSpan('problem')} and not ${isNamed}`,
+     from problem where ${inRange('problem')} and not ${isNamed}`,
   );
   const optOuts = db.prepare<[string, number], RefusedOptOut>(
     `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem

@@ -1,16 +1,16 @@
 /** Who left, appended to a CSV file: RFC 4180, with a header, one line for each return. */
-import type { Return } from '../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { fileReturns } from '../shared/files/file-write-back.ts';
-import type { Returns } from '../write-back.ts';
+import type { WriteBack } from '../write-back.ts';
 import type { CsvReturnsOptions } from './options.ts';
 
 const head = 'return,email,crm id,channel,cause,after,by';
 
-export function csvReturns({ path }: CsvReturnsOptions): Returns {
+export function csvReturns({ path }: CsvReturnsOptions): WriteBack {
   return fileReturns(path, { head, lineOf });
 }
 
-function lineOf({ id, email, crmId, channel, cause, after, by }: Return): string {
+function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): string {
   const time = (at: number): string => new Date(at).toISOString();
   const cells = [id, email, crmId, channel, cause, after === null ? '' : time(after), time(by)];
   return cells.map(quoted).join(',');

@@ -13,13 +13,13 @@ export interface Entry {
   where: string;
   form: 'file' | 'folder' | Unusable;
   /** The files that hold the template, relative to the directory. */
-  parts: Part[];
+  parts: DirectoryPart[];
 }
 
 /** What stands where a template should and cannot be read as one. */
 export type Unusable = 'broken link' | 'special file' | 'unreadable';
 
-export interface Part {
+export interface DirectoryPart {
   where: string;
   size: number;
   mtimeMs: number;
@@ -85,7 +85,10 @@ async function folderOf(path: string, name: string): Promise<Entry | undefined> 
   return entry.parts.length > 0 ? entry : undefined;
 }
 
-function partOf(where: string, { size, mtimeMs }: { size: number; mtimeMs: number }): Part {
+function partOf(
+  where: string,
+  { size, mtimeMs }: { size: number; mtimeMs: number },
+): DirectoryPart {
   return { where, size, mtimeMs };
 }
 

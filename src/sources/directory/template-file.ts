@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { faultAt } from './json-syntax.ts';
-import type { Entry, Part, Unusable } from './directory-listing.ts';
+import type { Entry, DirectoryPart, Unusable } from './directory-listing.ts';
 
 /** Far above what any template needs; a stray dump must not be taken into memory. */
 const FILE_BYTES = 16 * 1024 * 1024;
@@ -59,11 +59,11 @@ async function readFolder({ where, parts }: Entry, path: string): Promise<Stated
   return 'why' in content ? content : { value: { ...stated.value, content: content.parsed } };
 }
 
-function isContent({ where }: Part): boolean {
+function isContent({ where }: DirectoryPart): boolean {
   return where.endsWith('/content.json');
 }
 
-function asMapping({ where }: Part, outcome: Parsed): Stated {
+function asMapping({ where }: DirectoryPart, outcome: Parsed): Stated {
   if ('why' in outcome) return outcome;
   const { success, data } = mapping.safeParse(outcome.parsed);
   if (success) return { value: data };
@@ -76,7 +76,7 @@ function asMapping({ where }: Part, outcome: Parsed): Stated {
 
 type Parsed = { parsed: unknown } | Broken;
 
-async function parsePart({ where, size }: Part, path: string): Promise<Parsed> {
+async function parsePart({ where, size }: DirectoryPart, path: string): Promise<Parsed> {
   if (size > FILE_BYTES) {
     return { where, why: 'the file is above 16 MiB', fix: 'make it smaller, or remove it' };
   }

@@ -6,7 +6,7 @@ import { milliseconds } from '../../domain/values/duration.ts';
 import type { Listed } from './record-listing.ts';
 import type { ChangesOptions } from './options.ts';
 
-export interface Since {
+export interface ChangeCursor {
   /** The time in a cursor; undefined: it is none. */
   read(cursor: string): number | undefined;
   /** Where what changed since then is listed. */
@@ -15,7 +15,7 @@ export interface Since {
   after(begunAt: Listed['begunAt'], sinceMs?: number): string | undefined;
 }
 
-export function createSince({ url, format, overlap }: ChangesOptions): Since {
+export function createSince({ url, format, overlap }: ChangesOptions): ChangeCursor {
   const overlapMs = milliseconds(overlap);
   return {
     read(cursor) {

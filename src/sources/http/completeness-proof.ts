@@ -13,7 +13,7 @@ import { fieldAt } from '../../domain/values/record-field.ts';
 import { brokenFlaw, type Flaw } from '../shared/read-certificate.ts';
 import { markOf } from '../shared/hash-mark.ts';
 
-export interface Proof {
+export interface ListingProof {
   /** Answers whether the record is a new one. */
   add(value: unknown): boolean;
   addBroken(where: string): void;
@@ -27,7 +27,13 @@ export interface Proof {
 }
 
 /** `id`, `total`: where a record has its id, and an answer the number of all. */
-export function createProof({ id, total }: { id: string; total: string | undefined }): Proof {
+export function createProof({
+  id,
+  total,
+}: {
+  id: string;
+  total: string | undefined;
+}): ListingProof {
   const seen = new Set<number>();
   const broken: string[] = [];
   let largest: number | undefined;

@@ -9,16 +9,16 @@ import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 import type { HttpOptions } from './options.ts';
 import { createPaging, type Next, type Paging } from './paging.ts';
-import type { Proof } from './completeness-proof.ts';
+import type { ListingProof } from './completeness-proof.ts';
 
 const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
 const GONE = 410;
 
-export interface Listing {
+export interface RecordListing {
   asking: Asking;
   records: JsonRecords;
-  proof: Proof;
+  proof: ListingProof;
   clock: Clock;
   signal: AbortSignal;
   /** Of what changed, not of everybody: it may be lost, and its pages were proven before. */
@@ -38,7 +38,7 @@ export interface Listed {
 /** The records in batches of bearable size. Throws what keeps it from the first answer. */
 export async function* listed(
   options: HttpOptions,
-  listing: Listing,
+  listing: RecordListing,
 ): AsyncGenerator<SourceRecord[], Listed> {
   const { asking, proof, clock, ofChanges } = listing;
   const paging = createPaging(options, { host: asking.host, proven: ofChanges });
@@ -68,7 +68,7 @@ export async function* listed(
   return begun;
 }
 
-interface At extends Listing {
+interface At extends RecordListing {
   options: HttpOptions;
   paging: Paging;
   address: string;

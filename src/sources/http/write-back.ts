@@ -8,9 +8,9 @@
  *   400, 409, 413, 422         this one is not taken: rejected
  *   anything else              as of a question (asking.ts); nobody else is told in this run
  */
-import type { Return } from '../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { createAsking, type Asking, type Surroundings } from '../shared/crm-request.ts';
-import type { Returns, Told } from '../write-back.ts';
+import type { WriteBack, ReportResult } from '../write-back.ts';
 import type { HttpReturnsOptions } from './options.ts';
 
 const AT_ONCE = 20;
@@ -20,7 +20,7 @@ const gone = [404, 410];
 const accepts = [...done, ...gone, 400, 409, 413, 422];
 const mend = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
 
-export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): Returns {
+export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): WriteBack {
   const { url } = options;
   const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
   const { host } = new URL(url);
@@ -40,12 +40,12 @@ export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundi
 }
 
 interface One {
-  one: Return;
+  one: OptOutReport;
   options: HttpReturnsOptions;
   signal: AbortSignal;
 }
 
-async function tellOne(asking: Asking, { one, options, signal }: One): Promise<Told> {
+async function tellOne(asking: Asking, { one, options, signal }: One): Promise<ReportResult> {
   const { url, method, body } = options;
   const values = valuesOf(one);
   if (url.includes('{id}') && /^\.{1,2}$/.test(one.crmId)) {
@@ -83,7 +83,7 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<T
 
 type Values = Readonly<Record<string, string>>;
 
-function valuesOf({ id, email, crmId, channel, cause, by }: Return): Values {
+function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport): Values {
   return { return: id, id: crmId, email, channel, cause, at: new Date(by).toISOString() };
 }
 

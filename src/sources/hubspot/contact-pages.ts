@@ -1,23 +1,23 @@
 /** Which contacts there are to read, and what they say: page by page, to the end. */
 import { Unavailable } from '../../domain/errors.ts';
-import type { Api, Page } from './hubspot-api.ts';
+import type { Api, ContactPage } from './hubspot-api.ts';
 import { idOf, mergedInto } from './contact-record.ts';
 
 /** Ten million contacts. */
 const MOST_PAGES = 100_000;
 
 /** What is read, and what of each. */
-export interface Wanted {
+export interface WantedPages {
   api: Api;
   properties: readonly string[];
   signal: AbortSignal;
 }
 
 /** Some contacts, as they were answered. */
-export type Sheet = Pick<Page, 'values' | 'text'> & { archived: boolean };
+export type Sheet = Pick<ContactPage, 'values' | 'text'> & { archived: boolean };
 
 /** Those who are there, and then the archived. */
-export async function* listedPages(wanted: Wanted): AsyncGenerator<Sheet, void> {
+export async function* listedPages(wanted: WantedPages): AsyncGenerator<Sheet, void> {
   const { api, properties, signal } = wanted;
   for (const archived of [false, true]) {
     const seen = new Set<string>();
@@ -34,7 +34,10 @@ export async function* listedPages(wanted: Wanted): AsyncGenerator<Sheet, void> 
 }
 
 /** Those that were changed since then. */
-export async function* changedPages(wanted: Wanted, fromMs: number): AsyncGenerator<Sheet, void> {
+export async function* changedPages(
+  wanted: WantedPages,
+  fromMs: number,
+): AsyncGenerator<Sheet, void> {
   const { api, signal } = wanted;
   let above = '0';
   for (;;) {
@@ -51,7 +54,10 @@ export async function* changedPages(wanted: Wanted, fromMs: number): AsyncGenera
 }
 
 /** These, and of those who are not there any more the ones that are archived. */
-async function* readPages(wanted: Wanted, ids: readonly string[]): AsyncGenerator<Sheet, void> {
+async function* readPages(
+  wanted: WantedPages,
+  ids: readonly string[],
+): AsyncGenerator<Sheet, void> {
   const { api, properties, signal } = wanted;
   let rest = ids;
   for (const archived of [false, true]) {

@@ -9,7 +9,7 @@ import { httpDate } from '../../http/rate-limit-headers.ts';
 import {
   createAsking,
   type Asking,
-  type Question,
+  type CrmRequest,
   type Said,
   type Surroundings,
 } from '../shared/crm-request.ts';
@@ -28,7 +28,7 @@ const search = `${contacts}/search`;
 const later = [429, 423, 477];
 
 /** Some of a list. */
-export interface Page {
+export interface ContactPage {
   values: unknown[];
   /** What they were read from. */
   text: string;
@@ -47,13 +47,13 @@ export interface Api {
   readonly host: string;
   /** The names of all properties of contacts, and when HubSpot said so, by its own clock. */
   names(signal: AbortSignal): Promise<{ names: Set<string>; at: number | undefined }>;
-  list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<Page>;
+  list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<ContactPage>;
   /** Who was changed since then, as far as its index knows, by rising ids above this one. */
-  changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<Page>;
+  changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<ContactPage>;
   /** At most a page of them; who is not there is left out, and Unavailable is thrown for others. */
-  some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<Page>;
+  some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<ContactPage>;
   /** Undefined: there is none. */
-  one(id: string, of: Of, signal: AbortSignal): Promise<Page | undefined>;
+  one(id: string, of: Of, signal: AbortSignal): Promise<ContactPage | undefined>;
   close(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ interface ApiOptions {
   timeoutMs: number;
 }
 
-type Ask = (question: Question, signal: AbortSignal) => Promise<Said | undefined>;
+type Ask = (question: CrmRequest, signal: AbortSignal) => Promise<Said | undefined>;
 
 export function createApi(options: ApiOptions, around: Surroundings & { pace: Pace }): Api {
   const { url, token, timeoutMs } = options;
@@ -74,7 +74,7 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
   const ask = patient(asking, around);
   const at = (path: string, query: Record<string, string>) =>
     `${new URL(path, url).href}?${new URLSearchParams(query).toString()}`;
-  const posted = (path: string, content: object): Question => ({
+  const posted = (path: string, content: object): CrmRequest => ({
     address: new URL(path, url).href,
     body: { type: 'application/json', text: JSON.stringify(content) },
   });
@@ -151,7 +151,7 @@ const batch = z.object({
 });
 const single = z.object({ id: z.union([z.string(), z.number()]) });
 
-function pageOf(said: Said | undefined, host: string): Page {
+function pageOf(said: Said | undefined, host: string): ContactPage {
   const { results, paging } = read(page, said, host);
   return { values: results, text: said?.text ?? '', next: paging?.next?.after };
 }

@@ -4,14 +4,14 @@
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { RateLimited } from '../../domain/errors.ts';
-import type { Return } from '../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import {
   createAsking,
   type Asking,
-  type Question,
+  type CrmRequest,
   type Surroundings,
 } from '../shared/crm-request.ts';
-import type { Returns, Told } from '../write-back.ts';
+import type { WriteBack, ReportResult } from '../write-back.ts';
 import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
 import { createPace, laterBy, type Pace } from './request-pace.ts';
 import { tokenOf } from './access-token.ts';
@@ -26,10 +26,10 @@ export function hubspotReturns(
   options: HubspotOptions,
   { subscriptions = {}, legalBasis }: HubspotReturnsOptions,
   surroundings: Surroundings,
-): Returns {
+): WriteBack {
   const { url, timeoutMs } = options;
   const pace = createPace();
-  const questionOf = ({ email, channel }: Return): Question => {
+  const questionOf = ({ email, channel }: OptOutReport): CrmRequest => {
     const all = `/communication-preferences/v4/statuses/${encodeURIComponent(email)}/unsubscribe-all?channel=EMAIL`;
     if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
     const content = {
@@ -72,9 +72,9 @@ interface Patient extends Surroundings {
 /** Waits as long as HubSpot asks, within bounds. */
 async function tellOne(
   asking: Asking,
-  question: Question,
+  question: CrmRequest,
   { pace, clock, signal }: Patient,
-): Promise<Told> {
+): Promise<ReportResult> {
   for (let waitedMs = 0; ;) {
     const turnMs = pace.waitMs({ isSearch: false }, clock.monotonic());
     if (turnMs > 0) await clock.sleep(turnMs, signal);
@@ -96,7 +96,7 @@ async function tellOne(
   }
 }
 
-function toldBy(status: number, value: unknown): Told {
+function toldBy(status: number, value: unknown): ReportResult {
   if (status < 300) return { is: 'told' };
   const message = fieldAt(value, 'message');
   const says = typeof message === 'string' ? message : '';

@@ -3,7 +3,7 @@
 /** More than any record; without a bound a file without line breaks would be held as a whole. */
 const LINE_BYTES = 4 * 1024 * 1024;
 
-export interface Line {
+export interface JsonLine {
   /** The first line of the file is 1. */
   number: number;
   /** Undefined when it is longer than is accepted. */
@@ -12,9 +12,9 @@ export interface Line {
 
 export interface LineParser {
   /** The lines that became whole, without those that are blank. */
-  write(chunk: Buffer): Line[];
+  write(chunk: Buffer): JsonLine[];
   /** What stands after the last line break. */
-  end(): Line[];
+  end(): JsonLine[];
 }
 
 export function lineParser(): LineParser {
@@ -26,7 +26,7 @@ export function lineParser(): LineParser {
     if (bytes > LINE_BYTES) held = [];
     else held.push(part);
   };
-  const take = (): Line[] => {
+  const take = (): JsonLine[] => {
     const text = bytes > LINE_BYTES ? undefined : lineOf(held, number);
     const line = { number, text };
     [number, held, bytes] = [number + 1, [], 0];
@@ -34,7 +34,7 @@ export function lineParser(): LineParser {
   };
   return {
     write(chunk) {
-      const lines: Line[] = [];
+      const lines: JsonLine[] = [];
       let start = 0;
       for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
         hold(chunk.subarray(start, end));

@@ -11,7 +11,7 @@ import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import { type FileReading, type FileTally, lineFile } from '../shared/files/line-file.ts';
 import type { FileSurroundings } from '../shared/files/file-origin.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { type Line, lineParser } from './line-parser.ts';
+import { type JsonLine, lineParser } from './line-parser.ts';
 import type { NdjsonOptions } from './options.ts';
 
 export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
@@ -47,7 +47,11 @@ function notUtf8(name: string): Invalid {
   return new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
 }
 
-function recordOf({ number, text }: Line, records: JsonRecords, tally: FileTally): SourceRecord {
+function recordOf(
+  { number, text }: JsonLine,
+  records: JsonRecords,
+  tally: FileTally,
+): SourceRecord {
   const where = `line ${number}`;
   const record = text === undefined ? tooLong(where) : parsed(text, where, records);
   if ('broken' in record) {

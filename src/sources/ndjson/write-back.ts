@@ -1,14 +1,14 @@
 /** Who left, appended to a file with one JSON object a line. */
-import type { Return } from '../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { fileReturns } from '../shared/files/file-write-back.ts';
-import type { Returns } from '../write-back.ts';
+import type { WriteBack } from '../write-back.ts';
 import type { NdjsonReturnsOptions } from './options.ts';
 
-export function ndjsonReturns({ path }: NdjsonReturnsOptions): Returns {
+export function ndjsonReturns({ path }: NdjsonReturnsOptions): WriteBack {
   return fileReturns(path, { lineOf });
 }
 
-function lineOf({ id, email, crmId, channel, cause, after, by }: Return): string {
+function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): string {
   return JSON.stringify({
     return: id,
     email,

@@ -11,7 +11,7 @@
  *
  * Deleted ones are nothing where the configuration has no field that would tell.
  */
-import type { Verdict } from '../../domain/condition.ts';
+import type { ConditionResult } from '../../domain/condition.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Reader } from './record-reader.ts';
 import type { Row } from './query-row.ts';
@@ -110,6 +110,6 @@ function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Recor
 }
 
 /** What cannot be evaluated makes an invalid record, which opts nobody in either. */
-function mayBeTrue(verdict: Verdict): boolean {
+function mayBeTrue(verdict: ConditionResult): boolean {
   return 'failsOn' in verdict || verdict.gives !== false;
 }

@@ -12,7 +12,7 @@ const page = z.object({
   records: z.array(z.unknown()),
 });
 
-export interface Page {
+export interface QueryPage {
   rows: Row[];
   /** How many records the query has in all. */
   total: number;
@@ -21,7 +21,7 @@ export interface Page {
 }
 
 /** The deleted are among them, for as long as they are in the recycle bin. */
-export async function firstPage(session: Session, query: Query): Promise<Page> {
+export async function firstPage(session: Session, query: Query): Promise<QueryPage> {
   return pageAt(session, query, `/queryAll?q=${encodeURIComponent(textOf(query))}`);
 }
 
@@ -29,7 +29,7 @@ export async function firstPage(session: Session, query: Query): Promise<Page> {
 export async function* rowsFrom(
   session: Session,
   query: Query,
-  first: Page,
+  first: QueryPage,
 ): AsyncGenerator<Row[], number> {
   let count = 0;
   for (let at = first; ;) {
@@ -44,7 +44,7 @@ export async function* rowsFrom(
   }
 }
 
-async function pageAt(session: Session, { shape }: Query, path: string): Promise<Page> {
+async function pageAt(session: Session, { shape }: Query, path: string): Promise<QueryPage> {
   const { value } = await session.ask({ path });
   const { data } = page.safeParse(value);
   if (!data || (!data.done && data.nextRecordsUrl === undefined)) {

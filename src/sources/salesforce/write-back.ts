@@ -9,9 +9,9 @@
  *   anything else                  as of a question (protocol/api-refusal.ts); nobody else is told
  *                                  in this run
  */
-import type { Return } from '../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import type { Said, Surroundings } from '../shared/crm-request.ts';
-import type { Returns, Told } from '../write-back.ts';
+import type { WriteBack, ReportResult } from '../write-back.ts';
 import { createGrants } from './access-grant.ts';
 import { longId, objectOf } from './protocol/record-ids.ts';
 import type { SalesforceOptions, SalesforceReturnsOptions } from './options.ts';
@@ -37,9 +37,9 @@ export function salesforceReturns(
   options: SalesforceOptions,
   { fields = {} }: SalesforceReturnsOptions,
   surroundings: Surroundings,
-): Returns {
+): WriteBack {
   const grants = createGrants(options, surroundings);
-  const fieldsOf = ({ channel }: Return): Record<string, boolean> =>
+  const fieldsOf = ({ channel }: OptOutReport): Record<string, boolean> =>
     channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
   return {
     most: AT_ONCE,
@@ -71,14 +71,14 @@ function pathOf(crmId: string): string | undefined {
 async function tellOne(
   session: Session,
   record: { path: string; body: Record<string, boolean> },
-): Promise<Told> {
+): Promise<ReportResult> {
   const accepts = [204, 400, 403, 404];
   const said = await session.ask({ ...record, method: 'PATCH', accepts });
   if (said.status < 300) return { is: 'told' };
   return toldBy(said, session.host);
 }
 
-function toldBy(said: Said, host: string): Told {
+function toldBy(said: Said, host: string): ReportResult {
   const refusal = refusalOf(said);
   const { status, code } = refusal;
   if (code === 'ENTITY_IS_DELETED') return { is: 'told' };

@@ -18,7 +18,7 @@ const LEAST_WAIT_MS = 1_000;
 const MOST_WAIT_MS = 10 * 60_000;
 
 /** By its full address, which must be of the host of the options. */
-export interface Question {
+export interface CrmRequest {
   address: string;
   /** Without it POST when there is a body, else GET. */
   method?: Method;
@@ -44,7 +44,7 @@ export interface Asking {
    * Undefined: there is no such thing (404). Throws Invalid for what only a person can mend,
    * Unavailable, RateLimited, and the signal's reason when aborted.
    */
-  ask(question: Question, signal: AbortSignal): Promise<Said | undefined>;
+  ask(question: CrmRequest, signal: AbortSignal): Promise<Said | undefined>;
   close(): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import type { Certificate, ReadRequest, SourceRecord } from '../source.ts';
 import { cursorAfter } from './change-cursor.ts';
 import type { SqlOptions } from './options.ts';
 import { countOf, keylessOf, type Paged, pagesOf } from './relation-pages.ts';
-import { createProof, type Proof } from './completeness-proof.ts';
+import { createProof, type QueryProof } from './completeness-proof.ts';
 import { type Records, recordsOf } from './row-record.ts';
 import { relationOf } from './relation-query.ts';
 import type { Raw, Session } from './drivers/read-session.ts';
@@ -53,7 +53,7 @@ export async function* certified(
 
 interface Reading {
   records: Records;
-  proof: Proof;
+  proof: QueryProof;
   /** Rows there are in all. */
   most: number;
 }

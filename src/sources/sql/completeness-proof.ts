@@ -6,7 +6,7 @@ import { brokenFlaw, type Flaw } from '../shared/read-certificate.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Count } from './relation-pages.ts';
 
-export interface Proof {
+export interface QueryProof {
   /** A record that was read, its key and its id. */
   add(record: SourceRecord, key: string, id: string): void;
   /** It ended before its end. */
@@ -14,7 +14,7 @@ export interface Proof {
   flaws(): Flaw[];
 }
 
-export function createProof(count: Count): Proof {
+export function createProof(count: Count): QueryProof {
   const broken: string[] = [];
   let rows = 0;
   let unnamed = 0;

@@ -2,7 +2,7 @@
 import { Invalid } from '../../domain/errors.ts';
 import { smallText } from '../shared/files/file-bytes.ts';
 import { placeOf } from './drivers/database-address.ts';
-import type { Access } from './drivers/server-connection.ts';
+import type { ServerAccess } from './drivers/server-connection.ts';
 import { openMysql, writeMysql } from './drivers/mysql.ts';
 import type { SqlOptions } from './options.ts';
 import { openPostgres, writePostgres } from './drivers/postgres.ts';
@@ -36,7 +36,7 @@ type Around = Pick<Opening, 'signal' | 'clock'>;
 async function accessOf(
   reach: Reach,
   signal: AbortSignal,
-): Promise<Access | { system: 'sqlite'; path: string }> {
+): Promise<ServerAccess | { system: 'sqlite'; path: string }> {
   signal.throwIfAborted();
   const place = placeOf(reach.url);
   if (typeof place === 'string') throw new Invalid(`url of the source ${place}`);

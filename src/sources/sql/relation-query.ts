@@ -13,7 +13,7 @@ export interface Relation {
 }
 
 /** Which columns of a table or query the configuration names. */
-export interface Wanted {
+export interface RelationQuery {
   fields: readonly string[];
   /** The column that tells one record from another. */
   id: string;
@@ -23,7 +23,7 @@ export interface Wanted {
 export async function relationOf(
   session: Session,
   options: SqlOptions,
-  { fields, id }: Wanted,
+  { fields, id }: RelationQuery,
 ): Promise<Relation> {
   const from = fromOf(session, options);
   const all = await session.columns(from);

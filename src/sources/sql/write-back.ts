@@ -5,8 +5,8 @@
  */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Return } from '../../domain/opt-out-report.ts';
-import type { Returns, Told } from '../write-back.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
+import type { WriteBack, ReportResult } from '../write-back.ts';
 import { placeOf } from './drivers/database-address.ts';
 import { isNoValue, isRefused } from './drivers/database-failure.ts';
 import { namedIn } from './named-parameters.ts';
@@ -16,7 +16,11 @@ import type { Writing } from './drivers/write-session.ts';
 const AT_ONCE = 100;
 
 /** `statement`: with named parameters; `reach`: which database, and how to get in. */
-export function sqlReturns(statement: string, reach: Reach, { clock }: { clock: Clock }): Returns {
+export function sqlReturns(
+  statement: string,
+  reach: Reach,
+  { clock }: { clock: Clock },
+): WriteBack {
   const pieces = namedIn(statement);
   const needsId = pieces.some((piece) => typeof piece === 'object' && piece.name === 'id');
   return {
@@ -24,7 +28,7 @@ export function sqlReturns(statement: string, reach: Reach, { clock }: { clock: 
     together: true,
     takes: ({ crmId }) => !needsId || crmId !== '',
     async *tell(batch, signal) {
-      const told: Told[] = [];
+      const told: ReportResult[] = [];
       try {
         const writing = await openToWrite(reach, { signal, clock });
         try {
@@ -50,7 +54,7 @@ function nameOf({ url }: Reach): string {
 
 type Pieces = ReturnType<typeof namedIn>;
 
-async function tellOne(writing: Writing, pieces: Pieces, one: Return): Promise<Told> {
+async function tellOne(writing: Writing, pieces: Pieces, one: OptOutReport): Promise<ReportResult> {
   const values = valuesOf(one, writing);
   const bound: string[] = [];
   const text = pieces.map((piece) => {
@@ -72,7 +76,7 @@ async function tellOne(writing: Writing, pieces: Pieces, one: Return): Promise<T
   return { is: 'told' };
 }
 
-function valuesOf({ id, email, crmId, channel, cause, by }: Return, { time }: Writing) {
+function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport, { time }: Writing) {
   return { return: id, id: crmId, email, channel, cause, at: time(by) };
 }
 

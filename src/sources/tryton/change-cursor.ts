@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import { milliseconds } from '../../domain/values/duration.ts';
 import type { Api, Listed } from './tryton-api.ts';
-import type { Wanted } from './field-selection.ts';
+import type { SelectedFields } from './field-selection.ts';
 import type { TrytonOptions } from './options.ts';
 
 const PAGE = 1000;
@@ -22,7 +22,7 @@ export interface Cursors {
 
 interface Read {
   fields: readonly string[];
-  wanted: Wanted;
+  wanted: SelectedFields;
 }
 
 export async function cursorsOf(

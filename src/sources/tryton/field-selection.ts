@@ -23,7 +23,7 @@ export interface Extra {
 }
 
 /** What is asked of each party. */
-export interface Wanted {
+export interface SelectedFields {
   extras: readonly Extra[];
   lang: boolean;
   categories: boolean;
@@ -31,9 +31,9 @@ export interface Wanted {
 
 /** Throws Invalid where one is not there. */
 export interface Fields {
-  now(api: Api, fields: readonly string[]): Promise<Wanted>;
+  now(api: Api, fields: readonly string[]): Promise<SelectedFields>;
   /** By what was known a while ago. */
-  lately(api: Api, fields: readonly string[]): Promise<Wanted>;
+  lately(api: Api, fields: readonly string[]): Promise<SelectedFields>;
 }
 
 export function createFields(clock: Clock): Fields {
@@ -53,7 +53,7 @@ export function createFields(clock: Clock): Fields {
 }
 
 /** As Tryton is asked for them: a name within another comes under the other's name and a dot. */
-export function askedFor({ extras, lang, categories }: Wanted): string[] {
+export function askedFor({ extras, lang, categories }: SelectedFields): string[] {
   return [
     'active',
     'replaced_by',
@@ -70,7 +70,7 @@ function wantedOf(
   fields: readonly string[],
   types: ReadonlyMap<string, string>,
   host: string,
-): Wanted {
+): SelectedFields {
   const others = fields.filter((field) => !own.includes(field));
   const names = new Set(others.map((field) => nameOf(field, types)));
   const extras = [...names].map((name): Extra => {

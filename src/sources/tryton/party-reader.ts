@@ -1,7 +1,7 @@
 /** Reads parties: page by page, by rising ids, or those of some ids. */
 import { Unavailable } from '../../domain/errors.ts';
 import type { Api, Domain } from './tryton-api.ts';
-import { askedFor, type Wanted } from './field-selection.ts';
+import { askedFor, type SelectedFields } from './field-selection.ts';
 import { partyOf, type Party } from './party-record.ts';
 
 const PAGE = 500;
@@ -16,7 +16,7 @@ export interface Parties {
   losers(ids: readonly number[]): Promise<Party[]>;
 }
 
-export function createParties(api: Api, wanted: Wanted): Parties {
+export function createParties(api: Api, wanted: SelectedFields): Parties {
   const pages: Parties['pages'] = async function* (domain) {
     const fields = askedFor(wanted);
     for (let above = 0; ;) {

@@ -11,7 +11,7 @@
  */
 import { z } from 'zod';
 import type { Listed } from './tryton-api.ts';
-import type { Wanted } from './field-selection.ts';
+import type { SelectedFields } from './field-selection.ts';
 import { isTrue, plain } from './json-value.ts';
 
 export interface Party {
@@ -38,7 +38,7 @@ const read = z.object({
 });
 
 /** Undefined: it is none as was asked for. */
-export function partyOf(value: Listed, wanted: Wanted, text: string): Party | undefined {
+export function partyOf(value: Listed, wanted: SelectedFields, text: string): Party | undefined {
   const { data } = read.safeParse(value);
   if (!data) return undefined;
   const { id, active, replaced_by: replacedBy } = data;
@@ -71,7 +71,7 @@ function named({ name }: { name: string }): string {
   return name.replaceAll(',', ';').trim();
 }
 
-function extrasOf(value: Listed, { extras }: Wanted): Record<string, unknown> {
+function extrasOf(value: Listed, { extras }: SelectedFields): Record<string, unknown> {
   const entries = extras.map(({ name, isTruth, isLink }): [string, unknown] => {
     if (isLink) return [name, nameIn(value[`${name}.`])];
     const found = value[name];

@@ -15,7 +15,7 @@ export type Model = 'party.party' | 'party.category';
 /** A condition as Tryton writes it. */
 export type Domain = readonly unknown[];
 
-export interface Listing {
+export interface PartyListing {
   above: number;
   domain: Domain;
   fields: readonly string[];
@@ -31,7 +31,7 @@ export interface Api {
   fields(): Promise<Map<string, string>>;
   count(): Promise<number>;
   /** Those above an id, by rising ids; `text` is what they were read from. */
-  list(model: Model, listing: Listing): Promise<{ values: Listed[]; text: string }>;
+  list(model: Model, listing: PartyListing): Promise<{ values: Listed[]; text: string }>;
   close(): Promise<void>;
 }
 

@@ -16,9 +16,15 @@ import { sign } from '../../server/webhook-signature.ts';
 import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
 import { type Attention, attentionOf } from '../../cli/status/attention-list.ts';
 import type { Log } from '../../cli/run/run-log.ts';
-import { after, type Notice, noticesOf, told, type Told } from '../../cli/status/trouble-notice.ts';
+import {
+  after,
+  type Notice,
+  noticesOf,
+  told,
+  type NoticeLines,
+} from '../../cli/status/trouble-notice.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
-import { standingNow } from '../../cli/status/current-status.ts';
+import { readCurrentStatus } from '../../cli/status/current-status.ts';
 
 export interface Notifier {
   /** A run has ended: whatever is new is told in a moment. Never throws. */
@@ -69,7 +75,7 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
   };
 }
 
-interface Telling extends NotifierOptions {
+interface Notification extends NotifierOptions {
   config: Config;
   target: NonNullable<Config['notices']>;
   send: Send;
@@ -81,9 +87,9 @@ interface Seen {
   run: string | null;
 }
 
-function lookNow({ config, log }: Telling): Seen | undefined {
+function lookNow({ config, log }: Notification): Seen | undefined {
   try {
-    const standing = standingNow(config);
+    const standing = readCurrentStatus(config);
     const { full, fast } = standing.lastRuns;
     const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
     return { attention: attentionOf(standing), run: (isFast ? fast : full)?.run ?? null };
@@ -94,7 +100,7 @@ function lookNow({ config, log }: Telling): Seen | undefined {
 }
 
 /** What could not be told ends it: the next run brings it up again. */
-async function tell(telling: Telling, { attention, run }: Seen): Promise<void> {
+async function tell(telling: Notification, { attention, run }: Seen): Promise<void> {
   const { config, shell, log, clock } = telling;
   let notice: Notice | undefined;
   try {
@@ -115,7 +121,7 @@ function sayWhy(error: unknown): string {
 
 /** Tried a few times under one id; throws what the last try came to. */
 async function deliver(
-  telling: Telling,
+  telling: Notification,
   { type, reason, fix }: Notice,
   run: string | null,
 ): Promise<void> {
@@ -136,7 +142,7 @@ async function deliver(
 
 /** Each try has a time and a signature of its own: an old one is refused. */
 async function post(
-  { send, target, clock, shell }: Telling,
+  { send, target, clock, shell }: Notification,
   id: string,
   body: string,
 ): Promise<void> {
@@ -149,7 +155,7 @@ async function post(
   throw new Unavailable(`notices.url answers ${status}`, { acted: 'maybe', status });
 }
 
-function toldIn(file: string): Told {
+function toldIn(file: string): NoticeLines {
   const snapshot = lookInto(file);
   const text = snapshot?.meta.get(name);
   snapshot?.close();
@@ -157,7 +163,7 @@ function toldIn(file: string): Told {
 }
 
 /** By a connection of its own: the one that was open when it began may be closed by now. */
-function keepTold(file: string, now: Told): void {
+function keepTold(file: string, now: NoticeLines): void {
   if (!existsSync(file)) return;
   const { meta, transaction, close } = openSnapshot(file);
   try {

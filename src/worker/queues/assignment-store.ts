@@ -41,7 +41,7 @@ export type Claim =
   /** Redis knows nothing any more: whoever was the home tells it, if there is one. */
   | { is: 'untold' };
 
-export interface HomeRecord {
+export interface AssignmentStore {
   /** Throws Unavailable while Redis is away, as all of these do. */
   claim(candidate: Candidate): Promise<Claim>;
   /**
@@ -100,7 +100,7 @@ const answer = z.discriminatedUnion('is', [
 ]);
 
 /** `worker` names this process, and no other. */
-export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string): HomeRecord {
+export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string): AssignmentStore {
   const record = `${prefix}:${mirror}:{home}`;
   const alive = `${record}:alive`;
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>

@@ -44,7 +44,7 @@ export interface ServeOptions {
 }
 
 /** How many jobs; what is tried again later is delayed too. */
-export interface Counts {
+export interface QueueCounts {
   waiting: number;
   active: number;
   delayed: number;
@@ -62,7 +62,7 @@ export interface EventQueue {
   remember(delivery: string): Promise<void>;
   /** Calls `work` with the ids of records of which something was heard, until `close`. */
   serve(work: Work, options: ServeOptions): void;
-  counts(): Promise<Counts>;
+  counts(): Promise<QueueCounts>;
   /** How long ago the oldest event came that is not done with; undefined: there is none. */
   lagMs(): Promise<number | undefined>;
   /** Takes nothing more, waits for the work under way, and lets go of Redis. */
@@ -117,7 +117,7 @@ export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions
   };
 }
 
-export async function countsOf(queue: Queue): Promise<Counts> {
+export async function countsOf(queue: Queue): Promise<QueueCounts> {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };
 }

@@ -1,10 +1,10 @@
 /** The queues of a mirror, to be looked at: a Redis that is away keeps nobody waiting. */
 import type { Queue } from 'bullmq';
-import { countsOf, type Counts } from './event-queue.ts';
+import { countsOf, type QueueCounts } from './event-queue.ts';
 import { eventsOf, runsOf } from './queue-names.ts';
 import { connectQuickly } from './fail-fast-connection.ts';
 
-export interface Depth extends Counts {
+export interface Depth extends QueueCounts {
   mirror: string;
   queue: 'runs' | 'events';
 }

@@ -49,7 +49,7 @@ export const flag = (at: number) => person(at, { deleted: 'true' });
 export const deletes = (stage: Stage) =>
   stage.writes().filter(({ method }) => method === 'DELETE').length;
 export const approve = (stage: Stage, plan: string): void =>
-  stage.snapshot.held.approve(plan, stage.clock.now());
+  stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
 
 /** A wire on which a process dies: once told `after` how many deletes, with the next. */
 export function mortal() {

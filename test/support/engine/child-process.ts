@@ -10,12 +10,12 @@ import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { ledgerInMemory } from '../../../src/do-not-contact/list-file.ts';
-import type { Ledger } from '../../../src/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
 import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
-import type { Returns } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
-import { createBeside } from '../../../src/engine/context/person-locks.ts';
+import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
 import { eraseTold, type Erased } from '../../../src/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { watch, type Sighting } from '../../../src/engine/watch/unsubscribe-watch.ts';
@@ -27,7 +27,7 @@ export interface Stage {
   clock: VirtualClock;
   emulator: Emulator;
   snapshot: Snapshot;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   /** The CRM: edit these between runs. */
   people: Record<string, unknown>[];
   templates: Record<string, unknown>[];
@@ -69,7 +69,7 @@ export interface StageOptions {
   /** Whether the CRM tells what changed. */
   tellsChanges?: boolean;
   /** How it is told who left. */
-  returns?: Returns;
+  returns?: WriteBack;
   /** So many changes it tells once more, as one of them may have been seen late. */
   overlap?: number;
   /** Records that cannot be read one by one, by id. */
@@ -94,7 +94,7 @@ export function createStage(options: StageOptions = {}): Stage {
   const { path } = options;
   const snapshot = path === undefined ? openSnapshot('', { inMemory: true }) : openSnapshot(path);
   const kept = { snapshot, ledger: ledgerInMemory() };
-  const beside = createBeside();
+  const beside = createPersonLocks();
   const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
   const stage: Crm = {

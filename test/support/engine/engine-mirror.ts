@@ -1,17 +1,17 @@
 /** One mirror of people and templates, put together for a platform in the same process. */
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
-import { contactKind } from '../../../src/records/contact/contact-type.ts';
-import { templateKind } from '../../../src/records/template/template-type.ts';
+import { contactType } from '../../../src/records/contact/contact-type.ts';
+import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import { createPlatform } from '../../../src/platform/api-client.ts';
-import type { Ledger } from '../../../src/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../../src/snapshot/snapshot.ts';
-import type { Returns } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Source } from '../../../src/sources/source.ts';
-import { createBeside, type Beside } from '../../../src/engine/context/person-locks.ts';
+import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 
 export const channels = ['ch_news', 'ch_product'];
@@ -42,7 +42,7 @@ export interface Policy {
 export interface Parts {
   send: Send;
   snapshot: Snapshot;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   clock: Clock;
   random: Random;
   apiKey?: string;
@@ -53,8 +53,8 @@ export interface Parts {
   contacts: Source;
   templates: Source;
   pageSizes?: Mirror['pageSizes'];
-  beside?: Beside;
-  returns?: Returns;
+  beside?: PersonLocks;
+  returns?: WriteBack;
 }
 
 export function mirrorOf(parts: Parts): Mirror {
@@ -72,14 +72,14 @@ export function mirrorOf(parts: Parts): Mirror {
   };
   const { missing = 'respect', resubscribe = 'never', absent = 'keep', deletes = 'off' } = policy;
   const { templates = 'keep', absentTemplates = 'keep' } = policy;
-  const contact = contactKind({
+  const contact = contactType({
     fields,
     policy: { absent, missing, resubscribe, optIns: 'on' },
     absence: { ...patience, deletes, ...parts.absence },
     platform: platform.contacts,
     now: clock.now,
   });
-  const template = templateKind({
+  const template = templateType({
     policy: { templates, absentTemplates },
     platform: platform.templates,
   });
@@ -93,7 +93,7 @@ export function mirrorOf(parts: Parts): Mirror {
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
     ledger,
-    beside: parts.beside ?? createBeside(),
+    locks: parts.beside ?? createPersonLocks(),
     notes: [],
     clock,
     random,

@@ -17,19 +17,19 @@ import {
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { createGate, type Gate } from '../../../src/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
-import { contactKind } from '../../../src/records/contact/contact-type.ts';
-import { templateKind } from '../../../src/records/template/template-type.ts';
+import { contactType } from '../../../src/records/contact/contact-type.ts';
+import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
-import { openLedger } from '../../../src/do-not-contact/list-file.ts';
-import type { Ledger } from '../../../src/do-not-contact/contact-list.ts';
+import { openDoNotContactList } from '../../../src/do-not-contact/list-file.ts';
+import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
 import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import { directorySource } from '../../../src/sources/directory/directory-source.ts';
-import { createBeside } from '../../../src/engine/context/person-locks.ts';
+import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
 import type { Mirror, MirrorPart, RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
 import { limits, patience } from './engine-mirror.ts';
@@ -112,7 +112,7 @@ export interface World {
   clock: ReturnType<typeof quickClock>;
   snapshot: Snapshot;
   snapshotPath: string;
-  ledger: Ledger;
+  ledger: DoNotContactList;
   /** Writes the CRM's export; five seconds old, so that nobody waits for it to be finished. */
   people(rows: readonly Person[]): void;
   csv(text: string): void;
@@ -158,7 +158,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
   onTestFinished(() => snapshot.close());
-  const ledger = openLedger(
+  const ledger = openDoNotContactList(
     { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
     { known: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
   );
@@ -167,7 +167,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const templatesPath = join(folder, 'templates');
   mkdirSync(templatesPath);
   let read = 0;
-  const beside = createBeside();
+  const beside = createPersonLocks();
 
   function csv(text: string): void {
     writeFileSync(csvPath, text);
@@ -196,14 +196,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       templates = 'keep',
       absentTemplates = 'keep',
     } = options.policy ?? {};
-    const contact = contactKind({
+    const contact = contactType({
       fields,
       policy: { absent, resubscribe: 'never', missing, optIns },
       absence: { ...patience, deletes },
       platform: platform.contacts,
       now: clock.now,
     });
-    const template = templateKind({
+    const template = templateType({
       policy: { templates, absentTemplates },
       platform: platform.templates,
     });
@@ -236,7 +236,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const base = { name: 'world', parts, snapshot, ledger, clock, random, guards, account };
       const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
-      const rest = { beside, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
+      const rest = { locks: beside, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
       return { ...base, ...rest, requests, limits: allowed, platformNow };
     },
     async sync(overrides = {}, apiKey = KEY) {

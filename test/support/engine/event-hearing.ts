@@ -1,12 +1,12 @@
-import type { Return } from '../../../src/domain/opt-out-report.ts';
-import type { Returns, Told } from '../../../src/sources/write-back.ts';
+import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
+import type { WriteBack, ReportResult } from '../../../src/sources/write-back.ts';
 
-export const told: Told = { is: 'told' };
+export const told: ReportResult = { is: 'told' };
 
 /** A CRM that keeps what it is told, and can be made to fail. */
-export function hearing(over: Partial<Returns> = {}) {
-  const heard: Return[] = [];
-  const returns: Returns = {
+export function hearing(over: Partial<WriteBack> = {}) {
+  const heard: OptOutReport[] = [];
+  const returns: WriteBack = {
     most: 10,
     takes: () => true,
     async *tell(batch) {

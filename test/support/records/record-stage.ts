@@ -2,13 +2,13 @@
 import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
-import { contactKind } from '../../../src/records/contact/contact-type.ts';
+import { contactType } from '../../../src/records/contact/contact-type.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
 import type { ContactFields } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/consent-rules.ts';
-import { templateKind } from '../../../src/records/template/template-type.ts';
+import { templateType } from '../../../src/records/template/template-type.ts';
 import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
-import type { Kind, Outcome, States } from '../../../src/records/record-type.ts';
+import type { RecordType, SendOutcome, States } from '../../../src/records/record-type.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Send } from '../../../src/domain/exchange.ts';
 import type { RecordedRow } from '../../../src/domain/record.ts';
@@ -86,7 +86,7 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
     emulator,
     asked,
     break: (fault: Fault) => void faults.push({ times: Number.POSITIVE_INFINITY, ...fault }),
-    contacts: contactKind({
+    contacts: contactType({
       fields: {
         ...fields,
         protect,
@@ -112,11 +112,11 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
       platform: platform.contacts,
       now: clock.now,
     }),
-    templates: templateKind({
+    templates: templateType({
       policy: { templates: 'keep', absentTemplates: 'keep', ...templates },
       platform: platform.templates,
     }),
-    run: async (outcome: Promise<Outcome | undefined>) => clock.run(outcome),
+    run: async (outcome: Promise<SendOutcome | undefined>) => clock.run(outcome),
   };
 }
 
@@ -173,7 +173,7 @@ export function states(known: Partial<States>): States {
 }
 
 /** Decides, has every change acknowledged with no more than a yes; what is recorded then. */
-export function carryOut(kind: Kind, known: States): RecordedRow | undefined {
+export function carryOut(kind: RecordType, known: States): RecordedRow | undefined {
   const { changes, note } = kind.decide(known);
   let recorded = note ?? known.recorded;
   for (const change of changes.toSorted((a, b) => a.phase - b.phase)) {

@@ -6,7 +6,12 @@ import {
   recordedBody,
   type RecordedTemplate,
 } from '../../../src/records/template/template-state.ts';
-import { acked, type Decision, type Kind, type States } from '../../../src/records/record-type.ts';
+import {
+  acked,
+  type Decision,
+  type RecordType,
+  type States,
+} from '../../../src/records/record-type.ts';
 import type { Change } from '../../../src/domain/change.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../../src/domain/record.ts';
 import type { Template } from '../../../src/platform/answer-schemas.ts';
@@ -58,7 +63,7 @@ export const bodyOf = (row: RecordedRow | undefined): RecordedTemplate =>
 
 /** What is recorded once the platform answered each change with `observed`. */
 export function answered(
-  kind: Kind,
+  kind: RecordType,
   decision: Decision,
   { before, observed }: { before?: RecordedRow | undefined; observed: ObservedRow },
 ): RecordedRow | undefined {

@@ -1,9 +1,9 @@
 /** Opt-outs to tell, and what a way back makes of them. */
-import type { Return } from '../../../src/domain/opt-out-report.ts';
-import type { Returns, Told } from '../../../src/sources/write-back.ts';
+import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
+import type { WriteBack, ReportResult } from '../../../src/sources/write-back.ts';
 
 /** `ret_a` of a@x.y, whose id in the CRM is `a`: out of a channel, unless it says otherwise. */
-export function left(id: string, more: Partial<Return> = {}): Return {
+export function left(id: string, more: Partial<OptOutReport> = {}): OptOutReport {
   const by = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
   const email = `${id}@x.y`;
   const standard = { crmId: id, channel: 'ch_news', cause: 'opt_out' as const, after: null, by };
@@ -12,8 +12,8 @@ export function left(id: string, more: Partial<Return> = {}): Return {
 
 export const allMail = { channel: '*', cause: 'unsubscribed' } as const;
 
-export async function tell(returns: Returns, ...batch: Return[]): Promise<Told[]> {
-  const told: Told[] = [];
+export async function tell(returns: WriteBack, ...batch: OptOutReport[]): Promise<ReportResult[]> {
+  const told: ReportResult[] = [];
   for await (const one of returns.tell(batch, new AbortController().signal)) told.push(one);
   return told;
 }

@@ -16,7 +16,12 @@
  * but an opt-out that a newer will outweighs.
  */
 import type { Change } from '../../../domain/change.ts';
-import { all, type Entry, type Memory, type News } from '../../../domain/do-not-contact.ts';
+import {
+  all,
+  type Entry,
+  type RememberedOptOut,
+  type ListChanges,
+} from '../../../domain/do-not-contact.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
 import { beyond } from './consent-conflicts.ts';
 import type { ConsentPolicy } from './consent-rules.ts';
@@ -27,7 +32,7 @@ import {
 } from '../observe/contact-state.ts';
 
 /** What must be remembered of somebody, by what is recorded. */
-export function memoriesOf(row: RecordedRow): Memory[] {
+export function memoriesOf(row: RecordedRow): RememberedOptOut[] {
   const recorded = recordedBody.parse(JSON.parse(row.body));
   const by = row.seenAt;
   const outs = Object.entries(recorded.channels).flatMap(([part, membership]) => {
@@ -66,7 +71,7 @@ export function newsOfSight(
   row: RecordedRow | undefined,
   shown: readonly ObservedContact[],
   entries: readonly Entry[],
-): News {
+): ListChanges {
   const over = entries.filter((entry) => isOver(entry, shown));
   const ends = over.map(({ seq }) => ({ seq, why: 'taken back on the platform' }));
   const standing = entries.filter((entry) => !over.includes(entry));
@@ -99,7 +104,7 @@ export function newsOfChange(
   change: Change,
   after: RecordedRow | undefined,
   entries: readonly Entry[],
-): News {
+): ListChanges {
   const memories = after ? memoriesOf(after) : [];
   const brings = change.op === 'create' || change.op === 'opt_in';
   const isOut = memories.some(({ part }) => part === change.part);
@@ -120,15 +125,18 @@ export function newsOfChange(
 }
 
 /** What the entries do not say yet; and those again that some id of the person is missing from. */
-function newTo(entries: readonly Entry[], memories: readonly Memory[]): Memory[] {
+function newTo(
+  entries: readonly Entry[],
+  memories: readonly RememberedOptOut[],
+): RememberedOptOut[] {
   const known = entries.filter(({ through }) => through === 'address');
-  const isNew = (memory: Memory): boolean =>
+  const isNew = (memory: RememberedOptOut): boolean =>
     !known.some((entry) => isSame(entry, memory) && (entry.part === all || entry.by >= memory.by));
   const bare = known.filter(({ bears }) => !bears);
   return [...memories.filter(isNew), ...bare];
 }
 
-function isSame(entry: Entry, { part, cause, contact }: Memory): boolean {
+function isSame(entry: Entry, { part, cause, contact }: RememberedOptOut): boolean {
   return entry.part === part && entry.cause === cause && entry.contact === contact;
 }
 

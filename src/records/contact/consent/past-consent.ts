@@ -86,7 +86,7 @@ function leftReplaced(
 }
 
 /** What the CRM wants now, and what a snapshot that was put back is judged by. */
-export interface Since extends Pick<States, 'restored' | 'facts' | 'latest'> {
+export interface PastSource extends Pick<States, 'restored' | 'facts' | 'latest'> {
   wishes: ReadonlyMap<string, Wish>;
 }
 
@@ -99,7 +99,7 @@ export interface Since extends Pick<States, 'restored' | 'facts' | 'latest'> {
 export function distrusted(
   recorded: RecordedContact,
   shown: readonly ObservedContact[],
-  { facts, latest, wishes }: Since,
+  { facts, latest, wishes }: PastSource,
 ): RecordedContact {
   const changed = isChanged(recorded.contacts, shown);
   if (!changed && facts.enrolmentMoves === true) return recorded;
@@ -210,7 +210,7 @@ export function outgrown(
  */
 export function pastOf(
   { row, seen: rows }: States['former'][number],
-  since: Since,
+  since: PastSource,
   looked: Channels,
 ): RecordedContact {
   const known = recordedBody.parse(JSON.parse(row.body));

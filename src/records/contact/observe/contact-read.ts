@@ -2,12 +2,12 @@
 import type { Change } from '../../../domain/change.ts';
 import type { ObservedRow, RecordedRow } from '../../../domain/record.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import type { Outcome } from '../../record-type.ts';
-import type { Found } from '../../listing-page.ts';
+import type { SendOutcome } from '../../record-type.ts';
+import type { FoundRecord } from '../../listing-page.ts';
 import { stale } from '../../send-outcome.ts';
 import { contactKey, observe } from './observed-contact.ts';
 
-export interface Access {
+export interface ReadAccess {
   platform: Platform['contacts'];
   /** Those that are looked at: the configured ones, and those they took over from. */
   channels: ReadonlySet<string>;
@@ -15,10 +15,10 @@ export interface Access {
 
 /** Only a 404 says that a contact is gone, and that of its address only a search says something. */
 export async function find(
-  access: Access,
+  access: ReadAccess,
   { key, id = '' }: RecordedRow,
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<FoundRecord> {
   const contact = await access.platform.retrieve(id, { signal });
   if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
   return { is: 'whole', rows: await search(access, key, signal) };
@@ -26,7 +26,7 @@ export async function find(
 
 /** Whom an opt-out by its id is meant for it reaches under any address. */
 export async function read(
-  access: Access,
+  access: ReadAccess,
   change: Change,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
@@ -39,7 +39,7 @@ export async function read(
 
 /** Undefined also when it is there under another address: then it is another person's mailbox. */
 export async function retrieve(
-  access: Access,
+  access: ReadAccess,
   { key, target = '' }: Pick<Change, 'key' | 'target'>,
   signal: AbortSignal,
 ): Promise<ObservedRow | undefined> {
@@ -48,14 +48,14 @@ export async function retrieve(
   return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
-async function byId({ platform, channels }: Access, id: string, signal: AbortSignal) {
+async function byId({ platform, channels }: ReadAccess, id: string, signal: AbortSignal) {
   const contact = await platform.retrieve(id, { signal });
   return contact ? [observe(contact, channels)] : [];
 }
 
 /** Whom a search does not show may still be there by the id that is recorded, renamed or not. */
 export async function readAll(
-  access: Access,
+  access: ReadAccess,
   { key, id }: Pick<RecordedRow, 'key' | 'id'>,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
@@ -66,7 +66,7 @@ export async function readAll(
 
 /** Everybody of exactly this address; the platform's own search may match more. */
 export async function search(
-  access: Access,
+  access: ReadAccess,
   key: string,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
@@ -82,10 +82,10 @@ export async function search(
  * `known`: what was read by its id just now.
  */
 export async function anew(
-  access: Access,
+  access: ReadAccess,
   { key, op, target }: Change,
   { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedRow[] },
-): Promise<Outcome> {
+): Promise<SendOutcome> {
   const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
   const id = op === 'opt_out' && !known ? target : undefined;
   return stale([...(await readAll(access, { key, id }, signal)), ...renamed], why);

@@ -10,7 +10,7 @@ import {
 } from '../../../domain/record.ts';
 import { textOf } from '../../../domain/values/scalar.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
-import type { Kind } from '../../record-type.ts';
+import type { RecordType } from '../../record-type.ts';
 import { isAddress } from './email-address.ts';
 import { isZoneless, readConsentAt } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
@@ -22,7 +22,7 @@ import {
   notEvaluated,
   type Ask,
   type Flag,
-  type Wanted,
+  type StatedField,
 } from './field-statement.ts';
 
 /** Which field of a CRM record says what: column names or dotted paths, or a condition. */
@@ -41,7 +41,7 @@ export interface ContactFields {
   protect?: readonly (string | { readonly when: Condition })[] | undefined;
   channels: readonly {
     id: string;
-    subscription: Wanted;
+    subscription: StatedField;
     /** The channel it took over from. */
     replaces?: string | undefined;
   }[];
@@ -63,7 +63,7 @@ export function fieldNames(fields: ContactFields): string[] {
  * else. So does one that is out of scope: it needs no id and no address, but consents that can be
  * read, for they may be opt-outs. `now`: milliseconds since the epoch.
  */
-export function contactDesire(fields: ContactFields, now: () => number): Kind['desire'] {
+export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();
   const asks = asksOf(fields, now);
   return (value, place) => {

@@ -1,12 +1,12 @@
 /** What a field of a CRM record, or a condition on it, answers, as the configuration has it. */
-import type { Condition, Verdict } from '../../../domain/condition.ts';
+import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { fieldAt } from '../../../domain/values/record-field.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 
 /** A field whose words are known, a condition, or a field with words of its own. */
 export type Flag = string | When | Named<'yes' | 'no'>;
-export type Wanted = string | When | Named<'in' | 'out' | 'none'>;
+export type StatedField = string | When | Named<'in' | 'out' | 'none'>;
 
 interface When {
   readonly when: Condition;
@@ -38,19 +38,19 @@ interface Asked {
 }
 
 /** The fields of a record that it needs. */
-export function namesIn(stated: Flag | Wanted | undefined): readonly string[] {
+export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
   return 'when' in stated ? stated.when.fields : [stated.field];
 }
 
-export function asking(stated: Flag | Wanted, asked: Asked): Ask {
+export function asking(stated: Flag | StatedField, asked: Asked): Ask {
   if (typeof stated === 'string') return askingField(stated, {}, asked);
   if ('when' in stated) return (record) => judged(stated.when, record, asked);
   return askingField(stated.field, ownWords(stated), asked);
 }
 
-function ownWords(stated: Exclude<Flag | Wanted, string | When>): OwnWords {
+function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords {
   if (!('in' in stated || 'out' in stated || 'none' in stated)) return stated;
   return { yes: stated.in, no: stated.out, none: stated.none };
 }
@@ -90,7 +90,7 @@ function judged(
 
 export function notEvaluated(
   option: string,
-  { failsOn, longest }: Extract<Verdict, { failsOn: unknown }>,
+  { failsOn, longest }: Extract<ConditionResult, { failsOn: unknown }>,
 ): Fault {
   const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
   if (longest !== undefined) {

@@ -2,7 +2,7 @@
 import { fingerprint, type Key } from '../../../domain/record.ts';
 import type { Leaving } from '../../unsubscribe-listing.ts';
 import { observe } from './observed-contact.ts';
-import type { Access } from './contact-read.ts';
+import type { ReadAccess } from './contact-read.ts';
 import { observedBody, silentBody } from './contact-state.ts';
 
 const statuses = ['unsubscribed', 'blocked'] as const;
@@ -11,7 +11,7 @@ const statuses = ['unsubscribed', 'blocked'] as const;
  * By the counters that every page has ("Endpoints", Contacts): nobody counts who is blocked, but
  * among those who are not subscribed.
  */
-export function leavingOf({ platform, channels }: Access): Leaving {
+export function leavingOf({ platform, channels }: ReadAccess): Leaving {
   return {
     route: 'contacts.list',
     ways: statuses,

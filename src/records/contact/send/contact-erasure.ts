@@ -2,7 +2,7 @@
 import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import type { Erasing, Leave } from '../../erasure-request.ts';
+import type { Erasing, Deadlines } from '../../erasure-request.ts';
 import { contactKey } from '../observe/observed-contact.ts';
 import { recordedBody } from '../observe/contact-state.ts';
 
@@ -16,7 +16,7 @@ type Contacts = Platform['contacts'];
 export async function erase(
   platform: Contacts,
   { key, recorded, known, tell }: Erasing,
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<void> {
   const ids = [...idsOf(recorded), ...known];
   const contacts = await find(platform, { key, ids }, leave);
@@ -47,7 +47,7 @@ function idsOf(recorded: Erasing['recorded']): string[] {
 async function find(
   platform: Contacts,
   { key, ids }: { key: string; ids: readonly string[] },
-  { signal }: Leave,
+  { signal }: Deadlines,
 ): Promise<Contact[]> {
   const found = new Map<string, Contact>();
   for await (const contact of platform.all({ search: key }, { signal })) {
@@ -64,7 +64,7 @@ async function find(
 async function optOut(
   platform: Contacts,
   { contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'tell'>,
-  leave: Leave,
+  leave: Deadlines,
 ): Promise<void> {
   for (const { id: channel, subscription } of channels) {
     if (subscription !== 'opt_in') continue;

@@ -14,10 +14,10 @@ import type { Change } from '../../../domain/change.ts';
 import { isExpected } from '../../../domain/errors.ts';
 import type { ObservedRow } from '../../../domain/record.ts';
 import type { Enrolled } from '../../../platform/contacts.ts';
-import { acked, type Outcome } from '../../record-type.ts';
+import { acked, type SendOutcome } from '../../record-type.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
 import { contactKey, observe, timeOf } from '../observe/observed-contact.ts';
-import { search, type Access } from '../observe/contact-read.ts';
+import { search, type ReadAccess } from '../observe/contact-read.ts';
 import { enrolmentBody, observedBody } from '../observe/contact-state.ts';
 
 interface Made {
@@ -31,7 +31,11 @@ const madeWithinMs = 60_000;
 /** Nobody hears of a new contact, and acts on it, within this time. */
 const atOnceMs = 10_000;
 
-export async function made(access: Access, of: Made, signal: AbortSignal): Promise<Outcome> {
+export async function made(
+  access: ReadAccess,
+  of: Made,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
   const { change, answer } = of;
   const { contact, date } = answer;
   if (!contact) {
@@ -64,7 +68,7 @@ function whose(createdAt: number | undefined, date: number | undefined) {
 
 /** What a reading adds to an answer without channels, where one is needed. */
 async function readBack(
-  access: Access,
+  access: ReadAccess,
   { change, answer, facts, id }: Made & { id: string },
   signal: AbortSignal,
 ): Promise<Partial<Parameters<typeof acked>[0]>> {
@@ -102,7 +106,7 @@ function contradicts(row: ObservedRow, change: Change, facts: PlatformFacts): bo
 }
 
 /** Of one channel alone nothing can be told. */
-function evidenceOf(access: Access, change: Change, row: ObservedRow): Evidence | undefined {
+function evidenceOf(access: ReadAccess, change: Change, row: ObservedRow): Evidence | undefined {
   if (access.channels.size < 2) return undefined;
   return { of: 'creation', others: othersIn(row, change) };
 }
@@ -124,7 +128,7 @@ interface ReadBack {
 
 /** Reads a contact that was just made; undefined where it is not there under this address. */
 async function retrieveNew(
-  access: Access,
+  access: ReadAccess,
   { key, id }: { key: string; id: string },
   signal: AbortSignal,
 ): Promise<ReadBack | undefined> {

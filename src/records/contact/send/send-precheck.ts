@@ -1,10 +1,10 @@
 /** Whether what a change was planned on still holds, asked right before it is sent. */
 import type { Change } from '../../../domain/change.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../../domain/record.ts';
-import type { Known, Outcome } from '../../record-type.ts';
+import type { KnownRecord, SendOutcome } from '../../record-type.ts';
 import { stale } from '../../send-outcome.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { anew, retrieve, search, type Access } from '../observe/contact-read.ts';
+import { anew, retrieve, search, type ReadAccess } from '../observe/contact-read.ts';
 import { enrolmentBody, observedBody, recordedBody } from '../observe/contact-state.ts';
 
 /**
@@ -13,10 +13,10 @@ import { enrolmentBody, observedBody, recordedBody } from '../observe/contact-st
  * for an old address, and the contact has the new one by now.
  */
 export async function look(
-  access: Access,
+  access: ReadAccess,
   change: Change,
-  known: Known,
-): Promise<Outcome | undefined> {
+  known: KnownRecord,
+): Promise<SendOutcome | undefined> {
   const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
   if (isPlain) return undefined;
   if (known.fresh && change.op !== 'delete') {
@@ -65,10 +65,10 @@ function isUnchanged(now: ObservedRow, { body }: Change): boolean {
  * address is searched for: it may have another contact by now.
  */
 async function lookBack(
-  access: Access,
+  access: ReadAccess,
   change: Change,
-  known: Known,
-): Promise<Outcome | undefined> {
+  known: KnownRecord,
+): Promise<SendOutcome | undefined> {
   const { former } = enrolmentBody.parse(JSON.parse(change.body));
   for (const { key, shown } of former) {
     const rows = await search(access, key, known.signal);

@@ -1,21 +1,21 @@
 /** Who left, appended to a file: a line for each return. */
-import type { Return } from '../../../domain/opt-out-report.ts';
+import type { OptOutReport } from '../../../domain/opt-out-report.ts';
 import { appendLines, linesThere, lookAtFile } from './line-append.ts';
-import type { Returns, Told } from '../../write-back.ts';
+import type { WriteBack, ReportResult } from '../../write-back.ts';
 
 const AT_ONCE = 500;
 
 /** How a return is written; `head` is the first line of a new file. */
 interface Form {
   head?: string;
-  lineOf(one: Return): string;
+  lineOf(one: OptOutReport): string;
 }
 
-export function fileReturns(path: string, { head, lineOf }: Form): Returns {
+export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
   return {
     most: AT_ONCE,
     takes: () => true,
-    async *tell(batch): AsyncGenerator<Told, void> {
+    async *tell(batch): AsyncGenerator<ReportResult, void> {
       appendLines(path, { head, lines: batch.map(lineOf) });
       for (const _ of batch) yield { is: 'told' };
     },

@@ -1,7 +1,7 @@
 /** Where a database is: what stands in `url`, taken apart. */
 import { isLoopback } from '../../../domain/values/loopback-address.ts';
 
-export type Place = { system: 'sqlite'; path: string } | ServerPlace;
+export type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
 
 export interface ServerPlace {
   system: 'postgres' | 'mysql';
@@ -30,7 +30,7 @@ const none =
   'a password with other than letters and digits as password';
 
 /** The place, or what is wrong with the address: "what → how to mend it", without a part of it. */
-export function placeOf(address: string): Place | string {
+export function placeOf(address: string): DatabasePlace | string {
   const file = fileOf(address);
   if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
   const url = URL.parse(address);

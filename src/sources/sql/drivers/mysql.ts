@@ -4,7 +4,13 @@
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';
-import { type Access, BRIEF_MS, createLine, type Line, patienceOf } from './server-connection.ts';
+import {
+  type ServerAccess,
+  BRIEF_MS,
+  createServerConnection,
+  type ServerConnection,
+  patienceOf,
+} from './server-connection.ts';
 import {
   bytesOf,
   type Column,
@@ -53,11 +59,11 @@ const fields = z.array(
   }),
 );
 
-export async function openMysql(access: Access, opening: Opening): Promise<Session> {
+export async function openMysql(access: ServerAccess, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
-  const line = createLine(name, opening);
+  const line = createServerConnection(name, opening);
   const config = configOf(access, timeoutMs);
   const begin = () => begun(line, access);
   let connection: Connection | undefined;
@@ -93,7 +99,7 @@ export async function openMysql(access: Access, opening: Opening): Promise<Sessi
 
 const CLOCK = 'select connection_id(), unix_timestamp(now(3)), version()';
 
-function configOf(access: Access, timeoutMs: number): ConnectionOptions {
+function configOf(access: ServerAccess, timeoutMs: number): ConnectionOptions {
   const { host, port, user, password = '', database, tls } = access;
   return {
     ...(host.startsWith('/') ? { socketPath: host } : { host, port }),
@@ -111,14 +117,14 @@ function configOf(access: Access, timeoutMs: number): ConnectionOptions {
   };
 }
 
-function begun({ socket }: Line, { host, port }: Access) {
+function begun({ socket }: ServerConnection, { host, port }: ServerAccess) {
   return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
 }
 
-export async function writeMysql(access: Access, opening: Opening): Promise<Writing> {
+export async function writeMysql(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
-  const line = createLine(`${access.host}/${access.database}`, opening);
+  const line = createServerConnection(`${access.host}/${access.database}`, opening);
   const config = configOf(access, timeoutMs);
   let connection: Connection | undefined;
   const close = () => line.close(async () => connection?.end());

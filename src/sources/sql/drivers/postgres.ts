@@ -5,7 +5,12 @@
  */
 import type { Client, ClientConfig } from 'pg';
 import { z } from 'zod';
-import { type Access, BRIEF_MS, createLine, patienceOf } from './server-connection.ts';
+import {
+  type ServerAccess,
+  BRIEF_MS,
+  createServerConnection,
+  patienceOf,
+} from './server-connection.ts';
 import type { Column, Holds, Opening, Raw, Session } from './read-session.ts';
 import type { Writing } from './write-session.ts';
 
@@ -32,11 +37,11 @@ const MOST_MS = 10_000;
 /** Whoever reads keeps to this between two pages; else nobody reads any more. */
 const IDLE = '15min';
 
-export async function openPostgres(access: Access, opening: Opening): Promise<Session> {
+export async function openPostgres(access: ServerAccess, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
-  const line = createLine(name, opening);
+  const line = createServerConnection(name, opening);
   const config = configOf(access, timeoutMs);
   const client = new Connection({ ...config, stream: () => line.socket });
   // What happens between two questions is said to the next one.
@@ -68,10 +73,10 @@ export async function openPostgres(access: Access, opening: Opening): Promise<Se
   }
 }
 
-export async function writePostgres(access: Access, opening: Opening): Promise<Writing> {
+export async function writePostgres(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
-  const line = createLine(`${access.host}/${access.database}`, opening);
+  const line = createServerConnection(`${access.host}/${access.database}`, opening);
   const client = new Connection({ ...configOf(access, timeoutMs), stream: () => line.socket });
   client.on('error', () => undefined);
   const close = () => line.close(() => client.end());
@@ -97,7 +102,7 @@ export async function writePostgres(access: Access, opening: Opening): Promise<W
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
 
 /** Who asks, and how, is not left to the environment (PGPASSWORD, PGSSLMODE and their like). */
-function configOf(access: Access, timeoutMs: number): ClientConfig {
+function configOf(access: ServerAccess, timeoutMs: number): ClientConfig {
   const { host, port, user, password = '', database, tls } = access;
   return {
     host,

@@ -6,7 +6,7 @@ import { failureOf } from './database-failure.ts';
 import type { Opening } from './read-session.ts';
 
 /** Where the server is, and how to get in. */
-export interface Access extends ServerPlace {
+export interface ServerAccess extends ServerPlace {
   /** Undefined: not encrypted. Without `ca` those are believed that Node.js believes. */
   tls: { ca?: string } | undefined;
 }
@@ -22,7 +22,7 @@ export function patienceOf(timeoutMs: number): number {
   return timeoutMs + GRACE_MS;
 }
 
-export interface Line {
+export interface ServerConnection {
   readonly socket: Socket;
   /** What went wrong on the way as one of the errors; the signal's reason once it is aborted. */
   ask<T>(work: () => Promise<T>): Promise<T>;
@@ -32,7 +32,7 @@ export interface Line {
   close(farewell?: () => Promise<void>): Promise<void>;
 }
 
-export function createLine(name: string, { signal, clock }: Opening): Line {
+export function createServerConnection(name: string, { signal, clock }: Opening): ServerConnection {
   const socket = new Socket();
   // The drivers' own listeners come and go with what they do.
   socket.on('error', () => undefined);

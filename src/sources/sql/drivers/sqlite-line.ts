@@ -5,14 +5,14 @@ import { deserialize } from 'node:v8';
 import { z } from 'zod';
 import { Unavailable } from '../../../domain/errors.ts';
 import type { Opening } from './read-session.ts';
-import type { Question } from './sqlite-process.ts';
+import type { SqliteQuestion } from './sqlite-process.ts';
 
 export interface SqliteLine {
   /**
    * The value of the answer. Throws what SQLite says as an error with its `code`, Unavailable when
    * the process ended, and the signal's reason when aborted; nothing waits for a statement then.
    */
-  ask(question: Question): Promise<unknown>;
+  ask(question: SqliteQuestion): Promise<unknown>;
   /** Never throws. Nothing of the process is left afterwards. */
   close(): Promise<void>;
 }
@@ -80,7 +80,7 @@ function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') 
     end(new Unavailable(why, { acted: access === 'read' ? 'no' : 'maybe' }));
     ended.resolve();
   });
-  const answer = async (question?: Question): Promise<unknown> => {
+  const answer = async (question?: SqliteQuestion): Promise<unknown> => {
     if (over) throw over.why;
     waiting = Promise.withResolvers();
     // Between two questions it keeps no process alive whose reader went away.

@@ -13,7 +13,7 @@ import { serialize } from 'node:v8';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import type { Raw } from './read-session.ts';
 
-export type Question =
+export type SqliteQuestion =
   /** Its rows, each an array of `Raw`. */
   | { ask: 'rows'; text: string; values: readonly Raw[] }
   /** `[name, declared type or null]` of each column of a statement. */
@@ -81,7 +81,7 @@ async function work(): Promise<void> {
     if (found) statements.set(text, found);
     return found;
   };
-  const said = (question: Question): unknown => {
+  const said = (question: SqliteQuestion): unknown => {
     const statement = prepared(question.text);
     if (question.ask === 'columns') {
       return statement?.columns().map(({ name, type }) => [name, type]);
@@ -92,7 +92,7 @@ async function work(): Promise<void> {
     else statement?.run(...values);
     return undefined;
   };
-  parentPort?.on('message', (question: Question | undefined) => {
+  parentPort?.on('message', (question: SqliteQuestion | undefined) => {
     if (question) {
       reply(() => said(question));
     } else {
