@@ -56,10 +56,10 @@ function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
 }
 
 function release(
-  { retryLater: parking, transaction }: Snapshot,
+  { retryLater, transaction }: Snapshot,
   records: readonly Named[],
 ): number {
-  return transaction(() => records.reduce((sum, record) => sum + parking.release(record), 0));
+  return transaction(() => records.reduce((sum, record) => sum + retryLater.release(record), 0));
 }
 
 /** What the CRM did not take. */

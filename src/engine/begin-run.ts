@@ -44,7 +44,7 @@ export function begin(mirror: Mirror, options: RunOptions): RunContext {
   const { ended: endedBefore } = mirror.locks.count();
   // Last: what is begun has to end.
   mirror.locks.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
-  const { keys, ids } = mirror.locks.overtaken(id);
+  const { keys, ids } = mirror.locks.superseded(id);
   return {
     run,
     parts,
@@ -55,7 +55,7 @@ export function begin(mirror: Mirror, options: RunOptions): RunContext {
     isEvent: isRecord(options.mode),
     taken: undefined,
     tally: createTally(snapshot),
-    brake: createCircuitBreaker(),
+    breaker: createCircuitBreaker(),
     known: new Map(),
     unread: new Map(),
     reasons: quarantined ? [sayQuarantine(quarantine)] : [],

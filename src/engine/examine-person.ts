@@ -36,8 +36,8 @@ export async function examine(
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
   const mode = { single: key };
-  const course = begin(mirror, { ...options, mode, writes: false, only: 'contacts' });
-  const { run, tally, parts } = course;
+  const context = begin(mirror, { ...options, mode, writes: false, only: 'contacts' });
+  const { run, tally, parts } = context;
   const [part] = parts;
   if (!part) return undefined;
   const { kind } = part;

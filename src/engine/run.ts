@@ -53,56 +53,56 @@ const mostRounds = 3;
  * throws Invalid for input that cannot be used at all, Busy for input that is not ready, and bugs.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
-  const course = begin(mirror, options);
+  const context = begin(mirror, options);
   try {
-    return await lead(course, options);
+    return await lead(context, options);
   } catch (error) {
-    spoilThrown(course);
+    spoilThrown(context);
     throw error;
   } finally {
-    leave(course);
+    leave(context);
   }
 }
 
-async function lead(course: RunContext, options: RunOptions): Promise<Summary> {
+async function lead(context: RunContext, options: RunOptions): Promise<Summary> {
   try {
-    if (options.writes && onlyKey(course.run) === undefined) await abandonLeft(course);
-    await belong(course);
-    await take(course);
-    if (options.writes) await eachPart(course, recover, options.mode === 'full');
-    if (!isRecord(options.mode)) await readAll(course);
-    await listAll(course);
-    if (options.writes) claim(course);
-    await countAbsences(course);
-    await announce(course);
-    for (const { kind } of course.parts) await narrow(course, kind);
-    if (options.writes && onlyKey(course.run) === undefined) await keepDuplicates(course, 'read');
+    if (options.writes && onlyKey(context.run) === undefined) await abandonLeft(context);
+    await belong(context);
+    await take(context);
+    if (options.writes) await eachPart(context, recover, options.mode === 'full');
+    if (!isRecord(options.mode)) await readAll(context);
+    await listAll(context);
+    if (options.writes) claim(context);
+    await countAbsences(context);
+    await announce(context);
+    for (const { kind } of context.parts) await narrow(context, kind);
+    if (options.writes && onlyKey(context.run) === undefined) await keepDuplicates(context, 'read');
     for (let round = 1; ; round += 1) {
-      await plan(course);
-      await guard(course);
-      if (!options.writes || isLeftOver(course, round)) break;
-      await commit(course.run, await keepHeld(course, round));
-      course.run.snapshot.candidates.clear();
-      await applyAll(course);
-      if (!again(course)) break;
+      await plan(context);
+      await guard(context);
+      if (!options.writes || isLeftOver(context, round)) break;
+      await commit(context.run, await keepHeld(context, round));
+      context.run.snapshot.candidates.clear();
+      await applyAll(context);
+      if (!again(context)) break;
     }
-    const isWhole = onlyKey(course.run) === undefined && !options.stop.aborted;
-    if (options.writes && isWhole) await keepDuplicates(course, 'done');
+    const isWhole = onlyKey(context.run) === undefined && !options.stop.aborted;
+    if (options.writes && isWhole) await keepDuplicates(context, 'done');
   } catch (error) {
     if (!isExpected(error)) throw error;
-    course.failure = error;
+    context.failure = error;
   }
-  const summary = await conclude(course);
-  if (course.failure instanceof Invalid || course.failure instanceof Busy) throw course.failure;
+  const summary = await conclude(context);
+  if (context.failure instanceof Invalid || context.failure instanceof Busy) throw context.failure;
   return summary;
 }
 
 /** A run about one person has her to itself. */
-async function take(course: RunContext): Promise<void> {
-  const { mode, locks: beside } = course.run;
+async function take(context: RunContext): Promise<void> {
+  const { mode, locks: beside } = context.run;
   if (typeof mode === 'string') return;
-  course.taken = isRecord(mode)
-    ? await takeOne(course, mode.record)
+  context.taken = isRecord(mode)
+    ? await takeOne(context, mode.record)
     : await beside.take({ keys: [mode.single], ids: [] });
 }
 
@@ -115,11 +115,11 @@ function leave({ run, taken }: RunContext): void {
  * Reads the sources, one after the other. One that cannot be read takes its own kind out of the run
  * and no other; throws what it threw when none is left.
  */
-async function readAll(course: RunContext): Promise<void> {
-  const { reasons, known } = course;
-  for (const part of course.parts) {
-    const certificate = await readPart(course, part).catch((error: unknown) =>
-      leaveOut(course, part, error),
+async function readAll(context: RunContext): Promise<void> {
+  const { reasons, known } = context;
+  for (const part of context.parts) {
+    const certificate = await readPart(context, part).catch((error: unknown) =>
+      leaveOut(context, part, error),
     );
     if (!certificate) continue;
     if (!certificate.complete && part.kind.needsCertificate) {
@@ -130,9 +130,9 @@ async function readAll(course: RunContext): Promise<void> {
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
-async function narrow(course: RunContext, kind: RecordType): Promise<void> {
-  const { run, known, tally } = course;
-  const knowledge = knowledgeOf(course, kind);
+async function narrow(context: RunContext, kind: RecordType): Promise<void> {
+  const { run, known, tally } = context;
+  const knowledge = knowledgeOf(context, kind);
   await addCandidates(run, kind, knowledge);
   const lost = await lostParts(run, kind, knowledge.listing);
   known.set(kind, { ...knowledge, lost });
@@ -141,7 +141,7 @@ async function narrow(course: RunContext, kind: RecordType): Promise<void> {
     for (const loss of losses) tally.notice(loss);
   });
   // A run that holds something back has failed, each time; a plan only says so.
-  const said = run.writes ? course.reasons : course.notes;
+  const said = run.writes ? context.reasons : context.notes;
   for (const { part, reason, fix } of losses) {
     const line = `${part}: ${reason} → ${fix}`;
     if (!said.includes(line)) said.push(line);
@@ -153,46 +153,46 @@ async function addCandidates(
   kind: RecordType,
   known: RecordTypeKnowledge,
 ): Promise<void> {
-  const { candidates: narrowing, ranges: spans, stage } = run.snapshot;
+  const { candidates, ranges: spans, stage } = run.snapshot;
   const { name, decidesAbsent } = kind;
   const key = onlyKey(run);
   if (key !== undefined) {
-    for (const one of keysOf(run, kind, { key, known })) narrowing.add(name, one);
+    for (const one of keysOf(run, kind, { key, known })) candidates.add(name, one);
     return;
   }
   if (!known.listing && !known.whole) {
-    stage(() => narrowing.named(name));
+    stage(() => candidates.named(name));
     return;
   }
   await forEachRange(run, spans.ofKeys(name), (span) => {
     stage(() => {
-      if (known.listing) narrowing.full(name, span, decidesAbsent.full);
-      else narrowing.fast(name, span, decidesAbsent.fast);
+      if (known.listing) candidates.full(name, span, decidesAbsent.full);
+      else candidates.fast(name, span, decidesAbsent.fast);
     });
   });
-  narrowing.parked(name);
+  candidates.parked(name);
 }
 
-async function plan(course: RunContext): Promise<void> {
-  const { run, tally } = course;
-  for (const { kind } of course.parts) {
-    await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-    if (course.plan) continue;
-    await noticeInvalid(run, kind, course);
-    await noticeUnread(course, kind);
+async function plan(context: RunContext): Promise<void> {
+  const { run, tally } = context;
+  for (const { kind } of context.parts) {
+    await decide({ run, kind, tally, known: knowledgeOf(context, kind) });
+    if (context.plan) continue;
+    await noticeInvalid(run, kind, context);
+    await noticeUnread(context, kind);
   }
-  if (course.plan) return;
-  course.notes.push(...sayStopped(tally.counts().stopped));
-  course.plan = await readPlan(run);
-  course.forecast = foresee(course);
-  run.foresees?.(course.forecast);
-  if (run.writes) run.agrees?.(course.plan);
+  if (context.plan) return;
+  context.notes.push(...sayStopped(tally.counts().stopped));
+  context.plan = await readPlan(run);
+  context.forecast = foresee(context);
+  run.foresees?.(context.forecast);
+  if (run.writes) run.agrees?.(context.plan);
 }
 
 /** What the decisions come to, read part by part. */
 async function readPlan({ snapshot: { staging }, clock }: Run): Promise<Plan> {
   const plan = planning();
-  for (const stretch of staging.stretches()) {
+  for (const stretch of staging.chunks()) {
     plan.add(staging.plannedIn(stretch));
     await clock.sleep(0);
   }
@@ -208,57 +208,57 @@ function isLeftOver({ run, reasons }: RunContext, round: number): boolean {
 }
 
 async function eachPart(
-  course: RunContext,
+  context: RunContext,
   step: (applying: Applying) => Promise<void>,
   toBeListed = false,
 ): Promise<void> {
-  const { run, brake, tally, parts } = course;
+  const { run, breaker, tally, parts } = context;
   await each(parts, parts.length, ({ kind }) => {
-    const counts = Object.values(course.plan?.changes[kind.name] ?? {});
+    const counts = Object.values(context.plan?.changes[kind.name] ?? {});
     const planned = counts.reduce((sum, n) => sum + n, 0);
-    const known = knowledgeOf(course, kind);
+    const known = knowledgeOf(context, kind);
     return step({
       run,
       kind,
       toBeListed,
-      brake,
+      breaker,
       tally,
       planned,
       known,
       again: pLimit(1),
       entered: new Map(),
-      endsAt: course.sliceEndsAt,
-      sift: () => guardNow(course),
+      endsAt: context.sliceEndsAt,
+      sift: () => guardNow(context),
     });
   });
 }
 
 /** In slices, as long as it takes. */
-async function applyAll(course: RunContext): Promise<void> {
-  const { run } = course;
+async function applyAll(context: RunContext): Promise<void> {
+  const { run } = context;
   for (;;) {
-    course.sliceEndsAt = run.clock.now() + sliceMs;
-    await eachPart(course, apply);
-    await eachPart(course, recover);
-    const parts = cutShort(course);
+    context.sliceEndsAt = run.clock.now() + sliceMs;
+    await eachPart(context, apply);
+    await eachPart(context, recover);
+    const parts = cutShort(context);
     if (parts.length === 0) return;
-    for (const part of parts) if (await readAgain(course, part)) await planAgain(course, part);
+    for (const part of parts) if (await readAgain(context, part)) await planAgain(context, part);
   }
 }
 
 /** What is left of a part, by what its source says now. */
-async function planAgain(course: RunContext, { kind }: MirrorPart): Promise<void> {
-  const { run, tally } = course;
-  await narrow(course, kind);
-  await decide({ run, kind, tally, known: knowledgeOf(course, kind) });
-  await noticeInvalid(run, kind, course);
-  await guard(course);
+async function planAgain(context: RunContext, { kind }: MirrorPart): Promise<void> {
+  const { run, tally } = context;
+  await narrow(context, kind);
+  await decide({ run, kind, tally, known: knowledgeOf(context, kind) });
+  await noticeInvalid(run, kind, context);
+  await guard(context);
   await commit(run);
   run.snapshot.candidates.clear(kind.name);
 }
 
 /** Whether something was learnt that calls for another decision. */
-function again({ run, parts, brake }: RunContext): boolean {
-  if (run.stop.aborted || brake.stopped()) return false;
+function again({ run, parts, breaker }: RunContext): boolean {
+  if (run.stop.aborted || breaker.stopped()) return false;
   return parts.some(({ kind }) => run.snapshot.candidates.next(kind.name, '', 1).length > 0);
 }

@@ -32,7 +32,7 @@ export function passesGuard(
   if (before?.by === 'forget' && !before.held) return true;
   const now = clock.now();
   const week = times.parse(JSON.parse(meta.get(name) ?? '[]')).filter((at) => at > now - weekMs);
-  const rush = {
+  const volume = {
     guard: 'delete',
     fresh: 1,
     all: week.filter((at) => at > now - dayMs).length + 1,
@@ -43,7 +43,7 @@ export function passesGuard(
     },
   } as const;
   // One by one they have no shape.
-  if (judge(rush, guards.delete)) return false;
+  if (judge(volume, guards.delete)) return false;
   meta.set(name, JSON.stringify([...week, now]));
   return true;
 }

@@ -116,12 +116,12 @@ async function ask(
 /** Under which addresses the record stood, those of an attempt that was cut short too. */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): People {
   const { snapshot } = mirror;
-  const { recorded, duplicates: twins } = snapshot;
+  const { recorded, duplicates } = snapshot;
   const { name } = part.kind;
   const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
   const keys = new Set([
     ...recorded.keysOfOrigin(name, id),
-    ...twins.namesOf(name, id),
+    ...duplicates.namesOf(name, id),
     ...begun.flatMap(({ key }) => key ?? []),
   ]);
   const ids = [...keys].flatMap((key) => idsAt(mirror, part.kind, key));

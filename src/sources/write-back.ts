@@ -16,7 +16,7 @@ export interface WriteBack {
   /** How many are told at once, and noted as sent together. */
   readonly most: number;
   /** Whether one that it chokes on undoes all that are told with it. */
-  readonly together?: true;
+  readonly reportsTogether?: true;
   /** Whether it can say this at all: without an id of the CRM, of this channel. */
   takes(one: Pick<OptOutReport, 'crmId' | 'channel'>): boolean;
   /** Throws Invalid for what only a person can mend, Unavailable, RateLimited. */

@@ -19,7 +19,7 @@ import type { MirrorAssignment } from './mirror-assignment.ts';
 export interface HomeOptions {
   config: Config;
   shell: Shell;
-  residence: MirrorAssignment;
+  assignment: MirrorAssignment;
   /** Told of every run, and of what events brought about. */
   ended(summary: Summary): void;
   /** Reads the configuration again: after a failure the key may be another one. */
@@ -64,7 +64,7 @@ export async function come(state: State): Promise<Opened> {
 async function claim(state: State): Promise<Opened> {
   const opened = assemble(state.config, state.shell, { writes: true });
   try {
-    await state.residence.claim(opened.mirror.snapshot);
+    await state.assignment.claim(opened.mirror.snapshot);
     return (state.opened = { ...opened, lanes: createLanes(opened) });
   } catch (error) {
     await opened.close();
@@ -98,12 +98,12 @@ export async function taken(state: State): Promise<void> {
 }
 
 export async function stay(state: State): Promise<void> {
-  const { shell, residence, complain, alone } = state;
+  const { shell, assignment, complain, alone } = state;
   while (!shell.stop.aborted) {
     await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
     const { opened } = state;
     if (!opened || shell.stop.aborted) continue;
-    const failure = await lostBy(residence.keep(opened.mirror.snapshot));
+    const failure = await lostBy(assignment.keep(opened.mirror.snapshot));
     if (failure === undefined) continue;
     complain.of(failure);
     state.left.abort(new Interrupted('SIGTERM'));

@@ -53,13 +53,13 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const fail = (error: unknown): void => failed.reject(error);
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const residence = assignmentIn(own, {
+  const assignment = assignmentIn(own, {
     mirror,
     acceptLost: options.acceptLost,
     clock: systemClock,
   });
   const load = () => loadConfig(config.file, shell.env);
-  const home = createHome({ config, shell, residence, load, ended: options.ended });
+  const home = createHome({ config, shell, assignment, load, ended: options.ended });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const view = viewQueues(place);

@@ -81,7 +81,7 @@ async function tellSome(
   try {
     account.told += await tellBatch(telling, due);
   } catch (error) {
-    const isTogether = telling.returns.together && due.length > 1;
+    const isTogether = telling.returns.reportsTogether && due.length > 1;
     if (!(error instanceof Invalid) || !isTogether) throw error;
     for (const one of due) account.told += await tellBatch(telling, [one]).catch(failed);
     throw error;

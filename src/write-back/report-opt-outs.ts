@@ -13,8 +13,8 @@ const listed = 100;
  * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or such a
  * run does not.
  */
-export async function reportOptOuts(course: RunContext): Promise<ReturnsSummary | undefined> {
-  const { run, begun, known, failure, isEvent, tally } = course;
+export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary | undefined> {
+  const { run, begun, known, failure, isEvent, tally } = context;
   const { returns, snapshot, writes } = run;
   const kind = begun.map((part) => part.kind).find(({ outs }) => outs);
   if (!returns || !kind?.outs || run.stop.aborted) return undefined;
@@ -33,8 +33,8 @@ export async function reportOptOuts(course: RunContext): Promise<ReturnsSummary 
   const account = await tellReturns({ ...finding, tally }, key);
   noteStuck(snapshot, account, run.clock.now());
   const { waiting, rejected } = snapshot.returned.counts(kind.name);
-  if (account.failure) course.stuck = sayStuck(waiting, account.failure);
-  listKnown(course, kind.name);
+  if (account.failure) context.stuck = sayStuck(waiting, account.failure);
+  listKnown(context, kind.name);
   const { leftOut = 0, doubtful = 0 } = found ?? {};
   return { told: account.told, rejected, waiting, leftOut, doubtful };
 }

@@ -31,7 +31,7 @@ async function homeOf(
   return {
     stop,
     said,
-    home: createHome({ config: load(), load, shell, residence, ended: () => undefined }),
+    home: createHome({ config: load(), load, shell, assignment: residence, ended: () => undefined }),
   };
 }
 

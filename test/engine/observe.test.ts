@@ -48,7 +48,7 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   staging.beginListing();
   const first = await passOver(run, kind);
   for (const sort of staging.sortings) sort();
-  return prove(run, kind, { first, brake: {} as CircuitBreaker });
+  return prove(run, kind, { first, breaker: {} as CircuitBreaker });
 }
 
 test.each([

@@ -111,7 +111,7 @@ test('is not told that somebody left whose will in the CRM is newer, and held', 
 test('one that a database chokes on keeps nobody else from being told of', async () => {
   const { returns, heard, names } = crm({
     most: 3,
-    together: true,
+    reportsTogether: true,
     async *tell(batch) {
       if (batch.some(({ crmId }) => crmId === '15')) throw new Invalid('no such thing');
       heard.push(...batch);

@@ -190,9 +190,9 @@ function runsOf(
 }
 
 function problemsOf({
-  retryLater: parking,
+  retryLater,
 }: Snapshot): Pick<CurrentStatus, 'conflicts' | 'rejected' | 'invalid' | 'parked'> {
-  const counts = parking.counts();
+  const counts = retryLater.counts();
   const count = (kind: RecordTypeName, name: ProblemClass): number =>
     counts.reduce((sum, one) => sum + (one.kind === kind && one.class === name ? one.n : 0), 0);
   const perKind = (name: ProblemClass) => ({
@@ -211,7 +211,7 @@ function problemsOf({
 }
 
 function optOutsOf(
-  { retryLater: parking }: Snapshot,
+  { retryLater }: Snapshot,
   names: Names,
 ): CurrentStatus['optOutsRefused'] {
   const told = (one: RefusedOptOut): ToldOptOut => ({
@@ -223,9 +223,9 @@ function optOutsOf(
     attempts: one.attempts,
     retryAt: instant(one.retryAt),
   });
-  const people = parking.refusedOptOuts(peopleShown);
+  const people = retryLater.refusedOptOuts(peopleShown);
   return {
-    count: parking.countRefusedOptOuts(),
+    count: retryLater.countRefusedOptOuts(),
     since: oldest(people),
     people: people.map(told),
   };

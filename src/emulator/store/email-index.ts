@@ -21,8 +21,8 @@ export function createEmails(): Emails {
   }
 
   function remove(row: ContactRow): void {
-    const twins = of(row.key).filter((twin) => twin !== row);
-    if (twins.length > 0) rows.set(row.key, twins);
+    const duplicates = of(row.key).filter((twin) => twin !== row);
+    if (duplicates.length > 0) rows.set(row.key, duplicates);
     else rows.delete(row.key);
   }
 

@@ -31,13 +31,13 @@ async function* planned(
   applying: Applying,
   phase: number,
 ): AsyncGenerator<[Key, JournaledChange[]]> {
-  const { run, kind, brake, endsAt } = applying;
+  const { run, kind, breaker, endsAt } = applying;
   const part = { run: run.id, kind: kind.name, phase };
   let after = '';
   for (;;) {
     const page = run.snapshot.journal.plannedNext(part, after, pageOfKeys);
     for (const record of page) {
-      if (run.stop.aborted || brake.stopped() || run.clock.now() >= endsAt) return;
+      if (run.stop.aborted || breaker.stopped() || run.clock.now() >= endsAt) return;
       yield record;
       [after] = record;
     }
@@ -74,11 +74,11 @@ async function sendAll(
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
-  const { run, kind, brake } = applying;
+  const { run, kind, breaker } = applying;
   for (const [at, planned] of changes.entries()) {
     const stays = urgent && isStatedOptOut(planned);
-    if ((run.stop.aborted && !stays) || brake.stopped()) return false;
-    if (brake.holds(kind, planned)) continue;
+    if ((run.stop.aborted && !stays) || breaker.stopped()) return false;
+    if (breaker.holds(kind, planned)) continue;
     const change = aimed(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
@@ -91,7 +91,7 @@ async function sendAll(
       drop(run, [change], reasonOf[outcome]);
       continue;
     }
-    brake.note(kind, change, outcome);
+    breaker.note(kind, change, outcome);
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
     // Other channels of a contact wait for nothing; those of one that may not be there have none.
@@ -110,10 +110,10 @@ async function sendAll(
 }
 
 /** Why a change is left to another run. */
-type Late = 'outdated' | 'overtaken';
+type Late = 'outdated' | 'superseded';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',
-  overtaken: 'another run brought this person in line meanwhile',
+  superseded: 'another run brought this person in line meanwhile',
 };
 
 /** What will not be sent, since what it was planned on no longer holds. */
@@ -163,19 +163,19 @@ async function tryOnce(
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<SendOutcome | 'too old' | Late> {
-  const { run, kind, brake } = applying;
+  const { run, kind, breaker } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
-  if (isOvertaken(run, kind, change.key)) return 'overtaken';
+  if (isOvertaken(run, kind, change.key)) return 'superseded';
   const known = knownOf(applying, change);
-  if (!known.fresh && brake.blinds(kind, change)) {
+  if (!known.fresh && breaker.blinds(kind, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
   }
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await kind.look(change, known);
   if (looked) {
     // What comes of it is written: not while another run is at her.
-    if (!beginInFlight(applying, change.key)) return 'overtaken';
+    if (!beginInFlight(applying, change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
   let late: 'too old' | Late | undefined;
@@ -188,12 +188,12 @@ async function tryOnce(
     recorded: () => run.snapshot.recorded.get(kind.name, change.key),
     leaves: async () =>
       run.groupCommit(() => {
-        if (stop.aborted || brake.holds(kind, change)) throw new Held('stopped before it left');
+        if (stop.aborted || breaker.holds(kind, change)) throw new Held('stopped before it left');
         if (waits(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // Last: for what is looked at again first, which may take long, nobody has to wait.
-        if (!late && !beginInFlight(applying, change.key)) late = 'overtaken';
+        if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new Held(`what is known of it is ${late}`);
         if (change.op === 'delete') keepBefore(applying, change);
         isBarred = isForbidden(applying, change);

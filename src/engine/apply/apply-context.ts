@@ -15,7 +15,7 @@ export interface Applying {
   known: RecordTypeKnowledge;
   /** The platform is still to be listed: what is read before that will not be the newest. */
   toBeListed: boolean;
-  brake: CircuitBreaker;
+  breaker: CircuitBreaker;
   tally: RunTally;
   /** What is looked at again goes through here, one after the other. */
   again: LimitFunction;

@@ -13,9 +13,9 @@ import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
 
 export async function recover(applying: Applying): Promise<void> {
-  const { run, kind, brake } = applying;
+  const { run, kind, breaker } = applying;
   for (const open of openIn(run, kind.name)) {
-    if (run.stop.aborted || brake.stopped()) return;
+    if (run.stop.aborted || breaker.stopped()) return;
     // Whoever took her finds it out.
     if (!beginInFlight(applying, open.key)) continue;
     try {
@@ -41,7 +41,7 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
 }
 
 async function find(applying: Applying, change: JournaledChange): Promise<SendOutcome | undefined> {
-  const { run, kind, brake } = applying;
+  const { run, kind, breaker } = applying;
   // An opt-out leaves without a look: she may have left since an earlier run saw her.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
@@ -51,7 +51,7 @@ async function find(applying: Applying, change: JournaledChange): Promise<SendOu
     return await kind.recover(change, { late, facts, recorded, signal: run.abort });
   } catch (error) {
     const outcome = outcomeOf(error);
-    if (outcome.is !== 'rejected') brake.note(kind, change, outcome);
+    if (outcome.is !== 'rejected') breaker.note(kind, change, outcome);
     return undefined;
   }
 }

@@ -142,11 +142,11 @@ function reconsiderFormer(applying: Applying, key: Key): void {
 
 /** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
 function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void {
-  const { staging, candidates: narrowing, journal } = run.snapshot;
+  const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(kind.name, key) ?? known.listing?.at;
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind.name, key, seenAt);
   if (isOlder && !toBeListed) staging.assume(kind.name, key);
-  narrowing.add(kind.name, key);
+  candidates.add(kind.name, key);
 }
 
 /**
@@ -193,8 +193,8 @@ function relearn(
   key: Key,
   rows: readonly ObservedRow[],
 ): void {
-  const { staging, candidates: narrowing } = run.snapshot;
-  narrowing.add(kind.name, key);
+  const { staging, candidates } = run.snapshot;
+  candidates.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
   stageRead(run, kind, { key, rows });

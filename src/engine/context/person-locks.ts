@@ -24,7 +24,7 @@ export interface PersonLocks {
   /** Takes these people once nobody else is at them. */
   take(people: People): Promise<Taken>;
   /** Whom others took since the run began. */
-  overtaken(run: string): Superseded;
+  superseded(run: string): Superseded;
   /** Something is about to leave for her; false: she is overtaken, and nothing may. */
   enter(run: string, key: Key, ids: readonly string[]): boolean;
   /** It was answered, and what came of it is written. */
@@ -49,7 +49,7 @@ export interface Taken {
 }
 
 interface InFlight {
-  overtaken: { keys: Set<Key>; ids: Set<string> };
+  superseded: { keys: Set<Key>; ids: Set<string> };
   /** For whom something has left, with her ids. */
   entered: Map<Key, readonly string[]>;
 }
@@ -84,9 +84,9 @@ export function createPersonLocks(): PersonLocks {
         alone.add(run);
         return;
       }
-      const overtaken = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
+      const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
       state.begun += 1;
-      runs.set(run, { overtaken, entered: new Map() });
+      runs.set(run, { superseded, entered: new Map() });
     },
     end(run) {
       alone.delete(run);
@@ -100,12 +100,12 @@ export function createPersonLocks(): PersonLocks {
       }
       return { also: (more) => takeNow(state, more, own), release: () => release(state, own) };
     },
-    overtaken: (run) => runs.get(run)?.overtaken ?? nobody,
+    superseded: (run) => runs.get(run)?.superseded ?? nobody,
     enter(run, key, ids) {
       const underWay = runs.get(run);
       if (!underWay) return true;
-      const { overtaken, entered } = underWay;
-      if (overtaken.keys.has(key) || ids.some((id) => overtaken.ids.has(id))) return false;
+      const { superseded, entered } = underWay;
+      if (superseded.keys.has(key) || ids.some((id) => superseded.ids.has(id))) return false;
       entered.set(key, ids);
       return true;
     },
@@ -129,9 +129,9 @@ function isFree({ runs, taken }: State, { keys, ids }: People): boolean {
 
 /** Takes them, if all are free; nothing more leaves for them, so that waiting has an end. */
 function takeNow(state: State, people: People, own: Own): boolean {
-  for (const { overtaken } of state.runs.values()) {
-    for (const key of people.keys) overtaken.keys.add(key);
-    for (const id of people.ids) overtaken.ids.add(id);
+  for (const { superseded } of state.runs.values()) {
+    for (const key of people.keys) superseded.keys.add(key);
+    for (const id of people.ids) superseded.ids.add(id);
   }
   const keys = people.keys.filter((key) => !own.keys.includes(key));
   const ids = people.ids.filter((id) => !own.ids.includes(id));

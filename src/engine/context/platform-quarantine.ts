@@ -44,12 +44,12 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
 }
 
 /** At the end of a run: keeps what becomes of it, and has the run say so. */
-export function settleQuarantine({ run, brake, reasons, notes }: RunContext): void {
+export function settleQuarantine({ run, breaker, reasons, notes }: RunContext): void {
   if (run.quarantined) return;
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);
   if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return;
-  const next = nextQuarantine(before, brake.verdict(), run.clock.now());
+  const next = nextQuarantine(before, breaker.verdict(), run.clock.now());
   if (next === before) return;
   transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));
   if (next) reasons.push(sayQuarantine(next));

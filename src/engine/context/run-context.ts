@@ -31,7 +31,7 @@ export interface RunContext {
   /** Whom it is about, where that is one person. */
   taken: Taken | undefined;
   tally: RunTally;
-  brake: CircuitBreaker;
+  breaker: CircuitBreaker;
   known: Map<RecordType, RecordTypeKnowledge>;
   /** What is known of those whom a reading of changes does not name, by kind. */
   unread: Map<RecordTypeName, Unread>;
@@ -64,12 +64,12 @@ export function knowledgeOf({ known }: RunContext, kind: RecordType): RecordType
 }
 
 /** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-export function leaveOut(course: RunContext, part: MirrorPart, error: unknown): undefined {
-  const isLast = course.parts.length === 1;
+export function leaveOut(context: RunContext, part: MirrorPart, error: unknown): undefined {
+  const isLast = context.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;
-  course.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
-  course.parts = course.parts.filter((other) => other !== part);
+  context.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
+  context.parts = context.parts.filter((other) => other !== part);
 }
 
 function isRefusedKey(error: unknown): boolean {

@@ -9,7 +9,7 @@ export function supersededKeys(
   { name, read }: RecordType,
 ): Key[] {
   if (!read) return [];
-  const { keys, ids } = beside.overtaken(id);
+  const { keys, ids } = beside.superseded(id);
   if (ids.size === 0) return [...keys];
   return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
 }
@@ -17,7 +17,7 @@ export function supersededKeys(
 /** Whether she is one of them. */
 export function isOvertaken(run: Run, { name, read }: RecordType, key: Key): boolean {
   if (!read) return false;
-  const { keys, ids } = run.locks.overtaken(run.id);
+  const { keys, ids } = run.locks.superseded(run.id);
   return (
     keys.has(key) ||
     (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))

@@ -8,9 +8,9 @@ import { forEachRange } from '../context/for-each-range.ts';
 import { announces, unsaid } from '../context/first-load.ts';
 
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
-export async function announce(course: RunContext): Promise<void> {
-  const { run, notes } = course;
-  const kind = whollyRead(course);
+export async function announce(context: RunContext): Promise<void> {
+  const { run, notes } = context;
+  const kind = whollyRead(context);
   if (!run.unstated || !kind || !announces(run)) return;
   const { absences, ranges: spans } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
@@ -23,9 +23,9 @@ export async function announce(course: RunContext): Promise<void> {
 }
 
 /** What was said is not said again. Within a transaction. */
-export function settleAnnounced(course: RunContext): void {
-  const { run } = course;
-  if (run.writes && whollyRead(course)) run.snapshot.meta.drop(unsaid);
+export function settleAnnounced(context: RunContext): void {
+  const { run } = context;
+  if (run.writes && whollyRead(context)) run.snapshot.meta.drop(unsaid);
 }
 
 function whollyRead({ run, parts, known }: RunContext) {

@@ -6,9 +6,9 @@ import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { openIn } from '../context/mirror-context.ts';
 
 /** `tally`: of the changes of the run. */
-export function reasonsOf(course: RunContext, tally: readonly JournalTally[]): string[] {
-  const { run, brake, failure, parts } = course;
-  const reasons = [...course.reasons, ...brake.reasons()];
+export function reasonsOf(context: RunContext, tally: readonly JournalTally[]): string[] {
+  const { run, breaker, failure, parts } = context;
+  const reasons = [...context.reasons, ...breaker.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
   if (!run.writes) return reasons;
   const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;

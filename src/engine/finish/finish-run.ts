@@ -36,51 +36,51 @@ import {
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { countHeld, isLeft } from '../guard/guard-classes.ts';
 
-export async function conclude(course: RunContext): Promise<Summary> {
-  const { run } = course;
+export async function conclude(context: RunContext): Promise<Summary> {
+  const { run } = context;
   if (run.writes) {
-    settleQuarantine(course);
-    await keepOrigins(course);
+    settleQuarantine(context);
+    await keepOrigins(context);
     await holdWithheld(run);
   }
-  const returns = await reportOptOuts(course);
+  const returns = await reportOptOuts(context);
   const done = await tallyOf(run);
-  const people = course.parts.find(({ kind }) => kind.erase)?.kind;
+  const people = context.parts.find(({ kind }) => kind.erase)?.kind;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
   // From here on nothing waits: what is written agrees with what it says of itself.
   leaveOvertaken(run);
   // Who was decided upon again may have been the last of those who were told about.
-  const held = countHeld(course);
-  course.tally.released(guardNames.filter((of) => held[of] === 0));
+  const held = countHeld(context);
+  context.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
-  const summary = summaryOf(course, { returns, done, held });
-  const settled = run.writes ? run.snapshot.transaction(() => keep(course, summary)) : [];
-  if (run.writes) await inTurns(run, keepNoticed(course));
-  if (run.writes) await closeHolds(course, settled);
+  const summary = summaryOf(context, { returns, done, held });
+  const settled = run.writes ? run.snapshot.transaction(() => keep(context, summary)) : [];
+  if (run.writes) await inTurns(run, keepNoticed(context));
+  if (run.writes) await closeHolds(context, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
 /** Answers the kinds of which all that is called for was planned, and came to its end. */
-function keep(course: RunContext, summary: Summary): RecordType[] {
-  const { run } = course;
+function keep(context: RunContext, summary: Summary): RecordType[] {
+  const { run } = context;
   const { runs, journal } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  keepParked(course);
+  keepParked(context);
   const { problems: _, ...kept } = summary;
   const { status, plan } = summary;
   // Most events change nothing, and nobody wants to read of them.
   const wasTold = (summary.returns?.told ?? 0) > 0;
-  const isQuiet = course.isEvent && status === 'done' && !wasTold;
+  const isQuiet = context.isEvent && status === 'done' && !wasTold;
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  leaveCursors(course, status);
+  leaveCursors(context, status);
   keepLimits(run.snapshot.meta, run.limits(), at);
-  settleAnnounced(course);
-  return settleGuards(course);
+  settleAnnounced(context);
+  return settleGuards(context);
 }
 
 function keepParked({ run, parts, known }: RunContext): void {
@@ -165,36 +165,36 @@ interface Done {
   held: Record<GuardClass, number>;
 }
 
-function summaryOf(course: RunContext, { returns, done, held }: Done): Summary {
-  const { run, tally, parts } = course;
-  const contact = kindSummary(course, 'contact', done);
-  const template = kindSummary(course, 'template', done);
-  const reasons = reasonsOf(course, done);
+function summaryOf(context: RunContext, { returns, done, held }: Done): Summary {
+  const { run, tally, parts } = context;
+  const contact = kindSummary(context, 'contact', done);
+  const template = kindSummary(context, 'template', done);
+  const reasons = reasonsOf(context, done);
   const erasures = unfinishedIn(run.snapshot);
   const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
   return {
     run: run.id,
     mirror: run.name,
-    status: statusOf(course, { reasons, unfinished, held }),
+    status: statusOf(context, { reasons, unfinished, held }),
     mode: modeName(run.mode),
     only: run.only ?? null,
-    plan: course.plan?.hash ?? '',
+    plan: context.plan?.hash ?? '',
     contacts: {
       ...contact,
       held: { delete: held.delete, opt_in: held.opt_in, opt_out: held.opt_out },
-      skipped: knowledgeNamed(course.known, 'contact').sizes.skipped,
+      skipped: knowledgeNamed(context.known, 'contact').sizes.skipped,
     },
     templates: { ...template, held: held.template },
     returns: returns ?? null,
     requests: run.requests(),
-    forecast: course.forecast ?? null,
-    certificate: certificateOf(course),
+    forecast: context.forecast ?? null,
+    certificate: certificateOf(context),
     problems: tally.problems(),
     reasons: [
       ...reasons,
-      ...course.notes,
+      ...context.notes,
       ...(unfinished ? [sayUnfinished(erasures)] : []),
-      ...(course.stuck === undefined ? [] : [course.stuck]),
+      ...(context.stuck === undefined ? [] : [context.stuck]),
     ],
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
@@ -202,19 +202,19 @@ function summaryOf(course: RunContext, { returns, done, held }: Done): Summary {
 }
 
 function kindSummary(
-  course: RunContext,
+  context: RunContext,
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
-  const { run, tally, plan } = course;
+  const { run, tally, plan } = context;
   const { staging } = run.snapshot;
   const adopt = tally.counts().adopted[kind];
-  const { planned, acked } = journaled(course, kind, done);
+  const { planned, acked } = journaled(context, kind, done);
   const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
   const only = onlyKey(run);
-  const sizes = only === undefined ? sizesOf(course, kind) : sizesOfOne(run, kind, only);
+  const sizes = only === undefined ? sizesOf(context, kind) : sizesOfOne(run, kind, only);
   const { desired, observed, parked } = sizes;
-  const { invalid: unread = 0, conflicts = 0 } = course.unread.get(kind) ?? {};
+  const { invalid: unread = 0, conflicts = 0 } = context.unread.get(kind) ?? {};
   const invalid = sizes.invalid + unread;
   return {
     desired,

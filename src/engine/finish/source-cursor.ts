@@ -57,9 +57,9 @@ export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: Reco
 }
 
 /** A run about one person that threw, which may have kept her from the one about everybody. */
-export function spoilThrown(course: RunContext): void {
-  const { run, begun } = course;
-  if (!run.writes || onlyKey(run) === undefined || !overlapped(course)) return;
+export function spoilThrown(context: RunContext): void {
+  const { run, begun } = context;
+  if (!run.writes || onlyKey(run) === undefined || !overlapped(context)) return;
   run.snapshot.transaction(() => begun.forEach(({ kind }) => spoil(run.snapshot, kind)));
 }
 
@@ -68,24 +68,24 @@ function overlapped({ run, endedBefore }: RunContext): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-function endedWell(course: RunContext, { name }: RecordType, status: Status): boolean {
+function endedWell(context: RunContext, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
-  const held = countHeld(course);
+  const held = countHeld(context);
   return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */
-export function leaveCursors(course: RunContext, status: Status): void {
-  const { run, begun, parts, known, since } = course;
+export function leaveCursors(context: RunContext, status: Status): void {
+  const { run, begun, parts, known, since } = context;
   const { meta } = run.snapshot;
   for (const { kind, manner } of begun) {
     const name = nameOf(kind.name);
-    const isWell = endedWell(course, kind, status);
+    const isWell = endedWell(context, kind, status);
     if (onlyKey(run) !== undefined) {
-      if (!isWell && (course.plan || overlapped(course))) spoil(run.snapshot, kind);
+      if (!isWell && (context.plan || overlapped(context))) spoil(run.snapshot, kind);
       continue;
     }
-    const isWhole = parts.some((part) => part.kind === kind) && !course.isOvertakenEarly;
+    const isWhole = parts.some((part) => part.kind === kind) && !context.isOvertakenEarly;
     const gained = isWhole && isWell ? known.get(kind)?.cursor : undefined;
     const cursor = gained ?? (run.mode === 'fast' ? since.get(kind) : undefined);
     if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;

@@ -31,35 +31,35 @@ import type { Guarded } from '../../snapshot/database/key-range.ts';
 const standing: Held = { by: 'standing' };
 
 /** One round of decisions; of very many, others have their turn meanwhile. */
-export async function guard(course: RunContext): Promise<void> {
-  await beginHolds(course);
-  await inTurns(course.run, steps(course, 'run'));
+export async function guard(context: RunContext): Promise<void> {
+  await beginHolds(context);
+  await inTurns(context.run, steps(context, 'run'));
 }
 
 /**
  * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
  * that it brought along, and the fields of a template that only an update can set, belong to it.
  */
-export function guardNow(course: RunContext): void {
-  atOnce(steps(course, 'creation'));
+export function guardNow(context: RunContext): void {
+  atOnce(steps(context, 'creation'));
 }
 
 /** What was decided anew: everything, or what a creation calls for. */
 type Cause = 'run' | 'creation';
 
-function* steps(course: RunContext, cause: Cause): Generator<undefined, void> {
-  const { guarded: guarding } = course.run.snapshot;
-  const names = new Set(course.parts.map(({ kind }) => kind.name));
+function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
+  const { guarded } = context.run.snapshot;
+  const names = new Set(context.parts.map(({ kind }) => kind.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
   for (const of of classes) {
-    if (of === 'opt_in') yield* eachSpan(course, of, guarding.keepOut);
-    yield* guardOne(course, of, cause);
-    yield* eachSpan(course, of, guarding.pass);
+    if (of === 'opt_in') yield* eachSpan(context, of, guarded.keepOut);
+    yield* guardOne(context, of, cause);
+    yield* eachSpan(context, of, guarded.pass);
   }
-  if (course.rounds === 0 && (yield* approveOwn(course))) {
-    for (const of of classes) yield* eachSpan(course, of, guarding.pass);
+  if (context.rounds === 0 && (yield* approveOwn(context))) {
+    for (const of of classes) yield* eachSpan(context, of, guarded.pass);
   }
-  course.rounds += 1;
+  context.rounds += 1;
 }
 
 function* eachSpan(
@@ -72,66 +72,66 @@ function* eachSpan(
   });
 }
 
-function* guardOne(course: RunContext, of: GuardClass, cause: Cause): Generator<undefined> {
-  const { run, held } = course;
-  const { guarded: guarding } = run.snapshot;
+function* guardOne(context: RunContext, of: GuardClass, cause: Cause): Generator<undefined> {
+  const { run, held } = context;
+  const { guarded } = run.snapshot;
   const { isStated } = guardRows[of];
   const neverHolds = isStated && (cause === 'creation' || onlyKey(run) !== undefined);
-  const { stands, fresh } = yield* sift(course, of, { cause, neverHolds });
+  const { stands, fresh } = yield* sift(context, of, { cause, neverHolds });
   if (neverHolds) {
-    if (fresh > 0) noteVolume(run, of, yield* volumeOf(course, of, fresh));
+    if (fresh > 0) noteVolume(run, of, yield* volumeOf(context, of, fresh));
     return;
   }
-  const unplanned = isStated ? yield* countUnplanned(course, of) : 0;
-  if (isStated) course.unplanned = unplanned;
+  const unplanned = isStated ? yield* countUnplanned(context, of) : 0;
+  if (isStated) context.unplanned = unplanned;
   if (fresh === 0 && !stands && unplanned === 0) return;
   const limit = run.guards[of];
-  const rush = yield* volumeOf(course, of, fresh);
-  let judged = held.get(of) ?? judge(rush, limit);
-  if (!judged && hasShape(rush, limit)) judged = judgeShape(yield* shapeOf(run, of));
+  const volume = yield* volumeOf(context, of, fresh);
+  let judged = held.get(of) ?? judge(volume, limit);
+  if (!judged && hasShape(volume, limit)) judged = judgeShape(yield* shapeOf(run, of));
   if (judged) {
     held.set(of, judged);
-    yield* eachSpan(course, of, guarding.withhold);
+    yield* eachSpan(context, of, guarded.withhold);
   }
   const found = judged ?? (stands || unplanned > 0 ? standing : undefined);
-  if (found) tellHeld(course, found, rush);
+  if (found) tellHeld(context, found, volume);
 }
 
 /** Which of a class may pass however many they are, whether others stand, and how many are new. */
 function* sift(
-  course: RunContext,
+  context: RunContext,
   of: GuardClass,
   { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
 ): Generator<undefined, { stands: boolean; fresh: number }> {
-  const { run, approvals } = course;
-  const { guarded: guarding } = run.snapshot;
+  const { run, approvals } = context;
+  const { guarded } = run.snapshot;
   const { isStated, exemptsCreated, exemptsFirstLoad } = guardRows[of];
   const isExempt =
     (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
   let stands = false;
   let fresh = 0;
-  yield* eachSpan(course, of, (guarded) => {
-    guarding.follow(guarded);
-    for (const approval of approvals) guarding.approve(approval, guarded);
-    if (isExempt) guarding.exempt(guarded);
+  yield* eachSpan(context, of, (range) => {
+    guarded.follow(range);
+    for (const approval of approvals) guarded.approve(approval, range);
+    if (isExempt) guarded.exempt(range);
     if (isStated && !neverHolds) {
-      guarding.expire(guarded, endsOf(run, of));
-      guarding.excuse(guarded, run.id);
+      guarded.expire(range, endsOf(run, of));
+      guarded.excuse(range, run.id);
     }
-    if (!neverHolds) stands = guarding.withholdStanding(guarded) || stands;
-    fresh += guarding.fresh(guarded);
+    if (!neverHolds) stands = guarded.withholdStanding(range) || stands;
+    fresh += guarded.fresh(range);
   });
   return { stands, fresh };
 }
 
-function tellHeld(course: RunContext, found: Held, rush: ChangeVolume): void {
-  const { run, plan, tally, unplanned } = course;
-  const { guarded: guarding, awaitingApproval: held } = run.snapshot;
-  const { guard: of } = rush;
+function tellHeld(context: RunContext, found: Held, volume: ChangeVolume): void {
+  const { run, plan, tally, unplanned } = context;
+  const { guarded, awaitingApproval: held } = run.snapshot;
+  const { guard: of } = volume;
   const { isStated, kind } = guardRows[of];
-  const withheld = guarding.countWithheld(of);
+  const withheld = guarded.countWithheld(of);
   // In later rounds a few join those who were told about.
-  const told = { ...rush, fresh: withheld + (isStated ? unplanned : 0) };
+  const told = { ...volume, fresh: withheld + (isStated ? unplanned : 0) };
   // Of whom this run has not read, an earlier plan has more to show than its own.
   const shown = told.fresh === withheld ? undefined : largestOf(held.current(), of);
   const { holdForMs } = run.guards[of];
@@ -149,10 +149,10 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
 }
 
 /** Of how many people a reading that did not name everybody leaves the opt-outs held. */
-function* countUnplanned(course: RunContext, of: GuardClass): Generator<undefined, number> {
-  const { snapshot } = course.run;
+function* countUnplanned(context: RunContext, of: GuardClass): Generator<undefined, number> {
+  const { snapshot } = context.run;
   const { kind } = guardRows[of];
-  const { whole, certified } = knowledgeNamed(course.known, kind);
+  const { whole, certified } = knowledgeNamed(context.known, kind);
   let n = 0;
   if (whole && certified) return n;
   yield* eachRange(snapshot.awaitingApproval.spans(of, kind), (span) => {
@@ -162,27 +162,27 @@ function* countUnplanned(course: RunContext, of: GuardClass): Generator<undefine
 }
 
 function* volumeOf(
-  course: RunContext,
+  context: RunContext,
   of: GuardClass,
   fresh: number,
 ): Generator<undefined, ChangeVolume> {
-  const { run, held } = course;
-  const { guarded: guarding } = run.snapshot;
-  const rush = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
+  const { run, held } = context;
+  const { guarded } = run.snapshot;
+  const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // What is held of stated opt-outs, or was approved, holds no other ones.
   const leavesOut = guardRows[of].isStated && onlyKey(run) === undefined;
   let asked = 0;
-  yield* eachRange(guarding.askedSpans(of), (span) => {
-    const { all, unapproved, judged } = guarding.counts({ ...span, guard: of });
+  yield* eachRange(guarded.askedSpans(of), (span) => {
+    const { all, unapproved, judged } = guarded.counts({ ...span, guard: of });
     asked += all;
-    rush.all += leavesOut ? judged : all;
-    rush.unapproved += leavesOut ? judged : unapproved;
+    volume.all += leavesOut ? judged : all;
+    volume.unapproved += leavesOut ? judged : unapproved;
   });
-  rush.week = guarding.sentSince(of, run.clock.now() - weekMs, run.id);
-  const isCounted = held.has(of) || !isFew(rush, run.guards[of]);
+  volume.week = guarded.sentSince(of, run.clock.now() - weekMs, run.id);
+  const isCounted = held.has(of) || !isFew(volume, run.guards[of]);
   return {
-    ...rush,
-    isEverybody: rush.all >= guardRows[of].everybodyFrom && (yield* othersOf(course, of, 1)) === 0,
-    of: isCounted ? yield* populationOf(course, of, asked) : 0,
+    ...volume,
+    isEverybody: volume.all >= guardRows[of].everybodyFrom && (yield* othersOf(context, of, 1)) === 0,
+    of: isCounted ? yield* populationOf(context, of, asked) : 0,
   };
 }

@@ -35,9 +35,9 @@ export function* ownedOf(
 }
 
 function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
-  const { guarded: guarding, shaping } = run.snapshot;
+  const { guarded, shaping } = run.snapshot;
   const domains = new Set<string>();
-  for (const span of guarding.spans(guard)) {
+  for (const span of guarded.spans(guard)) {
     for (const domain of shaping.domains({ ...span, guard })) domains.add(domain);
     if (domains.size > 1) return undefined;
     yield;
@@ -47,9 +47,9 @@ function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, num
 }
 
 function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
-  const { guarded: guarding, shaping, stage } = run.snapshot;
+  const { guarded, shaping, stage } = run.snapshot;
   shaping.clearIds();
-  yield* eachRange(guarding.spans(guard), (span) => {
+  yield* eachRange(guarded.spans(guard), (span) => {
     stage(() => shaping.addIds({ ...span, guard }));
   });
   const rows = new Set<number>();

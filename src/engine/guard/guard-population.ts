@@ -21,19 +21,19 @@ const dayMs = 86_400_000;
  *   template   templates of ours, those adopted by this run too
  */
 export function* populationOf(
-  course: RunContext,
+  context: RunContext,
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
-  const { run, population, known } = course;
+  const { run, population, known } = context;
   const { kind } = guardRows[of];
   const before = population[of];
   if (before !== undefined) return before;
   const count = function* (): Generator<undefined, number> {
     if (of === 'delete') return (yield* ownedOf(run, kind)).all;
     if (of === 'opt_in') return knowledgeNamed(known, kind).sizes.wanted;
-    if (of === 'template') return yield* knownOf(course, of);
-    return yield* subscribedOf(course, of, asked);
+    if (of === 'template') return yield* knownOf(context, of);
+    return yield* subscribedOf(context, of, asked);
   };
   const n = yield* count();
   population[of] = n;
@@ -74,25 +74,25 @@ const nameOfCount = 'subscribed';
 
 /** For the sake of one person everybody is counted once a day. */
 function* subscribedOf(
-  course: RunContext,
+  context: RunContext,
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
-  const { meta, transaction } = course.run.snapshot;
-  const at = course.run.clock.now();
-  const isAlone = onlyKey(course.run) !== undefined;
+  const { meta, transaction } = context.run.snapshot;
+  const at = context.run.clock.now();
+  const isAlone = onlyKey(context.run) !== undefined;
   const kept = isAlone ? read(meta, nameOfCount, counted) : undefined;
   if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
-  const n = asked + (yield* othersOf(course, of));
-  if (course.run.writes) transaction(() => meta.set(nameOfCount, JSON.stringify({ at, n })));
+  const n = asked + (yield* othersOf(context, of));
+  if (context.run.writes) transaction(() => meta.set(nameOfCount, JSON.stringify({ at, n })));
   return n;
 }
 
-const rush = z.object({ at: z.number(), people: z.number(), most: z.number() });
+const volume = z.object({ at: z.number(), people: z.number(), most: z.number() });
 const nameOfRush = 'opt-outs past the limit';
 
 /** Opt-outs by events and `one` that are more than the guard lets pass; milliseconds, people. */
-export type PastLimit = z.infer<typeof rush>;
+export type PastLimit = z.infer<typeof volume>;
 
 /** Notes that opt-outs which are never held have passed the limit. */
 export function noteVolume(run: Run, of: GuardClass, asked: ChangeVolume): void {
@@ -106,7 +106,7 @@ export function noteVolume(run: Run, of: GuardClass, asked: ChangeVolume): void 
 
 /** Of the last day; undefined: there were none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
-  const kept = read(meta, nameOfRush, rush);
+  const kept = read(meta, nameOfRush, volume);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
 }
 

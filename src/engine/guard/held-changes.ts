@@ -37,11 +37,11 @@ export function* batchOf({ snapshot }: Run): Generator<undefined, Batch> {
 }
 
 function* eachWithheld(
-  { guarded: guarding }: Run['snapshot'],
+  { guarded }: Run['snapshot'],
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
   for (const guard of guardNames) {
-    yield* eachRange(guarding.withheldSpans(guard), (span) => work({ ...span, guard }));
+    yield* eachRange(guarded.withheldSpans(guard), (span) => work({ ...span, guard }));
   }
 }
 
@@ -50,18 +50,18 @@ function* eachWithheld(
  * they are planned in every run; and what was acknowledged is over.
  */
 export async function closeHolds(
-  course: RunContext,
+  context: RunContext,
   settled: readonly RecordType[],
 ): Promise<void> {
-  const { run, parts, known, failure } = course;
+  const { run, parts, known, failure } = context;
   for (const guard of guardNames) {
     const { isStated, kind: name } = guardRows[guard];
     const kind = parts.find((part) => part.kind.name === name)?.kind;
     if (!kind) continue;
-    const { whole, certified } = knowledgeOf(course, kind);
+    const { whole, certified } = knowledgeOf(context, kind);
     const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
-    const tells = isStated && isRead && !failure && !run.stop.aborted && course.plan !== undefined;
-    if (tells || settled.includes(kind)) await settleStanding(course, { guard, kind });
+    const tells = isStated && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
+    if (tells || settled.includes(kind)) await settleStanding(context, { guard, kind });
     if (isStated)
       run.snapshot.transaction(() => run.snapshot.awaitingApproval.dropDone(guard, run.id));
   }

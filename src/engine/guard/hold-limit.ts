@@ -30,8 +30,8 @@ export async function beginHolds({ run, parts }: RunContext): Promise<void> {
 
 /** Has what a run withholds held in later runs too, from now on. */
 export async function holdWithheld(run: Run): Promise<void> {
-  const { guarded: guarding } = run.snapshot;
-  if (stated.some((guard) => guarding.countWithheld(guard) > 0)) await askTime(run);
+  const { guarded } = run.snapshot;
+  if (stated.some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
   await inTurns(run, addHolds(run, sinceNow(run)));
 }
 

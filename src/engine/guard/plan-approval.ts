@@ -30,14 +30,14 @@ export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval
  * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
  * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function* approveOwn(course: RunContext): Generator<undefined, boolean> {
-  const { run, plan, approvals } = course;
+export function* approveOwn(context: RunContext): Generator<undefined, boolean> {
+  const { run, plan, approvals } = context;
   const { snapshot, approve } = run;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
     if (snapshot.awaitingApproval.get(approve)) {
-      course.notes.push(nothingLeft(approve));
+      context.notes.push(nothingLeft(approve));
       return false;
     }
     throw new Invalid(unknownPlan(snapshot.awaitingApproval.current(), approve, hash));
@@ -47,12 +47,12 @@ export function* approveOwn(course: RunContext): Generator<undefined, boolean> {
   yield* addHolds(run, sinceNow(run));
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
-    keepPlan(course, batch);
+    keepPlan(context, batch);
     snapshot.awaitingApproval.approve(hash, now);
   });
   snapshot.guarded.release(hash);
-  course.held.clear();
-  course.tally.released(guardNames);
+  context.held.clear();
+  context.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
   return true;
 }
@@ -61,26 +61,26 @@ export function* approveOwn(course: RunContext): Generator<undefined, boolean> {
  * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
  * what of that is done with the rest of the plan. Later rounds add nothing to it.
  */
-export async function keepHeld(course: RunContext, round: number): Promise<() => void> {
-  const { run } = course;
+export async function keepHeld(context: RunContext, round: number): Promise<() => void> {
+  const { run } = context;
   await holdWithheld(run);
   if (round > 1) return () => undefined;
   const batch = await inTurns(run, batchOf(run));
-  return () => keepPlan(course, batch);
+  return () => keepPlan(context, batch);
 }
 
 /**
  * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
  * since the batch was named is not in it: then it is named anew.
  */
-function keepPlan(course: RunContext, before: Batch): void {
-  const { run, plan } = course;
-  const { awaitingApproval: held, guarded: guarding } = run.snapshot;
+function keepPlan(context: RunContext, before: Batch): void {
+  const { run, plan } = context;
+  const { awaitingApproval: held, guarded } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
   // Of whom this run has not read, what earlier ones held stays shown.
-  if (course.unplanned === 0) held.clear(mode, othersThan(run, couldAll(course)));
-  const size = guarding.countChanges();
+  if (context.unplanned === 0) held.clear(mode, othersThan(run, couldAll(context)));
+  const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
   held.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
@@ -91,16 +91,16 @@ function keepPlan(course: RunContext, before: Batch): void {
  * read, and the approvals it began with that are about nothing but what it could do: answers the
  * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
  */
-export function settleGuards(course: RunContext): RecordType[] {
-  const { run, approvals, brake, failure, known } = course;
+export function settleGuards(context: RunContext): RecordType[] {
+  const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
   if (mode !== 'full' || failure || stop.aborted) return [];
-  const whole = wholeKinds(course).filter((kind) => !brake.endsEarly(kind));
+  const whole = wholeKinds(context).filter((kind) => !breaker.endsEarly(kind));
   const at = run.clock.now();
   if (whole.some((kind) => kind.name === 'contact' && namesAny(known, kind))) {
     endFirstLoad(snapshot, run.id);
   }
-  const could = couldAll(course);
+  const could = couldAll(context);
   // Of an export that was written anew meanwhile no delete has left any more.
   const settled = whole.filter(
     (kind) => could.includes(kind) && (!kind.absence || known.get(kind)?.still()),
@@ -120,9 +120,9 @@ function namesAny(known: RunContext['known'], kind: RecordType): boolean {
 }
 
 /** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
-function couldAll(course: RunContext): RecordType[] {
-  const { run, known } = course;
-  return wholeKinds(course).filter(
+function couldAll(context: RunContext): RecordType[] {
+  const { run, known } = context;
+  return wholeKinds(context).filter(
     (kind) =>
       !kind.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(kind)?.absenceCounts)),
   );

@@ -53,7 +53,7 @@ export async function passOver(run: Run, kind: RecordType): Promise<FirstPass> {
 export async function prove(
   run: Run,
   kind: RecordType,
-  { first: { claim, ...listing }, brake }: { first: FirstPass; brake: CircuitBreaker },
+  { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
   const { staging } = run.snapshot;
   const isProven = (): boolean => staging.countCreatedBy(kind.name, claim.began) >= claim.total;
@@ -63,7 +63,7 @@ export async function prove(
     await turnPages(run, kind, { limit, add: staging.addObserved });
     if (isProven()) break;
   }
-  if (!isProven()) await findMissing(run, kind, brake);
+  if (!isProven()) await findMissing(run, kind, breaker);
   return { ...listing, complete: isProven(), by: run.clock.now() };
 }
 

@@ -57,15 +57,15 @@ async function countLosses(
   name: RecordType['name'],
   parts: Parts,
 ): Promise<Map<string, number>> {
-  const { candidates: narrowing, recorded, staging } = run.snapshot;
+  const { candidates, recorded, staging } = run.snapshot;
   const losses = new Map<string, number>();
-  let keys = narrowing.next(name, '', pageOfRows);
+  let keys = candidates.next(name, '', pageOfRows);
   while (keys.length > 0) {
     const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
     for (const part of rows.flatMap((row) => lossesOf(row, staging.observed(name, row.key), parts)))
       losses.set(part, (losses.get(part) ?? 0) + 1);
     await run.clock.sleep(0);
-    keys = narrowing.next(name, keys.at(-1) ?? '', pageOfRows);
+    keys = candidates.next(name, keys.at(-1) ?? '', pageOfRows);
   }
   return losses;
 }

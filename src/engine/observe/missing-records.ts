@@ -25,7 +25,7 @@ const askedShare = 0.02;
 export async function findMissing(
   run: Run,
   kind: RecordType,
-  brake: CircuitBreaker,
+  breaker: CircuitBreaker,
 ): Promise<void> {
   const { find } = kind;
   if (!find) return;
@@ -43,7 +43,7 @@ export async function findMissing(
       const refused = error instanceof Rejected && error.status !== 401;
       const unwell = error instanceof Unavailable || error instanceof RateLimited;
       if (!refused && !unwell) throw error;
-      isOver ||= unwell || brake.refuses(error);
+      isOver ||= unwell || breaker.refuses(error);
     }
     done += 1;
     run.progress({ stage: 'listing', kind: kind.name, done, of: rows.length });

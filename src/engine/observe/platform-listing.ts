@@ -14,40 +14,40 @@ import { atHer } from '../read/person-read.ts';
 import { formerKeys, lookUp } from './person-observation.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
-export async function listAll(course: RunContext): Promise<void> {
-  const { run, known, brake } = course;
+export async function listAll(context: RunContext): Promise<void> {
+  const { run, known, breaker } = context;
   if (run.mode === 'fast') return;
   const key = onlyKey(run);
-  if (key !== undefined) return eachListed(course, (kind) => lookAtOne(course, kind, key));
+  if (key !== undefined) return eachListed(context, (kind) => lookAtOne(context, kind, key));
   const { staging } = run.snapshot;
   const passed = new Map<RecordType, FirstPass>();
   staging.beginListing();
   try {
-    await eachListed(course, async (kind) => void passed.set(kind, await passOver(run, kind)));
+    await eachListed(context, async (kind) => void passed.set(kind, await passOver(run, kind)));
   } finally {
-    await sortIn(course);
+    await sortIn(context);
   }
-  await eachListed(course, async (kind) => {
+  await eachListed(context, async (kind) => {
     const first = passed.get(kind);
     if (!first) return;
     if (first.claim.evidence) run.facts.learn(first.claim.evidence);
-    const listing = await prove(run, kind, { first, brake });
+    const listing = await prove(run, kind, { first, breaker });
     if (kind.keyedById) staging.resolveKeys(kind.name);
-    known.set(kind, { ...knowledgeOf(course, kind), listing });
+    known.set(kind, { ...knowledgeOf(context, kind), listing });
   });
 }
 
 /** Side by side. */
 async function eachListed(
-  course: RunContext,
+  context: RunContext,
   work: (kind: RecordType) => Promise<void>,
 ): Promise<void> {
-  const { parts, brake } = course;
+  const { parts, breaker } = context;
   await each(parts, parts.length, async (part) => {
     try {
       await work(part.kind);
     } catch (error) {
-      if (!brake.refuses(error)) leaveOut(course, part, error);
+      if (!breaker.refuses(error)) leaveOut(context, part, error);
     }
   });
 }
@@ -67,13 +67,13 @@ async function sortIn({ run, parts }: RunContext): Promise<void> {
   }
 }
 
-async function lookAtOne(course: RunContext, kind: RecordType, key: Key): Promise<void> {
-  const { run } = course;
-  const single = { key, known: knowledgeOf(course, kind) };
+async function lookAtOne(context: RunContext, kind: RecordType, key: Key): Promise<void> {
+  const { run } = context;
+  const single = { key, known: knowledgeOf(context, kind) };
   const also = {
     keys: formerKeys(run, kind, single),
     ids: run.snapshot.staging.idsOf(kind.name, key),
   };
-  if (course.taken?.also(also) === false) throw new Busy(atHer);
+  if (context.taken?.also(also) === false) throw new Busy(atHer);
   await lookUp(run, kind, single);
 }

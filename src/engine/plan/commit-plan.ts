@@ -42,7 +42,7 @@ function* steps(run: Run, more?: () => void): Generator<undefined, void> {
   const { staging, journal, transaction } = snapshot;
   yield* tellLedger(run);
   let last: Stretch | undefined;
-  for (const stretch of staging.stretches()) {
+  for (const stretch of staging.chunks()) {
     const whole = last;
     yield;
     if (whole) transaction(() => journal.adopt(id, clock.now(), whole));

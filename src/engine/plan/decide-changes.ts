@@ -25,17 +25,17 @@ const pageOfKeys = 100;
 export const longestDelayMs = 86_400_000;
 
 export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
-  const { candidates: narrowing, journal } = run.snapshot;
+  const { candidates, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
   let after = '';
   let done = 0;
   for (;;) {
-    const keys = narrowing.next(kind.name, after, pageOfKeys);
+    const keys = candidates.next(kind.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    const overtaken = new Set(supersededKeys(run, kind));
+    const superseded = new Set(supersededKeys(run, kind));
     run.snapshot.stage(() => {
       for (const key of keys) {
-        if (overtaken.has(key)) continue;
+        if (superseded.has(key)) continue;
         if (open.has(key)) decideUnknown(run, kind, { key, known });
         else decideOne(run, kind, { key, known, tally });
       }

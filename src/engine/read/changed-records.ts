@@ -24,8 +24,8 @@ const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
-export async function readPart(course: RunContext, part: MirrorPart): Promise<Read> {
-  const { run, since } = course;
+export async function readPart(context: RunContext, part: MirrorPart): Promise<Read> {
+  const { run, since } = context;
   const cursor = since.get(part.kind);
   const isFast = modeName(run.mode) === 'fast';
   const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
@@ -126,20 +126,20 @@ async function askOthers(
 
 /** Of whom a change is open, or was refused and is due again. */
 function waitingIn(run: Run, { name }: RecordType): Key[] {
-  const { candidates: narrowing, retryLater: parking } = run.snapshot;
+  const { candidates, retryLater } = run.snapshot;
   const open = openIn(run, name).map(({ key }) => key);
   // Of whom this run has just found out what became of a change.
-  const found = narrowing.next(name, '', most);
-  return [...new Set([...open, ...found, ...parking.due(name, run.clock.now())])];
+  const found = candidates.next(name, '', most);
+  return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }
 
 /** All ids under the names that these have, and had. */
 function companyOf(run: Run, kind: RecordType, rows: readonly DesiredRow[]): string[] {
-  const { recorded, duplicates: twins } = run.snapshot;
+  const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
     ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
-    ...twins.namesOf(kind.name, id),
+    ...duplicates.namesOf(kind.name, id),
   ]);
   return [...new Set(keys)].flatMap((key) => idsAt(run, kind, key));
 }

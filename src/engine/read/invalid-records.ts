@@ -75,15 +75,15 @@ export async function noticeUnread(
 ): Promise<void> {
   const { whole, reading } = knowledgeNamed(known, name);
   if (onlyKey(run) !== undefined || whole || reading === '') return;
-  const { retryLater: parking, problems } = run.snapshot;
+  const { retryLater, problems } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
   await forEachRange(run, problems.spans(name), (span) => {
-    const some = parking.countUnread(name, span);
+    const some = retryLater.countUnread(name, span);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];
     }
   });
-  const found = { ...counts, optOuts: parking.unreadOptOuts(name) };
+  const found = { ...counts, optOuts: retryLater.unreadOptOuts(name) };
   unread.set(name, found);
   tally.unread(found);
 }

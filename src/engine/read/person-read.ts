@@ -39,10 +39,10 @@ interface Asked {
  * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
  * another address each time.
  */
-export async function takeOne(course: RunContext, id: string): Promise<Taken | undefined> {
-  const { run } = course;
-  const part = course.parts.find(({ source }) => source.one);
-  course.parts = part ? [part] : [];
+export async function takeOne(context: RunContext, id: string): Promise<Taken | undefined> {
+  const { run } = context;
+  const part = context.parts.find(({ source }) => source.one);
+  context.parts = part ? [part] : [];
   if (!part) return undefined;
   let people: People = { keys: keysOf(run, part, id), ids: [id] };
   for (let tries = 0; tries < mostTries; tries += 1) {
@@ -51,7 +51,7 @@ export async function takeOne(course: RunContext, id: string): Promise<Taken | u
       const asked = await ask(run, part, id);
       // What was said before she was taken, under a name that was not known, may be outdated.
       if (isAmong(asked, people)) {
-        await stage(course, part, asked);
+        await stage(context, part, asked);
         return taken;
       }
       people = both(asked, people);
@@ -72,21 +72,21 @@ export async function keepDuplicates(
   { run, parts, known }: RunContext,
   when: 'read' | 'done',
 ): Promise<void> {
-  const { ranges: spans, duplicates: twins, transaction } = run.snapshot;
+  const { ranges: spans, duplicates, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
     if (!source.one || !kind.read) continue;
     // What names few needs no walk through everybody who is recorded.
     const all = known.get(kind)?.whole ? spans.ofKeys(kind.name) : [everything];
     await forEachRange(run, all, (span) => {
-      transaction(() => twins.note(kind.name, span, when));
+      transaction(() => duplicates.note(kind.name, span, when));
     });
     transaction(() => {
       const knowledge = known.get(kind);
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
-      if (isNewest) twins.dropOld(kind.name);
+      if (isNewest) duplicates.dropOld(kind.name);
       const isErased = run.ledger.erased();
       const gone = isErased ? supersededKeys(run, kind).filter(isErased) : [];
-      for (const key of gone) twins.drop(kind.name, key);
+      for (const key of gone) duplicates.drop(kind.name, key);
     });
   }
 }
@@ -144,14 +144,14 @@ export function rowOf(kind: RecordType, id: string, record: SourceRecord): Desir
 }
 
 async function stage(
-  course: RunContext,
+  context: RunContext,
   { kind }: MirrorPart,
   { rows, keys, complete }: Asked,
 ): Promise<void> {
-  const { run, known } = course;
+  const { run, known } = context;
   const skipped = await stageFew(run, kind.name, rows);
   const [key] = keys;
-  if (key === undefined) course.parts = [];
+  if (key === undefined) context.parts = [];
   else run.mode = { single: key };
   const sizes = fewSizes(run, kind.name, { rows, skipped });
   const readAt = run.clock.now();

@@ -22,14 +22,14 @@ import { untilDone } from '../context/for-each-range.ts';
 export const sliceMs = 10 * 60_000;
 
 /** Those parts of which something is left when the time of the slice is over. */
-export function cutShort({ run, brake, parts, sliceEndsAt }: RunContext): MirrorPart[] {
-  if (run.stop.aborted || brake.stopped() || run.clock.now() < sliceEndsAt) return [];
+export function cutShort({ run, breaker, parts, sliceEndsAt }: RunContext): MirrorPart[] {
+  if (run.stop.aborted || breaker.stopped() || run.clock.now() < sliceEndsAt) return [];
   return parts.filter(({ kind }) => run.snapshot.slicing.hasPlanned(run.id, kind.name));
 }
 
 /** Reads the source of a part again where it has changed; answers whether to decide anew. */
-export async function readAgain(course: RunContext, part: MirrorPart): Promise<boolean> {
-  const { run, known, reasons } = course;
+export async function readAgain(context: RunContext, part: MirrorPart): Promise<boolean> {
+  const { run, known, reasons } = context;
   const { kind, source } = part;
   const before = known.get(kind) ?? unknown;
   if (!kind.needsCertificate || before.still()) return false;

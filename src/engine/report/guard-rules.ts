@@ -71,12 +71,12 @@ export type Held =
   { by: 'standing' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
 /** By how many they are; undefined: that is not too many. */
-export function judge(rush: ChangeVolume, limit: Limit): Held | undefined {
-  if (rush.fresh === 0) return undefined;
-  if (rush.isEverybody && limit.percent < 100) return { by: 'everybody' };
-  const most = isFew(rush, limit) ? limit.floor : mostOf(rush, limit);
-  if (rush.all > most) return { by: 'run' };
-  return rush.week + rush.unapproved > 2 * most ? { by: 'week' } : undefined;
+export function judge(volume: ChangeVolume, limit: Limit): Held | undefined {
+  if (volume.fresh === 0) return undefined;
+  if (volume.isEverybody && limit.percent < 100) return { by: 'everybody' };
+  const most = isFew(volume, limit) ? limit.floor : mostOf(volume, limit);
+  if (volume.all > most) return { by: 'run' };
+  return volume.week + volume.unapproved > 2 * most ? { by: 'week' } : undefined;
 }
 
 /** Whether the floor lets them pass, whatever a percentage is of. */

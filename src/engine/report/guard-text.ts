@@ -6,15 +6,15 @@ import { mostOf, type Held, type Limit, type ChangeVolume } from './guard-rules.
 /** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
 export function explainHeld(
   held: Held,
-  rush: ChangeVolume,
+  volume: ChangeVolume,
   { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
 ): Fault {
-  const { guard, fresh } = rush;
+  const { guard, fresh } = volume;
   const { would, cause } = guardRows[guard].words;
   const often = guard === 'delete' ? (causes[held.by] ?? cause) : cause;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
-    reason: `${countWords(guard, fresh)} ${would}, and this was held: ${whyOf(held, rush, limit)}`,
+    reason: `${countWords(guard, fresh)} ${would}, and this was held: ${whyOf(held, volume, limit)}`,
     fix:
       `${often}; see \`crm-mirror plan\`, and if it is right: ` +
       `\`crm-mirror approve ${plan}\`${anyway}`,
@@ -33,11 +33,11 @@ const causes: Partial<Record<Held['by'], string>> = {
   block: 'often a page that got lost on the way',
 };
 
-function whyOf(held: Held, rush: ChangeVolume, limit: Limit): string {
-  const { of } = guardRows[rush.guard].words;
-  const most = mostOf(rush, limit);
-  const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${rush.of} ${of}`;
-  const approved = rush.all - rush.fresh;
+function whyOf(held: Held, volume: ChangeVolume, limit: Limit): string {
+  const { of } = guardRows[volume.guard].words;
+  const most = mostOf(volume, limit);
+  const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${volume.of} ${of}`;
+  const approved = volume.all - volume.fresh;
   const others = approved > 0 ? `with ${approved} others of this run ` : '';
   switch (held.by) {
     case 'standing':
@@ -47,7 +47,7 @@ function whyOf(held: Held, rush: ChangeVolume, limit: Limit): string {
     case 'run':
       return `${others}more than ${most} in one run (${greater})`;
     case 'week':
-      return `with ${rush.week} of the last seven days more than twice ${most} (${greater})`;
+      return `with ${volume.week} of the last seven days more than twice ${most} (${greater})`;
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
     default:

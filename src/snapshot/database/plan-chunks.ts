@@ -43,7 +43,7 @@ export function stretchesOf(
        and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
      order by phase, kind, key, seq limit 1 offset ${most - 1}`,
   );
-  return function* stretches(parameters) {
+  return function* chunks(parameters) {
     let after = beginning;
     for (;;) {
       const upTo = bound.get({ ...parameters, ...behind(after) });

@@ -21,7 +21,7 @@ export interface Staging extends Desired, Observed {
   /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
   planned(): IterableIterator<Change & { held: boolean }>;
   /** The whole of it, part by part. */
-  stretches(): Iterable<Stretch>;
+  chunks(): Iterable<Stretch>;
   plannedIn(stretch: Stretch): Change[];
   /** `isAlone`: that this record was decided upon hung on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
@@ -108,7 +108,7 @@ function decidedIn(db: Statements): DecidedPart {
   const within = db.prepare<Stretch, StoredChange & { held: number }>(
     `${those} where ${inStretch} ${order}`,
   );
-  const stretches = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
+  const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
   const notice = db.prepare<Problem>(
     `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
      values (@kind, @key, @class, @part, @reason, @fix)`,
@@ -129,7 +129,7 @@ function decidedIn(db: Statements): DecidedPart {
         yield { ...fromStored(row), held: held === 1 };
       }
     },
-    stretches: () => stretches({}),
+    chunks: () => chunks({}),
     plannedIn: (stretch) => within.all(stretch).map(fromStored),
     addNoticed: (problem) => void notice.run(problem),
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),

@@ -104,7 +104,7 @@ export function changesIn(db: Statements): Journal {
     `update change set state = 'stale', ended_at = ? where seq in (select seq ${left} ${most})`,
   );
   const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
-  const stretches = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
+  const chunks = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
   const tally = db.prepare<Stretch & { run: string }, JournalTally>(
     `select kind, op, state, count(*) n from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
@@ -128,7 +128,7 @@ export function changesIn(db: Statements): Journal {
     hasLeft: (kind, but) => hasLeft.get(kind, JSON.stringify(but)) !== undefined,
     abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes === most,
     *tally(run) {
-      for (const stretch of stretches({ run })) yield tally.all({ run, ...stretch });
+      for (const stretch of chunks({ run })) yield tally.all({ run, ...stretch });
     },
     prune: (before) => prune.run(before).changes === most,
   };

@@ -35,7 +35,7 @@ const withoutFormer = `
 export function purgeIn(db: Statements): Purge {
   const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
   const origins = db.prepare('delete from origin where kind = ? and key = ?');
-  const twins = db.prepare('delete from twin where kind = ? and key = ?');
+  const duplicates = db.prepare('delete from twin where kind = ? and key = ?');
   const problems = db.prepare('delete from problem where kind = ? and key = ?');
   const changes = db.prepare('delete from change where kind = ? and key = ?');
   const absences = db.prepare('delete from absence where kind = ? and key = ?');
@@ -49,7 +49,7 @@ export function purgeIn(db: Statements): Purge {
       // What cannot be used and names nobody is listed by its id.
       const names = [key, ...ids.map((id) => `id ${id}`)];
       mentions.run({ kind, key });
-      twins.run(kind, key);
+      duplicates.run(kind, key);
       const dropped = {
         recorded: recorded.run(kind, key).changes,
         origins: origins.run(kind, key).changes,

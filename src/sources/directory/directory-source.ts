@@ -27,8 +27,8 @@ export function directorySource({ path }: DirectoryOptions): Source {
       let batch: SourceRecord[] = [];
       for (const entry of entries) {
         signal.throwIfAborted();
-        const twins = entries.filter(({ key }) => key === entry.key);
-        const record = toRecord(entry, await statedBy(entry, { path, twins }));
+        const duplicates = entries.filter(({ key }) => key === entry.key);
+        const record = toRecord(entry, await statedBy(entry, { path, duplicates }));
         if ('broken' in record) broken.push(record.where);
         batch.push(record);
         if (batch.length < BATCH_RECORDS) continue;
@@ -45,10 +45,10 @@ export function directorySource({ path }: DirectoryOptions): Source {
 
 async function statedBy(
   entry: Entry,
-  { path, twins }: { path: string; twins: readonly Entry[] },
+  { path, duplicates }: { path: string; duplicates: readonly Entry[] },
 ): Promise<Stated> {
-  if (twins.length > 1) {
-    const others = twins.filter((twin) => twin !== entry).map(({ where }) => where);
+  if (duplicates.length > 1) {
+    const others = duplicates.filter((twin) => twin !== entry).map(({ where }) => where);
     return {
       where: entry.where,
       why: `the key ${JSON.stringify(entry.key)} is also that of ${others.join(', ')}`,

@@ -25,7 +25,7 @@ export function sqlReturns(
   const needsId = pieces.some((piece) => typeof piece === 'object' && piece.name === 'id');
   return {
     most: AT_ONCE,
-    together: true,
+    reportsTogether: true,
     takes: ({ crmId }) => !needsId || crmId !== '',
     async *tell(batch, signal) {
       const told: ReportResult[] = [];
