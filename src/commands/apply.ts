@@ -6,7 +6,7 @@ import { appliedAt, markApplied } from '../cli/run/applied-plans.ts';
 import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
 import { readPlan, type PlanFile } from '../cli/run/plan-file.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant, span } from '../cli/output/format-values.ts';
+import { instant, range } from '../cli/output/format-values.ts';
 
 const oldestMs = 86_400_000;
 /** The clocks of two machines may differ by so much. */
@@ -44,7 +44,7 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
     throw new Invalid(`${file}: ${why} → plan again`);
   };
   if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
-  if (ageMs > oldestMs) refuse(`this plan is ${span(ageMs)} old, and holds for 24 hours`);
+  if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and holds for 24 hours`);
   if (ageMs < -aheadMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
   if (applied !== undefined) refuse(`this plan was applied at ${instant(applied)}, and is used up`);
 }

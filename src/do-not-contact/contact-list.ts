@@ -36,7 +36,7 @@ export interface DoNotContactList {
    * The same for a run of this process beside another: it has a follower of its own, since what
    * that does belongs to the transaction of whoever writes. Closed with this one.
    */
-  beside(): DoNotContactList;
+  sibling(): DoNotContactList;
   /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
   copy(file: string, signal: AbortSignal): Promise<BackupPart>;
   /** Tells whether an address was forgotten on demand; undefined: none was. */
@@ -122,7 +122,7 @@ export function ledgerIn(
         if (now !== undefined) tell(now);
       },
       follow: (told) => void (tell = told),
-      beside: open,
+      sibling: open,
     };
   };
   return open();

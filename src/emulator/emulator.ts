@@ -80,7 +80,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const quirks = createQuirks(options.quirks ?? []);
   const meters = createMeters(options.limits ?? [], findAlgorithm(options.algorithm));
   const faults = createFaults(options.faults ?? [], options.random);
-  const accounts = openAccounts(options, { storage, manner: quirks.manner });
+  const accounts = openAccounts(options, { storage, behaviour: quirks.behaviour });
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const player = createPlayers(accounts, requests);
   const begin = once(() => {
@@ -148,11 +148,11 @@ function once(act: () => void): () => void {
 /** The world an earlier process left, or a new one. */
 function openAccounts(
   options: EmulatorOptions,
-  { storage, manner }: { storage: Storage; manner: Partial<PlatformBehaviour> },
+  { storage, behaviour }: { storage: Storage; behaviour: Partial<PlatformBehaviour> },
 ): Accounts {
   const { clock, random, apiKey, channels = [], seedFile } = options;
   const drawnKey = apiKey ?? `key_live_${letters(random)}${letters(random)}`;
-  const accounts = createAccounts(storage, { random, now: () => clock.now(), manner });
+  const accounts = createAccounts(storage, { random, now: () => clock.now(), behaviour });
   const stored = storage.load();
   if (stored.length === 0) arrange(accounts, { apiKey, drawnKey, channels, seedFile });
   else accounts.restore(stored);

@@ -76,8 +76,8 @@ export function begin(mirror: Mirror, options: RunOptions): RunContext {
 
 /** Written down, with what those before it have left; answers from where changes may be read. */
 function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
-  const { snapshot, locks: beside, id, mode, startedAt: at } = run;
-  const others = beside.others(id);
+  const { snapshot, locks: sibling, id, mode, startedAt: at } = run;
+  const others = sibling.others(id);
   const isAlone = onlyKey(run) !== undefined;
   return snapshot.transaction(() => {
     let isLeft = false;

@@ -99,11 +99,11 @@ async function lead(context: RunContext, options: RunOptions): Promise<Summary> 
 
 /** A run about one person has her to itself. */
 async function take(context: RunContext): Promise<void> {
-  const { mode, locks: beside } = context.run;
+  const { mode, locks: sibling } = context.run;
   if (typeof mode === 'string') return;
   context.taken = isRecord(mode)
     ? await takeOne(context, mode.record)
-    : await beside.take({ keys: [mode.single], ids: [] });
+    : await sibling.take({ keys: [mode.single], ids: [] });
 }
 
 function leave({ run, taken }: RunContext): void {
@@ -153,7 +153,7 @@ async function addCandidates(
   kind: RecordType,
   known: RecordTypeKnowledge,
 ): Promise<void> {
-  const { candidates, ranges: spans, stage } = run.snapshot;
+  const { candidates, ranges, stage } = run.snapshot;
   const { name, decidesAbsent } = kind;
   const key = onlyKey(run);
   if (key !== undefined) {
@@ -164,10 +164,10 @@ async function addCandidates(
     stage(() => candidates.named(name));
     return;
   }
-  await forEachRange(run, spans.ofKeys(name), (span) => {
+  await forEachRange(run, ranges.ofKeys(name), (range) => {
     stage(() => {
-      if (known.listing) candidates.full(name, span, decidesAbsent.full);
-      else candidates.fast(name, span, decidesAbsent.fast);
+      if (known.listing) candidates.full(name, range, decidesAbsent.full);
+      else candidates.fast(name, range, decidesAbsent.fast);
     });
   });
   candidates.parked(name);

@@ -87,10 +87,10 @@ export function createCaller(options: CallerOptions): Caller {
     return retry(resend, attempt, signal);
   }
   return {
-    call: (call, passage = {}) =>
-      perform(call, passage, (answer) => interpret(answer, call, apiKey)),
-    find: (call, passage = {}) =>
-      perform(call, passage, (answer) =>
+    call: (call, sendContext = {}) =>
+      perform(call, sendContext, (answer) => interpret(answer, call, apiKey)),
+    find: (call, sendContext = {}) =>
+      perform(call, sendContext, (answer) =>
         answer.status === 404 ? absent(answer, call) : interpret(answer, call, apiKey),
       ),
   };

@@ -50,7 +50,7 @@ export interface Gate {
   through(
     route: string,
     send: (signal: AbortSignal | undefined) => Promise<Answer>,
-    passage?: Passage,
+    sendContext?: Passage,
   ): Promise<Answer>;
   counts(): RequestTally;
   /** By route, as the answers so far tell. */
@@ -96,10 +96,10 @@ export function createGate(options: GateOptions): Gate {
     [...routes.values()].reduce((total, route) => total + one(route), 0);
 
   return {
-    async through(name, send, passage = {}) {
-      const stop = anySignal(signal, passage.signal);
+    async through(name, send, sendContext = {}) {
+      const stop = anySignal(signal, sendContext.signal);
       stop?.throwIfAborted();
-      return enter(routeOf(name), send, { signal: stop, priority: passage.priority ?? 'other' });
+      return enter(routeOf(name), send, { signal: stop, priority: sendContext.priority ?? 'other' });
     },
     counts: () => ({
       total: sum(({ sent }) => sent),
@@ -122,7 +122,7 @@ export function urgently(gate: Gate): Gate {
   };
   return {
     ...gate,
-    through(name, send, passage) {
+    through(name, send, sendContext) {
       const counting: typeof send = async (signal) => {
         try {
           const answer = await send(signal);
@@ -134,7 +134,7 @@ export function urgently(gate: Gate): Gate {
           throw error;
         }
       };
-      return gate.through(name, counting, { ...passage, priority: 'event' });
+      return gate.through(name, counting, { ...sendContext, priority: 'event' });
     },
     counts: () => structuredClone(counts),
   };
@@ -182,12 +182,12 @@ const newEntry = { refusals: 0, refusedMs: undefined };
 function enter(
   route: Route,
   send: Entry['send'],
-  passage: Pick<Entry, 'signal' | 'priority'>,
+  sendContext: Pick<Entry, 'signal' | 'priority'>,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const { signal } = passage;
+  const { signal } = sendContext;
   route.came += 1;
-  const entry: Entry = { ...passage, ...newEntry, send, order: route.came, resolve, reject };
+  const entry: Entry = { ...sendContext, ...newEntry, send, order: route.came, resolve, reject };
   const leave = () => {
     if (!route.lanes.remove(entry)) return;
     reject(signal?.reason);

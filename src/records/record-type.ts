@@ -73,7 +73,7 @@ export interface RecordType {
   /** The route that `look` reads by. */
   lookRoute(op: Op): string;
   look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
-  send(change: Change, passage: SendContext): Promise<SendOutcome>;
+  send(change: Change, sendContext: SendContext): Promise<SendOutcome>;
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
   acknowledge(
     before: RecordedRow | undefined,

@@ -87,7 +87,7 @@ export interface Snapshot {
    * The same snapshot once more, with a staging of its own, for a run of this process beside
    * another; both write under one fencing token. To be closed by itself.
    */
-  beside(): Snapshot;
+  sibling(): Snapshot;
   close(): void;
 }
 
@@ -252,7 +252,7 @@ function snapshotOf(
         metaIn(statementsOf(copy)).set('copied-at', String(at));
       return copyOf(db, file, { signal, note });
     },
-    beside: () => standBeside(path, token),
+    sibling: () => standBeside(path, token),
     close: () => db.close(),
   };
 }

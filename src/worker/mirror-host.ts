@@ -181,7 +181,7 @@ async function erase(state: State, id: string): Promise<Worked> {
     const { mirror, lanes } = await come(state);
     refusePaused(mirror.snapshot.meta, config);
     const { stop: signal, abort } = shellOf(state);
-    const { rest, people } = await lanes.beside(async (own) =>
+    const { rest, people } = await lanes.sibling(async (own) =>
       eraseTold(own.mirror, id, { signal, abort }),
     );
     for (const one of people) {
@@ -210,7 +210,7 @@ async function hold<T>(
     });
   }
   const { lanes } = await come(state);
-  return lanes.beside((held) => work(held, shellOf(state).stop));
+  return lanes.sibling((held) => work(held, shellOf(state).stop));
 }
 
 const quietly = { writes: true, progress: () => undefined };

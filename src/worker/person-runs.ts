@@ -12,17 +12,17 @@ export interface Lanes {
   /** Does it on a connection of its own, when one is free. */
   run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
   /** Does it at once, on a connection that is closed when that is over. */
-  beside<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
+  sibling<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
   /** Waits for what is under way, and takes nothing more. */
   close(): Promise<void>;
 }
 
-export function createLanes({ beside }: Pick<Assembled, 'beside'>): Lanes {
+export function createLanes({ sibling }: Pick<Assembled, 'sibling'>): Lanes {
   const limit = pLimit(lanesAtOnce);
   const free: Assembled[] = [];
   const underWay = new Set<Promise<unknown>>();
   const through = async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> => {
-    const lane = free.pop() ?? beside();
+    const lane = free.pop() ?? sibling();
     try {
       const done = await work(lane.mirror);
       free.push(lane);
@@ -34,7 +34,7 @@ export function createLanes({ beside }: Pick<Assembled, 'beside'>): Lanes {
     }
   };
   const onOwn = async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => {
-    const own = beside();
+    const own = sibling();
     try {
       return await work({ ...own, close: async () => undefined });
     } finally {
@@ -47,7 +47,7 @@ export function createLanes({ beside }: Pick<Assembled, 'beside'>): Lanes {
   };
   return {
     run: async (work) => watch(limit(through, work)),
-    beside: async (work) => watch(onOwn(work)),
+    sibling: async (work) => watch(onOwn(work)),
     async close() {
       await Promise.allSettled(underWay);
       await Promise.all(free.splice(0).map(async (lane) => lane.close()));

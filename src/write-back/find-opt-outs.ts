@@ -80,8 +80,8 @@ export async function findReturns(finding: Finding, key: Key | undefined): Promi
       for (const write of writes) write();
     });
   };
-  const { ranges: spans } = run.snapshot;
-  if (key === undefined) await forEachRange(run, spans.ofKeys(kind.name, peopleAtOnce), look);
+  const { ranges } = run.snapshot;
+  if (key === undefined) await forEachRange(run, ranges.ofKeys(kind.name, peopleAtOnce), look);
   else look(key);
   return found;
 }

@@ -26,17 +26,17 @@ export interface DeliveryAccount {
 
 /** All that is due, or what is due of one person. */
 export async function tellReturns(
-  telling: ReportDelivery,
+  delivery: ReportDelivery,
   key: Key | undefined,
 ): Promise<DeliveryAccount> {
-  const { run, kind, returns } = telling;
+  const { run, kind, returns } = delivery;
   const account: DeliveryAccount = { told: 0, failure: undefined };
   const { returned, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
   let before = '';
   try {
     transaction(() => returned.doubt(kind.name, run.locks.others(run.id)));
-    findArrived(telling);
+    findArrived(delivery);
     for (let tried = 0; tried < mostTold; tried += returns.most) {
       if (run.stop.aborted || run.clock.now() >= endsAt) break;
       const count = Math.min(returns.most, mostTold - tried);
@@ -46,7 +46,7 @@ export async function tellReturns(
       const which = due.map(({ seq }) => seq).join();
       if (which === before) break;
       before = which;
-      await tellSome(telling, due, account);
+      await tellSome(delivery, due, account);
       await run.clock.sleep(0);
     }
   } catch (error) {
@@ -74,16 +74,16 @@ function findArrived({ run, kind, returns }: ReportDelivery): void {
  * of them from it, once that is noted.
  */
 async function tellSome(
-  telling: ReportDelivery,
+  delivery: ReportDelivery,
   due: readonly ReturnedRow[],
   account: DeliveryAccount,
 ): Promise<void> {
   try {
-    account.told += await tellBatch(telling, due);
+    account.told += await tellBatch(delivery, due);
   } catch (error) {
-    const isTogether = telling.returns.reportsTogether && due.length > 1;
+    const isTogether = delivery.returns.reportsTogether && due.length > 1;
     if (!(error instanceof Invalid) || !isTogether) throw error;
-    for (const one of due) account.told += await tellBatch(telling, [one]).catch(failed);
+    for (const one of due) account.told += await tellBatch(delivery, [one]).catch(failed);
     throw error;
   }
 }
@@ -95,9 +95,9 @@ function failed(error: unknown): number {
 }
 
 /** Answers how many were told. */
-async function tellBatch(telling: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
-  const { run, returns } = telling;
-  const batch = claim(telling, due);
+async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
+  const { run, returns } = delivery;
+  const batch = claim(delivery, due);
   if (batch.length === 0) return 0;
   const answers: ReportResult[] = [];
   let failure: Expected | undefined;
@@ -114,7 +114,7 @@ async function tellBatch(telling: ReportDelivery, due: readonly ReturnedRow[]): 
   } finally {
     for (const { email } of batch) run.locks.leave(run.id, email);
   }
-  settle(telling, batch, { answers, failure });
+  settle(delivery, batch, { answers, failure });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
 }
@@ -123,12 +123,12 @@ async function tellBatch(telling: ReportDelivery, due: readonly ReturnedRow[]): 
  * On disk before anything leaves. Who is back by now is not told of, nor is what this CRM does not
  * take any more; whom another run has taken is left to a later one.
  */
-function claim(telling: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
-  const { run, returns } = telling;
+function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
+  const { run, returns } = delivery;
   const { returned, transaction } = run.snapshot;
   const at = run.clock.now();
   return transaction(() => {
-    const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(telling, row));
+    const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(delivery, row));
     for (const { seq } of back) returned.drop(seq);
     const free = still.filter(({ email, crmId }) => run.locks.enter(run.id, email, [crmId]));
     for (const { seq } of free) returned.move(seq, 'sent', { at, run: run.id });

@@ -35,7 +35,7 @@ function stageAll(): void {
 
 function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): number {
   let n = 0;
-  for (const span of snapshot.guarded.spans(guard)) {
+  for (const span of snapshot.guarded.ranges(guard)) {
     snapshot.stage(() => work({ ...span, guard }));
     n += 1;
   }
@@ -51,14 +51,14 @@ function fresh(guard: 'delete' | 'opt_in'): number {
 
 function withheld(guard: 'delete' | 'opt_in') {
   const { guarded: guarding } = snapshot;
-  return [...guarding.withheldSpans(guard)].flatMap((span) =>
+  return [...guarding.withheldRanges(guard)].flatMap((span) =>
     guarding.withheld({ ...span, guard }),
   );
 }
 
 function counts(guard: 'delete' | 'opt_in') {
   const sum = { all: 0, unapproved: 0 };
-  for (const span of snapshot.guarded.askedSpans(guard)) {
+  for (const span of snapshot.guarded.askedRanges(guard)) {
     const { all, unapproved } = snapshot.guarded.counts({ ...span, guard });
     sum.all += all;
     sum.unapproved += unapproved;
@@ -108,7 +108,7 @@ test('who stands since an earlier run is withheld in whichever span', () => {
     if (guarded.after !== '') guarding.withhold(guarded);
   });
   const stood = guarding.countWithheld('delete');
-  for (const span of guarding.withheldSpans('delete')) {
+  for (const span of guarding.withheldRanges('delete')) {
     held.stand({ ...span, guard: 'delete' }, { byPart: false, at: 1, platformAt: null });
   }
   snapshot.staging.clear();

@@ -123,7 +123,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   return {
     mirror,
     platform,
-    beside: () => besideOf(config, mirror, platform),
+    sibling: () => besideOf(config, mirror, platform),
     close: async (failure) => {
       ledger.close();
       snapshot.close();
@@ -140,11 +140,11 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
 /** For a run of this process beside others on the same mirror, and ahead of them. */
 function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
   const platform = all.urgent();
-  const snapshot = mirror.snapshot.beside();
+  const snapshot = mirror.snapshot.sibling();
   const own: Mirror = {
     ...mirror,
     snapshot,
-    ledger: mirror.ledger.beside(),
+    ledger: mirror.ledger.sibling(),
     parts: partsOf(config, platform),
     account: accountOf(config, platform),
     requests: platform.requests,
@@ -152,7 +152,7 @@ function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assem
   return {
     mirror: own,
     platform,
-    beside: () => besideOf(config, mirror, all),
+    sibling: () => besideOf(config, mirror, all),
     close: async () => snapshot.close(),
   };
 }

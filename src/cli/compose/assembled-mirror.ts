@@ -6,6 +6,6 @@ export interface Assembled {
   mirror: Mirror;
   platform: Platform;
   /** The same once more, for a run beside this one; to be closed by itself, and first. */
-  beside(): Assembled;
+  sibling(): Assembled;
   close(failure?: unknown): Promise<void>;
 }

@@ -6,7 +6,7 @@ export function instant(at: number): string {
 }
 
 /** 40 s, 12 min, 3 h 12 min, 2 d 4 h: what has passed, in two units at most. */
-export function span(ms: number): string {
+export function range(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   if (minutes < 2) return `${Math.floor(ms / 1000)} s`;
   if (minutes < 60) return `${minutes} min`;
@@ -22,7 +22,7 @@ export function lasting(ms: number): string {
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 600) return two(`${Math.floor(seconds / 60)} min`, seconds % 60, 's');
   const unitMs = seconds < 48 * 3600 ? 60_000 : 3_600_000;
-  return span(Math.ceil(ms / unitMs) * unitMs);
+  return range(Math.ceil(ms / unitMs) * unitMs);
 }
 
 function two(first: string, rest: number, unit: string): string {

@@ -4,7 +4,7 @@ import { sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
-import { counted, span } from '../output/format-values.ts';
+import { counted, range } from '../output/format-values.ts';
 
 /** One line each; `code` stays, whatever the words. */
 export interface Attention {
@@ -242,5 +242,5 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
 }
 
 function ago(since: string | null, at: string): string {
-  return since === null ? 'unknown' : span(Math.max(0, Date.parse(at) - Date.parse(since)));
+  return since === null ? 'unknown' : range(Math.max(0, Date.parse(at) - Date.parse(since)));
 }

@@ -9,7 +9,7 @@ import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
-import { counted, instant, lasting, size, span } from '../output/format-values.ts';
+import { counted, instant, lasting, size, range } from '../output/format-values.ts';
 
 export interface Due {
   run: Tick;
@@ -87,7 +87,7 @@ function approvedWords({ approvals }: CurrentStatus): string {
 function provenWords(proven: CurrentStatus['proven']): string {
   if (!proven) return 'unknown: no full run that ended well is remembered';
   const { ageMs, run, startedAt } = proven;
-  const age = ageMs === null ? "in the future, by this machine's clock" : `${span(ageMs)} ago`;
+  const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
   return `${age} (${run}, began ${startedAt})`;
 }
 

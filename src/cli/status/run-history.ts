@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { instant, span } from '../output/format-values.ts';
+import { instant, range } from '../output/format-values.ts';
 
 /** What is read of a kept summary; an earlier version may not have written all of it. */
 const kept = z.object({
@@ -99,5 +99,5 @@ export function statusWords({ status, endedAt, only }: ToldRun): string {
 
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';
-  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : span(ms);
+  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
 }

@@ -56,12 +56,12 @@ export function deleteContact(
 
 /** One page of the contacts that match, and how many there are; a search reads every row once. */
 function findContacts(
-  { contacts, manner }: Organization,
+  { contacts, behaviour }: Organization,
   { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },
 ): { total: number; rows: ContactRow[] } {
   const listed = contacts.listed(status);
-  const { finds, orders = (found: ContactRow[]) => found } = manner;
-  if (search === '' && !manner.orders)
+  const { finds, orders = (found: ContactRow[]) => found } = behaviour;
+  if (search === '' && !behaviour.orders)
     return { total: listed.size, rows: listed.page(page, limit) };
   const needle = search.toLowerCase();
   const matches: ContactRow[] = [];

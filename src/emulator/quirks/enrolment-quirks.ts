@@ -66,7 +66,7 @@ export function enrolStatus(status: string): Quirk {
 
 /** A change of a subscription is one of the contact. */
 export function enrolTouches(): Quirk {
-  return { manner: { touches: true } };
+  return { behaviour: { touches: true } };
 }
 
 const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);

@@ -11,7 +11,7 @@ import type { Organization } from '../store/organization.ts';
  */
 export interface Quirk {
   /** How records are found and kept. */
-  manner?: Partial<PlatformBehaviour>;
+  behaviour?: Partial<PlatformBehaviour>;
   /** Before the operation: other words than those that came. */
   rewrites?(question: QuirkRequest): QuirkRequest;
   /** Instead of the operation: an answer of its own, or undefined to let it pass. */

@@ -127,7 +127,7 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
     return value === undefined ? [] : [entry.make(value)];
   });
   return {
-    manner: mannerOf(played),
+    behaviour: behaviourOf(played),
     rewrites: (question: QuirkRequest) =>
       played.reduce((asked, { rewrites }) => rewrites?.(asked) ?? asked, question),
     answers(question, organization) {
@@ -144,10 +144,10 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   };
 }
 
-function mannerOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
-  const manner: Partial<PlatformBehaviour> = {};
-  for (const quirk of played) Object.assign(manner, quirk.manner);
-  return manner;
+function behaviourOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
+  const behaviour: Partial<PlatformBehaviour> = {};
+  for (const quirk of played) Object.assign(behaviour, quirk.behaviour);
+  return behaviour;
 }
 
 /** As it is written on the command line: `no-flip`, `headers=reset|none|none-templates`. */

@@ -7,11 +7,11 @@ export function searchWildcards(): Quirk {
     const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
     return new RegExp(plain.replaceAll('%', '.*').replaceAll('_', '.'), 's');
   };
-  return { manner: { finds: (key, search) => pattern(search).test(key) } };
+  return { behaviour: { finds: (key, search) => pattern(search).test(key) } };
 }
 
 export function emailAsGiven(): Quirk {
-  return { manner: { keepsCase: true } };
+  return { behaviour: { keepsCase: true } };
 }
 
 /** Every other listing has the rows of one millisecond the other way round. */
@@ -21,7 +21,7 @@ export function unsortedTies(): Quirk {
     rows.toSorted((a, b) => b.createdAt - a.createdAt || a.serial - b.serial);
   return {
     restart: () => void (turned = false),
-    manner: {
+    behaviour: {
       orders(rows) {
         turned = !turned;
         return turned ? rows : turn(rows);

@@ -22,12 +22,12 @@ export interface Accounts {
 
 export function createAccounts(
   storage: Storage,
-  { random, now, manner }: { random: Random } & Pick<Ground, 'now' | 'manner'>,
+  { random, now, behaviour }: { random: Random } & Pick<Ground, 'now' | 'behaviour'>,
 ): Accounts {
   const draws = startDraws(random);
   const shelves = { draws: storage.shelf('draws', ''), named: storage.shelf('organization', '') };
   const ids = createIds(draws, () => shelves.draws.keep(draws));
-  const ground: Ground = { ids, storage, now, manner };
+  const ground: Ground = { ids, storage, now, behaviour };
   const organizations = new Map<string, Organization>();
   const users = createUsers(ids, storage.shelf('user', ''));
 

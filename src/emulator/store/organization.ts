@@ -21,7 +21,7 @@ export interface Organization {
   readonly domains: Domains;
   readonly keys: Keys;
   readonly outbox: Outbox;
-  readonly manner: PlatformBehaviour;
+  readonly behaviour: PlatformBehaviour;
   /** The platform's time, in milliseconds since the epoch. */
   now(): number;
   /** All that belongs to it, oldest first. */
@@ -38,15 +38,15 @@ export interface Ground {
   storage: Storage;
   now(): number;
   /** What the specification leaves open; as the emulator does it unless stated. */
-  manner: Partial<PlatformBehaviour>;
+  behaviour: Partial<PlatformBehaviour>;
 }
 
 export function createOrganization(
   { id, name }: { id: string; name: string },
-  { ids, storage, now, manner }: Ground,
+  { ids, storage, now, behaviour }: Ground,
 ): Organization {
   const channels = new Map<string, Channel>();
-  const own: PlatformBehaviour = { ...specified, ...manner };
+  const own: PlatformBehaviour = { ...specified, ...behaviour };
   const shelf = storage.shelf('channel', id);
   const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
   const parts = {
@@ -68,7 +68,7 @@ export function createOrganization(
       shelf.keep(channel);
     },
     ...parts,
-    manner: own,
+    behaviour: own,
     now,
     rows: () => rowsOf(id, { channels, ...parts }),
     put(stored) {
@@ -114,8 +114,8 @@ function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
 
 /** The contact that an enrolment by `email` (in lower case) is about, if there is one. */
 export function findByEmail(
-  { contacts, manner }: Pick<Organization, 'contacts' | 'manner'>,
+  { contacts, behaviour }: Pick<Organization, 'contacts' | 'behaviour'>,
   email: string,
 ): ContactRow | undefined {
-  return contacts.byEmail(email, manner.keepsCase);
+  return contacts.byEmail(email, behaviour.keepsCase);
 }

@@ -51,10 +51,10 @@ interface ContactEdit {
 }
 
 export function peopleOf(organization: Organization): People {
-  const { contacts, manner, now } = organization;
+  const { contacts, behaviour, now } = organization;
 
   /** An email as it is kept. */
-  const kept = (email: string) => (manner.keepsCase ? email.trim() : emailKey(email));
+  const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
 
   function change(who: string, fields: ContactChange): ContactView {
     const contact = findContact(organization, who);

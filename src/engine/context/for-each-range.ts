@@ -1,22 +1,22 @@
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Run } from './mirror-context.ts';
 
-/** Does a part of the work, which must be short, for each span; others have their turn between. */
+/** Does a part of the work, which must be short, for each range; others have their turn between. */
 export async function forEachRange(
   { clock }: Pick<Run, 'clock'>,
-  spans: Iterable<KeyRange>,
-  work: (span: KeyRange) => void,
+  ranges: Iterable<KeyRange>,
+  work: (range: KeyRange) => void,
 ): Promise<void> {
-  for (const _ of eachRange(spans, work)) await clock.sleep(0);
+  for (const _ of eachRange(ranges, work)) await clock.sleep(0);
 }
 
 /** The same in steps, between which others have their turn if who takes them gives it. */
 export function* eachRange(
-  spans: Iterable<KeyRange>,
-  work: (span: KeyRange) => void,
+  ranges: Iterable<KeyRange>,
+  work: (range: KeyRange) => void,
 ): Generator<undefined> {
-  for (const span of spans) {
-    work(span);
+  for (const range of ranges) {
+    work(range);
     yield;
   }
 }

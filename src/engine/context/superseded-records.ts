@@ -5,11 +5,11 @@ import type { Run } from './mirror-context.ts';
 
 /** Under the keys that the others know, and under those that she has by this run's reading. */
 export function supersededKeys(
-  { locks: beside, snapshot, id }: Run,
+  { locks: sibling, snapshot, id }: Run,
   { name, read }: RecordType,
 ): Key[] {
   if (!read) return [];
-  const { keys, ids } = beside.superseded(id);
+  const { keys, ids } = sibling.superseded(id);
   if (ids.size === 0) return [...keys];
   return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
 }

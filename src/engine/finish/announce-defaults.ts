@@ -12,10 +12,10 @@ export async function announce(context: RunContext): Promise<void> {
   const { run, notes } = context;
   const kind = whollyRead(context);
   if (!run.unstated || !kind || !announces(run)) return;
-  const { absences, ranges: spans } = run.snapshot;
+  const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
-  await forEachRange(run, spans.ofKeys(kind.name), (span) => {
-    const { missing, flagged } = absences.countSubscribed(kind.name, span);
+  await forEachRange(run, ranges.ofKeys(kind.name), (range) => {
+    const { missing, flagged } = absences.countSubscribed(kind.name, range);
     people.missing += missing;
     people.flagged += flagged;
   });

@@ -100,22 +100,22 @@ function keepParked({ run, parts, known }: RunContext): void {
  * with a process that ends in the middle, some is listed once more, and nothing less than once.
  */
 function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefined, void> {
-  const { problems, ranges: spans, transaction } = run.snapshot;
+  const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
   for (const { kind } of parts) {
     const { name } = kind;
-    yield* eachRange(spans.ofNoticed(name), (span) => {
-      transaction(() => problems.adopt(name, { ...by, span }));
+    yield* eachRange(ranges.ofNoticed(name), (range) => {
+      transaction(() => problems.adopt(name, { ...by, range }));
     });
     const knowledge = known.get(kind);
     if (!knowledge?.certified || !plan) continue;
     const { whole } = knowledge;
     if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
     else {
-      yield* eachRange(problems.spans(name), (span) => {
+      yield* eachRange(problems.ranges(name), (range) => {
         const but = supersededKeys(run, kind);
-        transaction(() => problems.forgetUnnoticed(name, { span, but, whole }));
+        transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
       });
     }
   }
@@ -139,11 +139,11 @@ async function prune(run: Run): Promise<void> {
 
 /** What a certified reading says of ids holds, whatever becomes of the run. */
 async function keepOrigins({ run, parts, known }: RunContext): Promise<void> {
-  const { recorded, ranges: spans, transaction } = run.snapshot;
+  const { recorded, ranges, transaction } = run.snapshot;
   for (const { kind } of parts) {
     if (!known.get(kind)?.certified) continue;
-    await forEachRange(run, spans.ofStrangeIds(kind.name), (span) => {
-      transaction(() => recorded.adoptOrigins(kind.name, span, run.startedAt));
+    await forEachRange(run, ranges.ofStrangeIds(kind.name), (range) => {
+      transaction(() => recorded.adoptOrigins(kind.name, range, run.startedAt));
     });
   }
 }

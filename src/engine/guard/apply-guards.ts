@@ -52,23 +52,23 @@ function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
   const names = new Set(context.parts.map(({ kind }) => kind.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
   for (const of of classes) {
-    if (of === 'opt_in') yield* eachSpan(context, of, guarded.keepOut);
+    if (of === 'opt_in') yield* eachRangeOf(context, of, guarded.keepOut);
     yield* guardOne(context, of, cause);
-    yield* eachSpan(context, of, guarded.pass);
+    yield* eachRangeOf(context, of, guarded.pass);
   }
   if (context.rounds === 0 && (yield* approveOwn(context))) {
-    for (const of of classes) yield* eachSpan(context, of, guarded.pass);
+    for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   }
   context.rounds += 1;
 }
 
-function* eachSpan(
+function* eachRangeOf(
   { run: { snapshot } }: RunContext,
   guard: GuardClass,
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
-  yield* eachRange(snapshot.guarded.spans(guard), (span) => {
-    snapshot.stage(() => work({ ...span, guard }));
+  yield* eachRange(snapshot.guarded.ranges(guard), (range) => {
+    snapshot.stage(() => work({ ...range, guard }));
   });
 }
 
@@ -91,7 +91,7 @@ function* guardOne(context: RunContext, of: GuardClass, cause: Cause): Generator
   if (!judged && hasShape(volume, limit)) judged = judgeShape(yield* shapeOf(run, of));
   if (judged) {
     held.set(of, judged);
-    yield* eachSpan(context, of, guarded.withhold);
+    yield* eachRangeOf(context, of, guarded.withhold);
   }
   const found = judged ?? (stands || unplanned > 0 ? standing : undefined);
   if (found) tellHeld(context, found, volume);
@@ -110,7 +110,7 @@ function* sift(
     (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
   let stands = false;
   let fresh = 0;
-  yield* eachSpan(context, of, (range) => {
+  yield* eachRangeOf(context, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);
     if (isExempt) guarded.exempt(range);
@@ -155,8 +155,8 @@ function* countUnplanned(context: RunContext, of: GuardClass): Generator<undefin
   const { whole, certified } = knowledgeNamed(context.known, kind);
   let n = 0;
   if (whole && certified) return n;
-  yield* eachRange(snapshot.awaitingApproval.spans(of, kind), (span) => {
-    n += snapshot.awaitingApproval.countUnplanned({ ...span, guard: of });
+  yield* eachRange(snapshot.awaitingApproval.ranges(of, kind), (range) => {
+    n += snapshot.awaitingApproval.countUnplanned({ ...range, guard: of });
   });
   return n;
 }
@@ -172,8 +172,8 @@ function* volumeOf(
   // What is held of stated opt-outs, or was approved, holds no other ones.
   const leavesOut = guardRows[of].isStated && onlyKey(run) === undefined;
   let asked = 0;
-  yield* eachRange(guarded.askedSpans(of), (span) => {
-    const { all, unapproved, judged } = guarded.counts({ ...span, guard: of });
+  yield* eachRange(guarded.askedRanges(of), (range) => {
+    const { all, unapproved, judged } = guarded.counts({ ...range, guard: of });
     asked += all;
     volume.all += leavesOut ? judged : all;
     volume.unapproved += leavesOut ? judged : unapproved;

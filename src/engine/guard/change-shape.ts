@@ -21,13 +21,13 @@ export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Sh
 
 /** How many people we own, and how many of them are of this mail domain. */
 export function* ownedOf(
-  { snapshot: { shaping, ranges: spans } }: Whole,
+  { snapshot: { shaping, ranges } }: Whole,
   kind: RecordTypeName,
   domain = '',
 ): Generator<undefined, { all: number; same: number }> {
   const owned = { all: 0, same: 0 };
-  yield* eachRange(spans.ofRecorded(kind), (span) => {
-    const { all, same } = shaping.owned(kind, { span, domain });
+  yield* eachRange(ranges.ofRecorded(kind), (range) => {
+    const { all, same } = shaping.owned(kind, { range, domain });
     owned.all += all;
     owned.same += same;
   });
@@ -37,8 +37,8 @@ export function* ownedOf(
 function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
   const { guarded, shaping } = run.snapshot;
   const domains = new Set<string>();
-  for (const span of guarded.spans(guard)) {
-    for (const domain of shaping.domains({ ...span, guard })) domains.add(domain);
+  for (const range of guarded.ranges(guard)) {
+    for (const domain of shaping.domains({ ...range, guard })) domains.add(domain);
     if (domains.size > 1) return undefined;
     yield;
   }
@@ -49,8 +49,8 @@ function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, num
 function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
   const { guarded, shaping, stage } = run.snapshot;
   shaping.clearIds();
-  yield* eachRange(guarded.spans(guard), (span) => {
-    stage(() => shaping.addIds({ ...span, guard }));
+  yield* eachRange(guarded.ranges(guard), (range) => {
+    stage(() => shaping.addIds({ ...range, guard }));
   });
   const rows = new Set<number>();
   let last: FreshId | undefined;

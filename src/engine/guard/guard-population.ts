@@ -50,8 +50,8 @@ export function* othersOf(
   const { kind: name } = guardRows[guard];
   const channels = parts.find(({ kind }) => kind.name === name)?.kind.parts?.names ?? [];
   let n = 0;
-  for (const span of shaping.spansOfKnown(name)) {
-    n += shaping.subscribed(name, { ...span, guard }, channels);
+  for (const range of shaping.spansOfKnown(name)) {
+    n += shaping.subscribed(name, { ...range, guard }, channels);
     if (n >= enough) return n;
     yield;
   }
@@ -62,8 +62,8 @@ function* knownOf({ run }: RunContext, guard: GuardClass): Generator<undefined, 
   const { shaping } = run.snapshot;
   const { kind } = guardRows[guard];
   let n = 0;
-  for (const span of shaping.spansOfKnown(kind)) {
-    n += shaping.known(kind, span);
+  for (const range of shaping.spansOfKnown(kind)) {
+    n += shaping.known(kind, range);
     yield;
   }
   return n;

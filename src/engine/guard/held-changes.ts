@@ -1,4 +1,4 @@
-/** Who is held from one run to the next, and what of them: span by span, since it may be many. */
+/** Who is held from one run to the next, and what of them: range by range, since it may be many. */
 import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { planning } from '../report/change-plan.ts';
@@ -41,7 +41,7 @@ function* eachWithheld(
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
   for (const guard of guardNames) {
-    yield* eachRange(guarded.withheldSpans(guard), (span) => work({ ...span, guard }));
+    yield* eachRange(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
   }
 }
 
@@ -78,8 +78,8 @@ async function settleStanding(
 ): Promise<void> {
   const { awaitingApproval: held, transaction } = run.snapshot;
   const ended = run.mode === 'full' ? approvals : [];
-  await forEachRange(run, held.spans(guard, kind.name), (span) => {
-    const standing = { ...span, guard, kind: kind.name };
+  await forEachRange(run, held.ranges(guard, kind.name), (range) => {
+    const standing = { ...range, guard, kind: kind.name };
     const but = supersededKeys(run, kind);
     transaction(() => {
       held.dropUnwanted(standing, but);

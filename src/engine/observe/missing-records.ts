@@ -56,17 +56,17 @@ export async function unlisted(
   kind: RecordTypeName,
   most: number,
 ): Promise<RecordedRow[]> {
-  const { recorded, ranges: spans } = run.snapshot;
-  const counts: { span: KeyRange; n: number }[] = [];
-  await forEachRange(run, spans.ofRecorded(kind), (span) => {
-    counts.push({ span, n: recorded.countUnlisted(kind, span) });
+  const { recorded, ranges } = run.snapshot;
+  const counts: { range: KeyRange; n: number }[] = [];
+  await forEachRange(run, ranges.ofRecorded(kind), (range) => {
+    counts.push({ range, n: recorded.countUnlisted(kind, range) });
   });
   const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
   let after = Math.floor(run.random() * (over + 1));
   const rows: RecordedRow[] = [];
-  for (const { span, n } of counts) {
+  for (const { range, n } of counts) {
     const count = most - rows.length;
-    if (after < n) rows.push(...recorded.unlisted(kind, { span, after, count }));
+    if (after < n) rows.push(...recorded.unlisted(kind, { range, after, count }));
     after = Math.max(0, after - n);
   }
   return rows;

@@ -54,15 +54,15 @@ async function eachListed(
 
 /** In steps for which nothing in the process has to wait long. */
 async function sortIn({ run, parts }: RunContext): Promise<void> {
-  const { staging, ranges: spans, stage } = run.snapshot;
+  const { staging, ranges, stage } = run.snapshot;
   for (const sort of staging.sortings) {
     await run.clock.sleep(0);
     sort();
   }
   await run.clock.sleep(0);
   for (const { kind } of parts) {
-    await forEachRange(run, spans.ofListedIds(kind.name), (span) => {
-      stage(() => staging.forgetRelisted(kind.name, span));
+    await forEachRange(run, ranges.ofListedIds(kind.name), (range) => {
+      stage(() => staging.forgetRelisted(kind.name, range));
     });
   }
 }

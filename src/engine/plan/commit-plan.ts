@@ -74,14 +74,14 @@ function* tellLedger({ snapshot, ledger, clock }: Run): Generator<undefined> {
   }
 }
 
-/** All spans but the last: where there are few, everything is in that. */
+/** All ranges but the last: where there are few, everything is in that. */
 function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
-  const { ranges: spans, staging, transaction } = snapshot;
+  const { ranges, staging, transaction } = snapshot;
   for (const { kind } of parts) {
-    for (const span of spans.ofNoted(kind.name)) {
-      if (typeof span.upTo !== 'string') continue;
+    for (const range of ranges.ofNoted(kind.name)) {
+      if (typeof range.upTo !== 'string') continue;
       yield;
-      transaction(() => staging.adoptAlone(kind.name, span));
+      transaction(() => staging.adoptAlone(kind.name, range));
     }
   }
 }

@@ -18,7 +18,7 @@ export async function countAbsences({ run, parts, known }: RunContext): Promise<
     const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
     known.set(kind, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
-    const { absences, ranges: spans, transaction } = run.snapshot;
+    const { absences, ranges, transaction } = run.snapshot;
     const only = onlyKey(run);
     transaction(() => {
       if (only === undefined) absences.dropNamed(kind.name);
@@ -34,9 +34,9 @@ export async function countAbsences({ run, parts, known }: RunContext): Promise<
       absentForMs,
     };
     // Cut short, whoever was counted is not counted again by this reading.
-    await forEachRange(run, spans.ofKeys(kind.name), (span) => {
+    await forEachRange(run, ranges.ofKeys(kind.name), (range) => {
       const but = supersededKeys(run, kind);
-      transaction(() => absences.count(kind.name, span, { ...reading, but }));
+      transaction(() => absences.count(kind.name, range, { ...reading, but }));
     });
   }
 }

@@ -77,8 +77,8 @@ export async function noticeUnread(
   if (onlyKey(run) !== undefined || whole || reading === '') return;
   const { retryLater, problems } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
-  await forEachRange(run, problems.spans(name), (span) => {
-    const some = retryLater.countUnread(name, span);
+  await forEachRange(run, problems.ranges(name), (range) => {
+    const some = retryLater.countUnread(name, range);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];
     }

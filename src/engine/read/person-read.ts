@@ -72,13 +72,13 @@ export async function keepDuplicates(
   { run, parts, known }: RunContext,
   when: 'read' | 'done',
 ): Promise<void> {
-  const { ranges: spans, duplicates, transaction } = run.snapshot;
+  const { ranges, duplicates, transaction } = run.snapshot;
   for (const { kind, source } of parts) {
     if (!source.one || !kind.read) continue;
     // What names few needs no walk through everybody who is recorded.
-    const all = known.get(kind)?.whole ? spans.ofKeys(kind.name) : [everything];
-    await forEachRange(run, all, (span) => {
-      transaction(() => duplicates.note(kind.name, span, when));
+    const all = known.get(kind)?.whole ? ranges.ofKeys(kind.name) : [everything];
+    await forEachRange(run, all, (range) => {
+      transaction(() => duplicates.note(kind.name, range, when));
     });
     transaction(() => {
       const knowledge = known.get(kind);

@@ -91,33 +91,33 @@ export async function* endingIn<End>(
 }
 
 async function sortIn(run: Run, kind: RecordTypeName): Promise<void> {
-  const { staging, ranges: spans, stage } = run.snapshot;
+  const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
-  await forEachRange(run, spans.ofUnsorted(kind), (span) => {
-    stage(() => staging.sortIn(kind, span));
+  await forEachRange(run, ranges.ofUnsorted(kind), (range) => {
+    stage(() => staging.sortIn(kind, range));
   });
   staging.endSorting();
 }
 
 /**
  * Which records have an id of their own, and under which names the invalid ones stand. Answers the
- * spans of all keys, into which the names that were added here fit, and how many name nobody.
+ * ranges of all keys, into which the names that were added here fit, and how many name nobody.
  */
 async function settleIds(
   run: Run,
   kind: RecordTypeName,
   count: number,
 ): Promise<{ all: readonly KeyRange[]; skipped: number }> {
-  const { staging, ranges: spans, stage: staged } = run.snapshot;
+  const { staging, ranges, stage: staged } = run.snapshot;
   const all: KeyRange[] = [];
   staged(() => staging.noteStrange(kind, 'keyless'));
-  await forEachRange(run, spans.ofKeys(kind), (span) => {
-    all.push(span);
-    staged(() => staging.noteStrange(kind, span));
+  await forEachRange(run, ranges.ofKeys(kind), (range) => {
+    all.push(range);
+    staged(() => staging.noteStrange(kind, range));
   });
-  await forEachRange(run, spans.ofIds(kind), (span) => {
-    staged(() => staging.findSharedIds(kind, span));
+  await forEachRange(run, ranges.ofIds(kind), (range) => {
+    staged(() => staging.findSharedIds(kind, range));
   });
   let skipped = 0;
   staged(() => {
@@ -136,8 +136,8 @@ async function sizesOf(
 ): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
   const { staging } = run.snapshot;
   const sizes = { valid: 0, wanted: 0, invalid: 0 };
-  await forEachRange(run, all, (span) => {
-    const { valid, wanted } = staging.countDesired(kind, span);
+  await forEachRange(run, all, (range) => {
+    const { valid, wanted } = staging.countDesired(kind, range);
     sizes.valid += valid;
     sizes.wanted += wanted;
   });

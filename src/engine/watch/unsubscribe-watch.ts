@@ -73,7 +73,7 @@ const stored = z.object({
     })
     .optional(),
   /** What was under way when people were taken in, by name. */
-  beside: z.array(z.string()),
+  sibling: z.array(z.string()),
   /** How many pages were listed by when: milliseconds since the epoch, for about a window. */
   spent: z.array(z.object({ at: z.number(), pages: z.number() })),
 });
@@ -94,7 +94,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const before = stateOf(mirror);
   const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, kind)));
   if (before && listing) return list(departing, { before, listing, counts, asking });
-  keep(mirror, { beside: [], spent: [], ...before, counts });
+  keep(mirror, { sibling: [], spent: [], ...before, counts });
   return { is: 'still', ...idle };
 }
 
@@ -108,13 +108,13 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['kind'] {
 
 /** A listing where there is reason for one: first of the way whose count rose. */
 function begun(
-  { counts: before, beside }: State,
+  { counts: before, sibling }: State,
   counts: UnsubscribeCounts,
   now: readonly string[],
 ): Listing | undefined {
   const rose = (way: string): boolean => (counts[way] ?? 0) > (before[way] ?? 0);
   const ways = Object.keys(counts);
-  const isOver = beside.some((one) => !now.includes(one));
+  const isOver = sibling.some((one) => !now.includes(one));
   if (!isOver && !ways.some(rose)) return undefined;
   const ordered = [...ways.filter(rose), ...ways.filter((way) => !rose(way))];
   return { counts, ways: ordered, page: 1, seen: 0 };
@@ -135,8 +135,8 @@ async function list(
   const { mirror, kind } = departing;
   const { clock } = mirror;
   const { most, spent } = mayList(mirror, kind.leaving, before.spent);
-  const beside = before.listing ? before.beside : [];
-  let state: State = { ...before, listing, beside };
+  const sibling = before.listing ? before.sibling : [];
+  let state: State = { ...before, listing, sibling };
   let overlaps = listing.page > 1 && most > 1;
   let learnt = 0;
   let pages = 0;
@@ -151,8 +151,8 @@ async function list(
     overlaps = false;
     const runs = runsUnderWay(mirror);
     const departed = takeIn(departing, { rows: found.rows, at, by }, ({ open }) => {
-      const named = new Set([...next.beside, ...runs, ...open.map(changeName)]);
-      state = { ...next, beside: [...named], spent: [...spent, { at: by, pages }] };
+      const named = new Set([...next.sibling, ...runs, ...open.map(changeName)]);
+      state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
       mirror.snapshot.meta.set(name, JSON.stringify(state));
     });
     learnt += departed.learnt;

@@ -82,12 +82,12 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
 
 /** Who was erased, and is there all the same: recorded, or in both readings. */
 export async function findErased(run: Run, { name: of }: RecordType): Promise<Key[]> {
-  const { recorded, ranges: spans } = run.snapshot;
+  const { recorded, ranges } = run.snapshot;
   const isErased = run.ledger.erased();
   const found: Key[] = [];
   if (!isErased) return found;
-  await forEachRange(run, spans.ofKeys(of), (span) => {
-    found.push(...recorded.keysFound(of, span).filter(isErased));
+  await forEachRange(run, ranges.ofKeys(of), (range) => {
+    found.push(...recorded.keysFound(of, range).filter(isErased));
   });
   return found;
 }

@@ -80,7 +80,7 @@ export function contactType(options: ContactOptions): RecordType {
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => look(access, change, known)),
-    send: (change, passage) => settled(() => send(access, change, passage)),
+    send: (change, sendContext) => settled(() => send(access, change, sendContext)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
     release,
@@ -119,39 +119,39 @@ export function rulesOf(
 async function send(
   access: ReadAccess,
   change: Change,
-  passage: SendContext,
+  sendContext: SendContext,
 ): Promise<SendOutcome> {
-  if (change.op === 'delete') return remove(access, change, passage);
+  if (change.op === 'delete') return remove(access, change, sendContext);
   const { channel, subscription } = enrolment(change);
   const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
   const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
   try {
     const body = { ...to, subscription };
-    const answer = await access.platform.enrol(channel, body, { ...passage, priority });
-    if (change.target !== undefined) return answeredById(change, answer, passage);
-    const facts = passage.facts();
-    return await afterwards(() => made(access, { change, answer, facts }, passage.abort));
+    const answer = await access.platform.enrol(channel, body, { ...sendContext, priority });
+    if (change.target !== undefined) return answeredById(change, answer, sendContext);
+    const facts = sendContext.facts();
+    return await afterwards(() => made(access, { change, answer, facts }, sendContext.abort));
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
     const mayBeOurs = error.acted === 'maybe';
     if (error.status === 409) {
-      const found = !mayBeOurs || isAnybodys(change, { late: !passage.seen });
+      const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
       const doubtful = mayBeOurs && found && change.op === 'opt_out';
-      const reading = () => readBack(access, { change, found, doubtful }, passage.abort);
+      const reading = () => readBack(access, { change, found, doubtful }, sendContext.abort);
       // What may be ours is not sent again: a second 409 would no longer know.
       return mayBeOurs ? afterwards(reading) : reading();
     }
     if (error.status !== 404 || change.target === undefined) throw error;
-    return missing(access, change, passage.abort);
+    return missing(access, change, sendContext.abort);
   }
 }
 
 /** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
-function answeredById(change: Change, answer: Enrolled, passage: SendContext): SendOutcome {
+function answeredById(change: Change, answer: Enrolled, sendContext: SendContext): SendOutcome {
   const { op, key, target } = change;
   const email = answer.contact?.email ?? key;
   const isRenamed = op === 'opt_out' && contactKey(email) !== key;
-  const evidence = movedBy(change, answer, passage.recorded());
+  const evidence = movedBy(change, answer, sendContext.recorded());
   return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
 }
 
@@ -202,12 +202,12 @@ async function missing(
 async function remove(
   access: ReadAccess,
   change: Change,
-  passage: SendContext,
+  sendContext: SendContext,
 ): Promise<SendOutcome> {
   const id = change.target ?? '';
-  if ((await access.platform.remove(id, passage)) === 'removed') return acked({ id });
+  if ((await access.platform.remove(id, sendContext)) === 'removed') return acked({ id });
   return afterwards(async () => {
-    const left = await retrieve(access, { ...change, target: id }, passage.abort);
+    const left = await retrieve(access, { ...change, target: id }, sendContext.abort);
     if (left === undefined) return acked({ id });
     return {
       is: 'rejected',

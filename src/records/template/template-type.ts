@@ -49,7 +49,7 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, change, known)),
-    send: (change, passage) => settled(() => send(platform, change, passage)),
+    send: (change, sendContext) => settled(() => send(platform, change, sendContext)),
     recover: (change, asked) => recover(platform, change, asked),
     acknowledge,
   };
@@ -76,20 +76,20 @@ async function look(
 async function send(
   platform: Platform['templates'],
   change: Change,
-  passage: SendContext,
+  sendContext: SendContext,
 ): Promise<SendOutcome> {
   const { fields } = changeBody.parse(JSON.parse(change.body));
   if (change.op === 'create') {
-    const template = await platform.create(templateCreateBody.parse(fields), passage);
+    const template = await platform.create(templateCreateBody.parse(fields), sendContext);
     return acked({ id: template.id, observed: observeTemplate(template) });
   }
   const id = change.target ?? '';
   try {
-    const template = await platform.update(id, fields, passage);
+    const template = await platform.update(id, fields, sendContext);
     return acked({ id, observed: observeTemplate(template) });
   } catch (error) {
     if (!(error instanceof Rejected) || error.status !== 404) throw error;
-    const rows = await find(platform, change, passage.abort);
+    const rows = await find(platform, change, sendContext.abort);
     if (rows.length > 0) throw error;
     return stale([], 'gone from the platform');
   }

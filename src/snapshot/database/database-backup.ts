@@ -79,7 +79,7 @@ function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
   make(part, file);
-  for (const beside of ['-journal', '-wal', '-shm']) rmSync(part + beside, { force: true });
+  for (const sibling of ['-journal', '-wal', '-shm']) rmSync(part + sibling, { force: true });
   let path = part;
   return {
     name() {

@@ -4,7 +4,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 
 /**
  * A part of all keys (or ids), in their order: those after `after`, up to and with `upTo`. What
- * asks for everybody asks span by span, so that nothing in the process stands still meanwhile.
+ * asks for everybody asks range by range, so that nothing in the process stands still meanwhile.
  */
 export interface KeyRange {
   after: string;
@@ -12,15 +12,15 @@ export interface KeyRange {
   upTo: string | Uint8Array;
 }
 
-/** A span of what one guard is for: all that is staged of one person is in the same. */
+/** A range of what one guard is for: all that is staged of one person is in the same. */
 export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
-/** Of a statement about the rows of guards: that a row is in that span. */
+/** Of a statement about the rows of guards: that a row is in that range. */
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
-/** Of a statement with the parameters `kind` and a span: that a row of this table is in it. */
+/** Of a statement with the parameters `kind` and a range: that a row of this table is in it. */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
@@ -28,7 +28,7 @@ export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
 
 export interface KeyRanges {
   /**
-   * All keys that are staged, observed or recorded; a record that has none is in no span. `size`:
+   * All keys that are staged, observed or recorded; a record that has none is in no range. `size`:
    * for what takes longer for each than to look at it.
    */
   ofKeys(kind: RecordTypeName, size?: number): Iterable<KeyRange>;
@@ -48,11 +48,11 @@ export interface KeyRanges {
   ofStrangeIds(kind: RecordTypeName): Iterable<KeyRange>;
 }
 
-/** No more rows of any table are in a span, but for those of one and the same key. */
+/** No more rows of any table are in a range, but for those of one and the same key. */
 const most = 5_000;
 const end = new Uint8Array();
 
-/** The span of all keys, where they are few. */
+/** The range of all keys, where they are few. */
 export const everything: KeyRange = { after: '', upTo: end };
 
 export function rangesIn(db: Statements): KeyRanges {
@@ -77,8 +77,8 @@ export function rangesIn(db: Statements): KeyRanges {
 }
 
 function spansOf(db: Statements, by: { column: string; of: readonly string[] }) {
-  const spans = rangesBy(db, { ...by, where: 'kind = @kind' });
-  return (kind: RecordTypeName, size?: number) => spans({ kind }, size);
+  const ranges = rangesBy(db, { ...by, where: 'kind = @kind' });
+  return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
 }
 
 /** By the texts of a column, of the rows that these tables have there. */
@@ -94,7 +94,7 @@ export function rangesBy(
   const bound = db.prepare<{ after: string; size: number }, { bound: string | null }>(
     `select min(bound) bound from (${arms.join(' union all ')})`,
   );
-  return function* spans(parameters, size = most) {
+  return function* ranges(parameters, size = most) {
     let after = '';
     for (;;) {
       const upTo = bound.get({ ...parameters, after, size })?.bound ?? end;

@@ -8,12 +8,12 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
  */
 export interface DecisionCandidates {
   /**
-   * After the platform was listed, span by span. `absent`: recorded records count too that the
+   * After the platform was listed, range by range. `absent`: recorded records count too that the
    * source no longer names, or only as gone or out of scope.
    */
-  full(kind: RecordTypeName, span: KeyRange, absent: boolean): void;
+  full(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
   /** What is recorded stands in for the platform. */
-  fast(kind: RecordTypeName, span: KeyRange, absent: boolean): void;
+  fast(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
   /** Whom the source was asked for, where it was not read wholly, and the keys they had before. */
   named(kind: RecordTypeName): void;
   /** What the platform refused, whatever became of it. */
@@ -96,8 +96,8 @@ export function candidatesIn(db: Statements): DecisionCandidates {
   const clear = db.prepare('delete from temp.candidate where kind = ?');
   const clearAll = db.prepare('delete from temp.candidate');
   return {
-    full: (kind, span, absent) => void full.run({ kind, ...span, absent: Number(absent) }),
-    fast: (kind, span, absent) => void fast.run({ kind, ...span, absent: Number(absent) }),
+    full: (kind, range, absent) => void full.run({ kind, ...range, absent: Number(absent) }),
+    fast: (kind, range, absent) => void fast.run({ kind, ...range, absent: Number(absent) }),
     named: (kind) => void named.run({ kind }),
     parked: (kind) => void parked.run(kind),
     add: (kind, key) => void add.run(kind, key),

@@ -93,8 +93,8 @@ function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'en
   const sortSpan = db.prepare<KeyRange & { kind: string }>(sort(inRange('unsorted')));
   const sortKeyless = db.prepare<{ kind: string }>(sort(`kind = @kind and key = ''`));
   return {
-    sortIn: (kind, span) =>
-      void (span === 'keyless' ? sortKeyless.run({ kind }) : sortSpan.run({ kind, ...span })),
+    sortIn: (kind, range) =>
+      void (range === 'keyless' ? sortKeyless.run({ kind }) : sortSpan.run({ kind, ...range })),
     // Made for all of them at once, an index takes a fraction of what it takes row by row.
     beginSorting: () =>
       db.exec('create index if not exists temp.unsorted_by_key on unsorted (kind, key, id, seq)'),

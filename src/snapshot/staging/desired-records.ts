@@ -116,11 +116,11 @@ function sharedIn(db: Statements): SharedPart {
        and id in (select id from temp.shared where kind = @kind)`,
   );
   return {
-    noteStrange: (kind, span) =>
-      void (span === 'keyless' ? keyless.run(kind) : strange.run({ kind, ...span })),
-    findSharedIds(kind, span) {
-      sharedStrange.run({ kind, ...span });
-      sharedKnown.run({ kind, ...span });
+    noteStrange: (kind, range) =>
+      void (range === 'keyless' ? keyless.run(kind) : strange.run({ kind, ...range })),
+    findSharedIds(kind, range) {
+      sharedStrange.run({ kind, ...range });
+      sharedKnown.run({ kind, ...range });
     },
     invalidateSharedIds: (kind, fault) => void invalidate.run({ kind, ...fault }),
   };
@@ -159,7 +159,7 @@ function readingIn(db: Statements): ReadingPart {
     desired: (kind, key) => ofKey.all(kind, key).map(fromStored),
     idsOf: (kind, key) => idsOf.all(kind, key).map(({ id }) => id),
     keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
-    countDesired: (kind, span) => count.get({ kind, ...span }) ?? { valid: 0, wanted: 0 },
+    countDesired: (kind, range) => count.get({ kind, ...range }) ?? { valid: 0, wanted: 0 },
     countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,
     invalid: (kind, after, most) =>
       invalid.all(kind, after, most).map((row) => ({ ...fromStored(row), row: row.seq })),

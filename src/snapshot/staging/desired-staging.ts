@@ -10,20 +10,20 @@ export interface Desired {
   /** The `nth` record of the reading and those that follow; they count once they are sorted in. */
   addDesired(rows: Iterable<DesiredRow>, nth: number): void;
   /**
-   * Sorts in what was added, for each span of its keys and once what has none. Of very many at a
+   * Sorts in what was added, for each range of its keys and once what has none. Of very many at a
    * time: then a page of the table is written once for several of them.
    */
-  sortIn(kind: RecordTypeName, span: KeyRange | 'keyless'): void;
+  sortIn(kind: RecordTypeName, range: KeyRange | 'keyless'): void;
   /** Before that, and when all of it was sorted in. */
   beginSorting(): void;
   endSorting(): void;
   /**
    * Notes which records stand under an id that was never seen with this key: every other one is
-   * found by that. First of all, for each span of keys, and once for those without a key.
+   * found by that. First of all, for each range of keys, and once for those without a key.
    */
-  noteStrange(kind: RecordTypeName, span: KeyRange | 'keyless'): void;
-  /** Finds ids under which several addresses stand, unreadable ones included; by spans of ids. */
-  findSharedIds(kind: RecordTypeName, span: KeyRange): void;
+  noteStrange(kind: RecordTypeName, range: KeyRange | 'keyless'): void;
+  /** Finds ids under which several addresses stand, unreadable ones included; by ranges of ids. */
+  findSharedIds(kind: RecordTypeName, range: KeyRange): void;
   /** All records of the ids that were found are invalid. */
   invalidateSharedIds(kind: RecordTypeName, fault: { reason: string; fix: string }): void;
   /**
@@ -42,7 +42,7 @@ export interface Desired {
   /** The keys that records of these ids stand under. */
   keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
   /** Keys that have a valid record, and of these the ones that want something. */
-  countDesired(kind: RecordTypeName, span: KeyRange): { valid: number; wanted: number };
+  countDesired(kind: RecordTypeName, range: KeyRange): { valid: number; wanted: number };
   countInvalid(kind: RecordTypeName): number;
   /** Invalid records, in the order they were read, each once, after row `after`. */
   invalid(kind: RecordTypeName, after: number, count: number): (DesiredRow & { row: number })[];

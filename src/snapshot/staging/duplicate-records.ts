@@ -9,10 +9,10 @@ import type { Statements } from '../database/prepared-statements.ts';
  */
 export interface Duplicates {
   /**
-   * Those that this run's reading shows, in a span of keys. When it has been read, who wants
+   * Those that this run's reading shows, in a range of keys. When it has been read, who wants
    * something is left out: most of those are about to be recorded. When all is done, who is not.
    */
-  note(kind: RecordTypeName, span: KeyRange, when: 'read' | 'done'): void;
+  note(kind: RecordTypeName, range: KeyRange, when: 'read' | 'done'): void;
   /** Those that it does not show any more, and those whose origin tells by now. */
   dropOld(kind: RecordTypeName): void;
   /** Whoever stood under this name. */
@@ -51,7 +51,7 @@ export function duplicatesIn(db: Statements): Duplicates {
   );
   const drop = db.prepare('delete from twin where kind = ? and key = ?');
   return {
-    note: (kind, span, when) => void note.run({ kind, ...span, done: Number(when === 'done') }),
+    note: (kind, range, when) => void note.run({ kind, ...range, done: Number(when === 'done') }),
     dropOld: (kind) => void dropOld.run({ kind }),
     drop: (kind, key) => void drop.run(kind, key),
     namesOf: (kind, id) => names.all(kind, id).map(({ key }) => key),

@@ -12,8 +12,8 @@ export interface Observed {
   addListed(rows: readonly ObservedRow[]): void;
   /** Once nothing more is listed, each of these is to be done; also if that came to nothing. */
   readonly sortings: readonly (() => void)[];
-  /** After that, for each span of ids: of what was listed several times the last one counts. */
-  forgetRelisted(kind: RecordTypeName, span: KeyRange): void;
+  /** After that, for each range of ids: of what was listed several times the last one counts. */
+  forgetRelisted(kind: RecordTypeName, range: KeyRange): void;
   /**
    * What was read besides, in the place of what was seen of these ids before: all under this key,
    * or else each under its alias.
@@ -83,7 +83,7 @@ function listedIn(db: Statements, add: Add): ListedPart {
       add(rows);
     },
     sortings,
-    forgetRelisted: (kind, span) => void relisted.run({ kind, ...span }),
+    forgetRelisted: (kind, range) => void relisted.run({ kind, ...range }),
   };
 }
 

@@ -25,8 +25,8 @@ export interface Staging extends Desired, Observed {
   plannedIn(stretch: Stretch): Change[];
   /** `isAlone`: that this record was decided upon hung on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
-  /** Takes those of a span into `recorded` that stand alone. */
-  adoptAlone(kind: RecordTypeName, span: KeyRange): void;
+  /** Takes those of a range into `recorded` that stand alone. */
+  adoptAlone(kind: RecordTypeName, range: KeyRange): void;
   /** Takes the rest of what was noted, and what is forgotten, into `recorded`. */
   adoptNoted(): void;
   adoptForgotten(): void;
@@ -85,9 +85,9 @@ function notedIn(db: Statements): NotedPart {
   );
   return {
     addNoted: (row, isAlone) => void note.run({ ...toStored(row), alone: Number(isAlone) }),
-    adoptAlone(kind, span) {
-      adoptAlone.run({ kind, ...span });
-      forgetAlone.run({ kind, ...span });
+    adoptAlone(kind, range) {
+      adoptAlone.run({ kind, ...range });
+      forgetAlone.run({ kind, ...range });
     },
     adoptNoted: () => void adoptRest.run(),
     adoptForgotten: () => void adoptForgotten.run(),

@@ -14,13 +14,13 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 export interface Absences {
   get(kind: RecordTypeName, key: Key): Absence | undefined;
   /**
-   * Counts what was staged as one more whole reading for everybody in this span it does not name,
+   * Counts what was staged as one more whole reading for everybody in this range it does not name,
    * but for those of whom there is a newer one. A reading of the same name as the one before is
    * the same.
    */
-  count(kind: RecordTypeName, span: KeyRange, reading: Counted): void;
+  count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
   /** Of our people who are subscribed: how many are missing, and how many flagged as gone. */
-  countSubscribed(kind: RecordTypeName, span: KeyRange): { missing: number; flagged: number };
+  countSubscribed(kind: RecordTypeName, range: KeyRange): { missing: number; flagged: number };
   /**
    * How many of our people are missing, how many of them are due, and how long the first of those
    * who may be deleted has waited for it; `adopted`: adopted people may be, too.
@@ -104,10 +104,10 @@ export function absencesIn(db: Statements): Absences {
   return {
     ...countsIn(db),
     get: (kind, key) => get.get(kind, key),
-    count: (kind, span, { name, at, platformAt = null, but, absentReadings, absentForMs }) =>
+    count: (kind, range, { name, at, platformAt = null, but, absentReadings, absentForMs }) =>
       void count.run({
         kind,
-        ...span,
+        ...range,
         reading: name,
         at,
         platformAt,
@@ -142,8 +142,8 @@ function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'>
      where a.kind = @kind and r.ownership <> 'noted' and r.id is not null`,
   );
   return {
-    countSubscribed: (kind, span) =>
-      subscribed.get({ kind, ...span }) ?? { missing: 0, flagged: 0 },
+    countSubscribed: (kind, range) =>
+      subscribed.get({ kind, ...range }) ?? { missing: 0, flagged: 0 },
     summary: (kind, adopted) =>
       summary.get({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
   };

@@ -20,7 +20,7 @@ export interface ApprovalHolds {
    */
   stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;
   /** All that stands, by the keys. */
-  spans(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
+  ranges(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
   /**
    * Since when the oldest has stood that began later than `after`, and that is in the batch of this
    * plan, if one is named; undefined: there is none. Milliseconds since the epoch.
@@ -33,7 +33,7 @@ export interface ApprovalHolds {
    * platform that were not known.
    */
   mend(guard: GuardClass, now: HeldSince): void;
-  /** How many records of a span stand of which this run plans nothing of the class. */
+  /** How many records of a range stand of which this run plans nothing of the class. */
   countUnplanned(guarded: Guarded): number;
   /**
    * No longer has held of whom nothing was planned: of a run that called for all there is, but for
@@ -46,7 +46,7 @@ export interface ApprovalHolds {
   dropDone(guard: GuardClass, run: string): void;
 }
 
-/** A span of those who are held since a run. */
+/** A range of those who are held since a run. */
 export interface HeldRange extends Guarded {
   kind: RecordTypeName;
 }
@@ -91,7 +91,7 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
          and s.part in ('', w.held) and s.key in (${formerKeys})
      group by w.guard, w.kind, w.key, w.held`,
   );
-  const spans = rangesBy(db, {
+  const ranges = rangesBy(db, {
     column: 'key',
     of: ['standing'],
     where: 'guard = @guard and kind = @kind',
@@ -116,7 +116,7 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
   return {
     stand: (guarded, { byPart, ...since }) =>
       void stand.run({ ...guarded, ...since, byPart: Number(byPart) }),
-    spans: (guard, kind) => spans({ guard, kind }),
+    ranges: (guard, kind) => ranges({ guard, kind }),
     of: (guard, key) => of.all(guard, key).map(({ part, at }) => ({ part, at: at ?? 0 })),
     oldest(guard, { after = -1, plan } = {}) {
       const found =

@@ -8,7 +8,7 @@ import { isOver, standsOf, type Ends } from './approval-holds.ts';
 /** What stands before the guards of a run: parts of its staged plan, counted in people. */
 export interface GuardedChanges {
   /** All that is staged of a class, by the keys. */
-  spans(guard: GuardClass): Iterable<KeyRange>;
+  ranges(guard: GuardClass): Iterable<KeyRange>;
   /**
    * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
    * was not released since.
@@ -29,10 +29,10 @@ export interface GuardedChanges {
   follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
   fresh(guarded: Guarded): number;
-  /** The spans of all that was asked for in this run, let through and withheld ones too. */
-  askedSpans(guard: GuardClass): Iterable<KeyRange>;
+  /** The ranges of all that was asked for in this run, let through and withheld ones too. */
+  askedRanges(guard: GuardClass): Iterable<KeyRange>;
   /**
-   * How many of that a span has; those of them of whom not all was approved; and those of whom
+   * How many of that a range has; those of them of whom not all was approved; and those of whom
    * something is neither approved nor held since an earlier run.
    */
   counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
@@ -50,8 +50,8 @@ export interface GuardedChanges {
   /** Everything withheld may pass after all. */
   release(plan: string): void;
   /** All that is withheld of a class, by the keys. */
-  withheldSpans(guard: GuardClass): Iterable<KeyRange>;
-  /** What is withheld of a span, in the order of the keys. */
+  withheldRanges(guard: GuardClass): Iterable<KeyRange>;
+  /** What is withheld of a range, in the order of the keys. */
   withheld(guarded: Guarded): Change[];
   /** How many changes are withheld, of all classes. */
   countChanges(): number;
@@ -88,11 +88,11 @@ const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null
 
 export function guardedChangesIn(db: Statements): GuardedChanges {
   const where = 'guard = @guard';
-  const spans = rangesBy(db, { column: 'key', of: asked.slice(0, 1), where });
-  const askedSpans = rangesBy(db, { column: 'key', of: asked, where });
+  const ranges = rangesBy(db, { column: 'key', of: asked.slice(0, 1), where });
+  const askedRanges = rangesBy(db, { column: 'key', of: asked, where });
   return {
-    spans: (guard) => spans({ guard }),
-    askedSpans: (guard) => askedSpans({ guard }),
+    ranges: (guard) => ranges({ guard }),
+    askedRanges: (guard) => askedRanges({ guard }),
     ...approvedIn(db),
     ...countsIn(db),
     ...withheldIn(db),
@@ -195,7 +195,7 @@ function countsIn(db: Statements): Counts {
   };
 }
 
-type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'spans' | 'askedSpans'>;
+type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'askedSpans'>;
 
 function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';
@@ -219,7 +219,7 @@ function withheldIn(db: Statements): Withheld {
     `select ${columns} from temp.withheld
      where ${isGuarded} order by key, kind, phase, rowid`,
   );
-  const spans = rangesBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
+  const ranges = rangesBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });
   const changes = db.prepare<[], { n: number }>('select count(*) n from temp.withheld');
   const count = db.prepare<[string], { n: number }>(
     `select count(*) n from (select distinct key, kind from temp.withheld where guard = ?)`,
@@ -245,7 +245,7 @@ function withheldIn(db: Statements): Withheld {
       free.run(plan);
       empty.run();
     },
-    withheldSpans: (guard) => spans({ guard }),
+    withheldRanges: (guard) => ranges({ guard }),
     withheld: (guarded) =>
       all.all(guarded).map(({ target, ...row }) => ({ ...row, target: target ?? undefined })),
     countChanges: () => changes.get()?.n ?? 0,

@@ -14,23 +14,23 @@ import {
 import type { Statements } from '../database/prepared-statements.ts';
 
 export interface Shaping {
-  /** The mail domains of the new ones of a span: two at most. */
+  /** The mail domains of the new ones of a range: two at most. */
   domains(guarded: Guarded): string[];
-  /** How many people we own, and how many of them are of this domain; of a span, or of all. */
+  /** How many people we own, and how many of them are of this domain; of a range, or of all. */
   owned(
     kind: RecordTypeName,
-    of?: { span: KeyRange; domain: string },
+    of?: { range: KeyRange; domain: string },
   ): { all: number; same: number };
-  /** The spans of all that is recorded, or noted by a decision. */
+  /** The key ranges of all that is recorded, or noted by a decision. */
   spansOfKnown(kind: RecordTypeName): Iterable<KeyRange>;
-  /** How many records of a span we own by now, those that a decision of this run adopts too. */
-  known(kind: RecordTypeName, span: KeyRange): number;
+  /** How many records of a range we own by now, those that a decision of this run adopts too. */
+  known(kind: RecordTypeName, range: KeyRange): number;
   /**
    * How many of them are subscribed in one of these parts, by what is seen or recorded, and are not
    * asked for by this class in this run.
    */
   subscribed(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): number;
-  /** Notes under which ids of the source the new ones of a span stand. */
+  /** Notes under which ids of the source the new ones of a range stand. */
   addIds(guarded: Guarded): void;
   /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
   nextIds(after: FreshId | undefined, count: number): FreshId[];
@@ -61,8 +61,8 @@ export function shapingIn(db: Statements): Shaping {
   );
   return {
     domains: (guarded) => domains.all(guarded).map(({ domain }) => domain),
-    owned: (kind, { span, domain } = { span: everything, domain: '' }) =>
-      owned.get({ kind, domain, ...span }) ?? { all: 0, same: 0 },
+    owned: (kind, { range, domain } = { range: everything, domain: '' }) =>
+      owned.get({ kind, domain, ...range }) ?? { all: 0, same: 0 },
     ...knownIn(db),
     ...idsIn(db),
   };
@@ -78,7 +78,7 @@ const knownRows = `select n.kind, n.key, n.body from temp.noted n
 
 function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subscribed'> {
   const of = ['recorded', 'temp.noted'];
-  const spans = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
+  const ranges = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
   const known = db.prepare<KeyRange & { kind: string }, { n: number }>(
     `select count(*) n from (${knownRows})`,
   );
@@ -94,8 +94,8 @@ function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subs
        and not (${isAsked.join(' or ')})`,
   );
   return {
-    spansOfKnown: (kind) => spans({ kind }),
-    known: (kind, span) => known.get({ kind, ...span })?.n ?? 0,
+    spansOfKnown: (kind) => ranges({ kind }),
+    known: (kind, range) => known.get({ kind, ...range })?.n ?? 0,
     subscribed: (kind, guarded, parts) =>
       subscribed.get({ kind, ...guarded, parts: JSON.stringify(parts) })?.n ?? 0,
   };
@@ -129,8 +129,8 @@ function idsIn(db: Statements): Ids {
     addIds: (guarded) => void add.run(guarded),
     nextIds: (after, count) => next.all({ ...(after ?? { id: '', length: -1 }), count }),
     isBetween(kind, from, to) {
-      const isAlike = (length: number, span: KeyRange): boolean =>
-        alike.get({ kind, length, ...span }) !== undefined;
+      const isAlike = (length: number, range: KeyRange): boolean =>
+        alike.get({ kind, length, ...range }) !== undefined;
       if (from.length === to.length) return isAlike(to.length, { after: from.id, upTo: to.id });
       return (
         isAlike(from.length, { ...everything, after: from.id }) ||

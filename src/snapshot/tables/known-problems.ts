@@ -15,13 +15,13 @@ export interface Problems {
   put(problem: Problem & Name & KnownProblem & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
-   * of one record, or of all of a span (of a reading that is not whole: those it names) but those
+   * of one record, or of all of a range (of a reading that is not whole: those it names) but those
    * that another run was at meanwhile.
    */
-  adopt(kind: RecordTypeName, by: { run: string; at: number; span: KeyRange }): void;
-  forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { span: KeyRange })): void;
+  adopt(kind: RecordTypeName, by: { run: string; at: number; range: KeyRange }): void;
+  forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { range: KeyRange })): void;
   /** All that are known, by the keys. */
-  spans(kind: RecordTypeName): Iterable<KeyRange>;
+  ranges(kind: RecordTypeName): Iterable<KeyRange>;
   parked(kind: RecordTypeName, key: Key): Parked[];
   countParked(kind: RecordTypeName): number;
   drop(problem: Omit<Name, 'class'>): void;
@@ -111,7 +111,7 @@ export function problemsIn(db: Statements): Problems {
         desired: problem.desired ?? null,
         retryAt: problem.retryAt ?? null,
       }),
-    adopt: (kind, { span, ...by }) => void adopt.run({ kind, ...by, ...span }),
+    adopt: (kind, { range, ...by }) => void adopt.run({ kind, ...by, ...range }),
     parked: (kind, key) =>
       parked
         .all(kind, key)
@@ -128,7 +128,7 @@ function isNoticed(problem: string, noticed: string): string {
   return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');
 }
 
-function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'spans'> {
+function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'ranges'> {
   const unnoticed = `delete from problem where desired is null
     and not exists (select 1 from temp.noticed n where ${isNoticed('problem', 'n')})`;
   const others = `${inRange('problem')} and key not in (select value from json_each(@but))`;
@@ -145,14 +145,14 @@ function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropU
        select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
        where t.kind = problem.kind and t.key = problem.key)`,
   );
-  const spans = rangesBy(db, { column: 'key', of: ['problem'], where: 'kind = @kind' });
+  const ranges = rangesBy(db, { column: 'key', of: ['problem'], where: 'kind = @kind' });
   return {
-    spans: (kind) => spans({ kind }),
+    ranges: (kind) => ranges({ kind }),
     forgetUnnoticed(kind, which) {
       if (typeof which === 'string') forgetOne.run({ kind, only: which });
       else {
-        const { span, whole } = which;
-        (whole ? forget : forgetNamed).run({ kind, ...span, but: JSON.stringify(which.but) });
+        const { range, whole } = which;
+        (whole ? forget : forgetNamed).run({ kind, ...range, but: JSON.stringify(which.but) });
       }
     },
     dropUnnamed(kind, { but, whole }) {

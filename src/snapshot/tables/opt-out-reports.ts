@@ -14,9 +14,9 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
  * is told no more, as long as the row is there.
  */
 export interface OptOutReports {
-  /** Those of a span of keys, or of one key. */
+  /** Those of a range of keys, or of one key. */
   of(kind: RecordTypeName, keys: KeyRange | Key): ReturnedRow[];
-  /** Whoever may have left, by what is recorded, or is noted; of a span of keys, or of one. */
+  /** Whoever may have left, by what is recorded, or is noted; of a range of keys, or of one. */
   leavers(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
   noted(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
   /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */

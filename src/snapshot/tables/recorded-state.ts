@@ -23,23 +23,23 @@ export interface Recorded {
   namesakes(kind: RecordTypeName, key: Key): Key[];
   /**
    * Remembers under which key every id of the source stands now, where that record is ours, and
-   * since when; by spans of ids.
+   * since when; by ranges of ids.
    */
-  adoptOrigins(kind: RecordTypeName, span: KeyRange, since: number): void;
+  adoptOrigins(kind: RecordTypeName, range: KeyRange, since: number): void;
   /** Whether no other id of the source came to this key after this one. */
   isLastOrigin(kind: RecordTypeName, id: string, key: Key): boolean;
-  /** Keys that are recorded, and those that both readings of this run have; of a span. */
-  keysFound(kind: RecordTypeName, span: KeyRange): Key[];
+  /** Keys that are recorded, and those that both readings of this run have; of a range. */
+  keysFound(kind: RecordTypeName, range: KeyRange): Key[];
   /** The row of another key that has the same platform id. */
   ofId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow | undefined;
   /** All rows of other keys that have it, or had it when it was renamed on the platform. */
   everOfId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow[];
-  /** How many rows there are in a span whose record this run's listing did not show. */
-  countUnlisted(kind: RecordTypeName, span: KeyRange): number;
+  /** How many rows there are in a range whose record this run's listing did not show. */
+  countUnlisted(kind: RecordTypeName, range: KeyRange): number;
   /** Those that come after so many of them, in the order of their keys. */
   unlisted(
     kind: RecordTypeName,
-    part: { span: KeyRange; after: number; count: number },
+    part: { range: KeyRange; after: number; count: number },
   ): RecordedRow[];
   /** Every key that this id of the source has stood under, also of what was deleted since. */
   keysOfOrigin(kind: RecordTypeName, id: string): Key[];
@@ -114,7 +114,7 @@ export function recordedIn(db: Statements): Recorded {
     originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
     next: (kind, after, most) =>
       next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
-    adoptOrigins: (kind, span, since) => void adoptOrigins.run({ kind, ...span, since }),
+    adoptOrigins: (kind, range, since) => void adoptOrigins.run({ kind, ...range, since }),
     isLastOrigin: (kind, id, key) => isLater.get(kind, id, key) === undefined,
     put: (row) => void put.run(toStored(row)),
     drop: (kind, key) => void drop.run(kind, key),
@@ -172,7 +172,7 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' |
   return {
     keysOfOrigin: (kind, id) => keysOf.all(kind, id).map(({ key }) => key),
     namesakes: (kind, key) => namesakes.all({ kind, key }).map((row) => row.key),
-    keysFound: (kind, span) => found.all({ kind, ...span }).map(({ key }) => key),
+    keysFound: (kind, range) => found.all({ kind, ...range }).map(({ key }) => key),
   };
 }
 
@@ -210,9 +210,9 @@ function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'
     `select r.* ${those} order by r.key limit @most offset @from`,
   );
   return {
-    countUnlisted: (kind, span) => count.get({ kind, ...span })?.n ?? 0,
-    unlisted: (kind, { span, after: from, count: most }) =>
-      rows.all({ kind, ...span, from, most }).flatMap((row) => fromStored(row) ?? []),
+    countUnlisted: (kind, range) => count.get({ kind, ...range })?.n ?? 0,
+    unlisted: (kind, { range, after: from, count: most }) =>
+      rows.all({ kind, ...range, from, most }).flatMap((row) => fromStored(row) ?? []),
   };
 }
 

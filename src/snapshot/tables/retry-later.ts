@@ -19,7 +19,7 @@ export interface RetryLater {
   /** Of which records something is parked. */
   records(): Named[];
   /** What is known of records that this run's reading does not name, as it is not whole. */
-  countUnread(kind: RecordTypeName, span: KeyRange): UnreadCounts;
+  countUnread(kind: RecordTypeName, range: KeyRange): UnreadCounts;
   /** The oldest opt-outs among that. */
   unreadOptOuts(kind: RecordTypeName): RefusedOptOut[];
   /**
@@ -132,7 +132,7 @@ function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOu
   );
   const none = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
   return {
-    countUnread: (kind, span) => counts.get({ kind, ...span }) ?? none,
+    countUnread: (kind, range) => counts.get({ kind, ...range }) ?? none,
     unreadOptOuts: (kind) => optOuts.all(kind, mostListed),
   };
 }

@@ -51,21 +51,21 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
   if (!notices) return undefined;
   const { origin } = new URL(notices.url);
   const { send, close } = createSend({ url: origin, timeoutMs, userAgent: 'crm-mirror' });
-  const telling = { ...options, config, target: notices, send };
+  const delivery = { ...options, config, target: notices, send };
   let seen: Seen | undefined;
   let underWay: Promise<void> | undefined;
   const tellAll = async (): Promise<void> => {
     while (seen && !options.shell.stop.aborted) {
       const last = seen;
       seen = undefined;
-      await tell(telling, last);
+      await tell(delivery, last);
     }
     underWay = undefined;
   };
   return {
     ran() {
       // At once: while the next one is under way nobody knows how it ends.
-      seen = lookNow(telling);
+      seen = lookNow(delivery);
       underWay ??= tellAll();
     },
     async close() {
@@ -100,12 +100,12 @@ function lookNow({ config, log }: Notification): Seen | undefined {
 }
 
 /** What could not be told ends it: the next run brings it up again. */
-async function tell(telling: Notification, { attention, run }: Seen): Promise<void> {
-  const { config, shell, log, clock } = telling;
+async function tell(delivery: Notification, { attention, run }: Seen): Promise<void> {
+  const { config, shell, log, clock } = delivery;
   let notice: Notice | undefined;
   try {
     for (notice of noticesOf(toldIn(config.snapshot), attention, clock.now())) {
-      await deliver(telling, notice, run);
+      await deliver(delivery, notice, run);
       keepTold(config.snapshot, after(toldIn(config.snapshot), notice, clock.now()));
       log.noticed(notice);
     }
@@ -121,18 +121,18 @@ function sayWhy(error: unknown): string {
 
 /** Tried a few times under one id; throws what the last try came to. */
 async function deliver(
-  telling: Notification,
+  delivery: Notification,
   { type, reason, fix }: Notice,
   run: string | null,
 ): Promise<void> {
-  const { config, shell, clock, random } = telling;
+  const { config, shell, clock, random } = delivery;
   const at = new Date(clock.now());
   const data = { mirror: config.mirror, run, reason, fix };
   const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
   const id = `msg_${at.getTime().toString(36)}${random().toString(36).slice(2, 12)}`;
   for (const delayMs of [...delaysMs, undefined]) {
     try {
-      return await post(telling, id, body);
+      return await post(delivery, id, body);
     } catch (error) {
       if (delayMs === undefined || shell.stop.aborted) throw error;
       await clock.sleep(delayMs * (0.5 + random()), shell.stop);

@@ -111,7 +111,7 @@ export function createStage(options: StageOptions = {}): Stage {
       send,
       snapshot: on,
       beside,
-      ledger: on === whole.snapshot ? whole.ledger : whole.ledger.beside(),
+      ledger: on === whole.snapshot ? whole.ledger : whole.ledger.sibling(),
       clock: { ...clock, now: () => clock.now() + (options.ahead?.() ?? 0) },
       random,
       policy: options.policy ?? {},
@@ -141,17 +141,17 @@ export function createStage(options: StageOptions = {}): Stage {
       return clock.run(run(mirror(), { mode: 'full', ...how, ...overrides }));
     },
     one: async (id: string) => {
-      const own = whole.snapshot.beside();
+      const own = whole.snapshot.sibling();
       const mode = { record: id };
       return run(mirror(own), { ...how, mode, only: 'contacts' }).finally(() => own.close());
     },
     erase: async (id: string) => {
-      const own = whole.snapshot.beside();
+      const own = whole.snapshot.sibling();
       const { stop: signal, abort } = how;
       return eraseTold(mirror(own), id, { signal, abort }).finally(() => own.close());
     },
     look: async () => {
-      const own = whole.snapshot.beside();
+      const own = whole.snapshot.sibling();
       return watch(mirror(own), how).finally(() => own.close());
     },
     writes: () => {

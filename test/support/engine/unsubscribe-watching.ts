@@ -35,8 +35,8 @@ export async function watched(options: WorldOptions = {}): Promise<Watched> {
     ...world,
     async look(watching = {}, key) {
       const before = world.server.arrived.length;
-      const snapshot = world.snapshot.beside();
-      const ledger = world.ledger.beside();
+      const snapshot = world.snapshot.sibling();
+      const ledger = world.ledger.sibling();
       const mirror = { ...world.mirror(connected, key), snapshot, ledger };
       try {
         const sighting = await watch(mirror, { stop: never, abort: never, ...watching });

@@ -129,8 +129,8 @@ export function judge(facts: Facts, channel: string): Judgement {
   const allowed = stop ? stopped(stop) : careful;
   const past = guarded(allowed, channel, { ...facts, replaces: rules.replaces });
   const verdict = remembered(past, channel, facts);
-  const beside = movedAway(verdict, channel, facts) ?? renamedAway(verdict, channel, facts);
-  return { asked, stop, verdict: beside ?? verdict };
+  const sibling = movedAway(verdict, channel, facts) ?? renamedAway(verdict, channel, facts);
+  return { asked, stop, verdict: sibling ?? verdict };
 }
 
 /** What comes of it that a contact to be opted out has another address on the platform by now. */
