@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { rulesOf } from '../records/contact/contact-type.ts';
+import { rulesOf } from '../records/contact/consent/person-facts.ts';
 import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
 import type { Contact } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -8,7 +8,7 @@ import { examine, type Examined } from '../engine/examine-person.ts';
 import { absenceRulesOf, assemble } from '../cli/compose/assemble-mirror.ts';
 import { explainedOf } from '../cli/lookup/person-document.ts';
 import { explainedLines } from '../cli/lookup/person-text.ts';
-import { namingOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
 import { namesOf } from '../cli/lookup/display-names.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { keyOf } from '../cli/lookup/find-person.ts';

@@ -55,10 +55,7 @@ function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
   return parked.filter(namedBy(wanted, snapshot));
 }
 
-function release(
-  { retryLater, transaction }: Snapshot,
-  records: readonly Named[],
-): number {
+function release({ retryLater, transaction }: Snapshot, records: readonly Named[]): number {
   return transaction(() => records.reduce((sum, record) => sum + retryLater.release(record), 0));
 }
 

@@ -7,12 +7,7 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import {
-  createGate,
-  urgently,
-  type BudgetOf,
-  type RequestTally,
-} from '../rate-limit/request-gate.ts';
+import { createGate, urgently, type BudgetOf, type Counts } from '../rate-limit/request-gate.ts';
 import type { Stuck } from '../rate-limit/stuck-routes.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import { createSend } from '../http/send-request.ts';
@@ -44,7 +39,7 @@ export type {
   TemplateUpdateBody,
   TestSendBody,
 } from './request-schemas.ts';
-export type { BudgetOf, Clock, RequestTally as Counts, Random };
+export type { BudgetOf, Clock, Counts, Random };
 
 export interface PlatformOptions {
   /** Base address; its path is kept. The key goes there: https, but on this machine. */
@@ -71,7 +66,7 @@ export interface PlatformOptions {
 
 export interface ConnectedPlatform extends Platform {
   /** Requests that left so far, 429s included. */
-  requests(): RequestTally;
+  requests(): Counts;
   /** By route, as the answers so far tell. */
   limits(): Record<string, RouteLimit>;
   /** Its time of day by the Date of the newest answer, and since; undefined: none had any. */

@@ -30,7 +30,7 @@ interface Passage {
 }
 
 /** Requests that left: 429s, and those whose answer never came, included. */
-export interface RequestTally {
+export interface Counts {
   total: number;
   byRoute: Record<string, number>;
   /** 429s among them. */
@@ -52,7 +52,7 @@ export interface Gate {
     send: (signal: AbortSignal | undefined) => Promise<Answer>,
     sendContext?: Passage,
   ): Promise<Answer>;
-  counts(): RequestTally;
+  counts(): Counts;
   /** By route, as the answers so far tell. */
   limits(): Record<string, RouteLimit>;
   /** The time of day by the Date of the newest answer, and since; undefined: none had any. */
@@ -99,7 +99,10 @@ export function createGate(options: GateOptions): Gate {
     async through(name, send, sendContext = {}) {
       const stop = anySignal(signal, sendContext.signal);
       stop?.throwIfAborted();
-      return enter(routeOf(name), send, { signal: stop, priority: sendContext.priority ?? 'other' });
+      return enter(routeOf(name), send, {
+        signal: stop,
+        priority: sendContext.priority ?? 'other',
+      });
     },
     counts: () => ({
       total: sum(({ sent }) => sent),
@@ -115,7 +118,7 @@ export function createGate(options: GateOptions): Gate {
 
 /** The same gate for what goes ahead of everything else; it counts that alone. */
 export function urgently(gate: Gate): Gate {
-  const counts: RequestTally = { total: 0, byRoute: {}, rateLimited: 0 };
+  const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
   const count = (route: string): void => {
     counts.total += 1;
     counts.byRoute[route] = (counts.byRoute[route] ?? 0) + 1;

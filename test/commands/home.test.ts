@@ -31,7 +31,13 @@ async function homeOf(
   return {
     stop,
     said,
-    home: createHome({ config: load(), load, shell, assignment: residence, ended: () => undefined }),
+    home: createHome({
+      config: load(),
+      load,
+      shell,
+      assignment: residence,
+      ended: () => undefined,
+    }),
   };
 }
 

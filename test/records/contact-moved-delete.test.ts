@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { beyond } from '../../src/records/contact/consent/consent-conflicts.ts';
 import { explainPerson } from '../../src/records/contact/consent/rule-explanation.ts';
-import { rulesOf } from '../../src/records/contact/contact-type.ts';
+import { rulesOf } from '../../src/records/contact/consent/person-facts.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';

@@ -210,10 +210,7 @@ function problemsOf({
   };
 }
 
-function optOutsOf(
-  { retryLater }: Snapshot,
-  names: Names,
-): CurrentStatus['optOutsRefused'] {
+function optOutsOf({ retryLater }: Snapshot, names: Names): CurrentStatus['optOutsRefused'] {
   const told = (one: RefusedOptOut): ToldOptOut => ({
     key: names(one),
     channel: one.part,

@@ -182,7 +182,8 @@ function* volumeOf(
   const isCounted = held.has(of) || !isFew(volume, run.guards[of]);
   return {
     ...volume,
-    isEverybody: volume.all >= guardRows[of].everybodyFrom && (yield* othersOf(context, of, 1)) === 0,
+    isEverybody:
+      volume.all >= guardRows[of].everybodyFrom && (yield* othersOf(context, of, 1)) === 0,
     of: isCounted ? yield* populationOf(context, of, asked) : 0,
   };
 }

@@ -8,9 +8,9 @@ import type { Subscription } from '../../platform/request-schemas.ts';
 import {
   acked,
   type RecordType,
-  type SendOutcome,
-  type SendContext,
   type Recovery,
+  type SendContext,
+  type SendOutcome,
 } from '../record-type.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';
@@ -19,8 +19,8 @@ import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { phase } from './consent/planned-changes.ts';
 import { made } from './send/creation-answer.ts';
-import { contactDesire, fieldNames, type ContactFields } from './observe/desired-contact.ts';
-import type { PersonRules } from './consent/person-facts.ts';
+import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
+import { type PersonRules, rulesOf } from './consent/person-facts.ts';
 import { decidePerson } from './consent/person-decision.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
@@ -29,10 +29,10 @@ import { forbids, memoriesOf, newsOfChange } from './consent/do-not-contact-entr
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { release } from './consent/own-opt-outs.ts';
 import { partsOf } from './observe/channel-parts.ts';
-import { anew, find, read, readAll, retrieve, type ReadAccess } from './observe/contact-read.ts';
+import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
-  enrolmentBody,
   enrolment,
+  enrolmentBody,
   observedBody,
   recordedBody,
   silentBody,
@@ -94,25 +94,6 @@ export function contactType(options: ContactOptions): RecordType {
         return forbids(entries, { op, part, newer }, policy) !== undefined;
       },
     },
-  };
-}
-
-/** By what people are decided upon, as the configuration has it. */
-export function rulesOf(
-  { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
-  policy: PersonRules['policy'],
-  absence: AbsenceRules,
-): PersonRules {
-  const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
-    replaces === undefined ? [] : [[id, replaces]],
-  );
-  const protects = protect.flatMap((one) => (typeof one === 'string' ? [contactKey(one)] : []));
-  return {
-    channels: channels.map(({ id }) => id),
-    replaces: new Map(replaced),
-    protects: new Set(protects),
-    policy,
-    absence,
   };
 }
 

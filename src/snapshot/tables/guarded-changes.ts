@@ -195,7 +195,7 @@ function countsIn(db: Statements): Counts {
   };
 }
 
-type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'askedSpans'>;
+type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'askedRanges'>;
 
 function withheldIn(db: Statements): Withheld {
   const columns = 'kind, key, op, part, target, body, phase, guard';

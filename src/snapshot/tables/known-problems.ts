@@ -128,7 +128,9 @@ function isNoticed(problem: string, noticed: string): string {
   return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');
 }
 
-function forgettingIn(db: Statements): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'ranges'> {
+function forgettingIn(
+  db: Statements,
+): Pick<Problems, 'forgetUnnoticed' | 'dropUnnamed' | 'ranges'> {
   const unnoticed = `delete from problem where desired is null
     and not exists (select 1 from temp.noticed n where ${isNoticed('problem', 'n')})`;
   const others = `${inRange('problem')} and key not in (select value from json_each(@but))`;

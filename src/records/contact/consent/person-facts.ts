@@ -1,24 +1,25 @@
 /** What is known of one person when they are decided upon, decoded. */
 import type { Key } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
-import { hasLeft, mayDelete, oursOf, type AbsenceRules } from './crm-absence.ts';
+import { type AbsenceRules, hasLeft, mayDelete, oursOf } from './crm-absence.ts';
 import type { ConsentPolicy, Person } from './consent-rules.ts';
 import { hasWaited, isDue } from './absence-due.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
-import { isChanged } from '../observe/observed-contact.ts';
+import { contactKey, isChanged } from '../observe/observed-contact.ts';
 import { attributed } from './own-opt-outs.ts';
-import { distrusted, memberships, outgrown, pastOf, type Channels } from './past-consent.ts';
+import { type Channels, distrusted, memberships, outgrown, pastOf } from './past-consent.ts';
 import {
   observedBody,
-  recordedBody,
   type ObservedContact,
+  recordedBody,
   type RecordedContact,
 } from '../observe/contact-state.ts';
 import { isProtected } from './protection.ts';
 import { isNewer, type Sight } from '../observe/channel-observation.ts';
-import { renamedOf, withoutOurs, type RenamedContact } from './renamed-contact.ts';
+import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, saidOf } from '../observe/last-observed.ts';
 import { statedAt, strictest, type Wish } from '../observe/strictest-consent.ts';
+import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {
   /** The addresses that contacts.protect names. */
@@ -152,5 +153,24 @@ function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | '
     before: states.recorded?.seenAt ?? null,
     by: states.latest,
     changed: isChanged(recorded?.contacts ?? [], shown),
+  };
+}
+
+/** By what people are decided upon, as the configuration has it. */
+export function rulesOf(
+  { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
+  policy: PersonRules['policy'],
+  absence: AbsenceRules,
+): PersonRules {
+  const replaced = channels.flatMap(({ id, replaces }): [string, string][] =>
+    replaces === undefined ? [] : [[id, replaces]],
+  );
+  const protects = protect.flatMap((one) => (typeof one === 'string' ? [contactKey(one)] : []));
+  return {
+    channels: channels.map(({ id }) => id),
+    replaces: new Map(replaced),
+    protects: new Set(protects),
+    policy,
+    absence,
   };
 }
