@@ -3,7 +3,7 @@ import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
-import { isLeft } from '../engine/guard/guard-classes.ts';
+import { isAnyLeft } from '../engine/guard/guard-classes.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
 import { change, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -29,7 +29,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const at = Date.now();
   return change(command.opts<LookFlags>(), shell, ({ config, snapshot }) => {
     const held = approve(snapshot, plan, at);
-    if (!isLeft(held)) {
+    if (!isAnyLeft(held)) {
       return {
         document: { mirror: config.mirror, approved: null, held, until: null },
         lines: [nothingLeft(plan)],
@@ -51,8 +51,8 @@ function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
   if (!snapshot?.awaitingApproval.get(plan)) {
     throw new Invalid(unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan));
   }
-  const { awaitingApproval: held, transaction } = snapshot;
-  const left = held.left(plan);
-  if (isLeft(left)) transaction(() => held.approve(plan, at));
+  const { awaitingApproval, transaction } = snapshot;
+  const left = awaitingApproval.left(plan);
+  if (isAnyLeft(left)) transaction(() => awaitingApproval.approve(plan, at));
   return left;
 }

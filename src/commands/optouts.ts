@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
-import type { Out } from '../records/opt-outs.ts';
+import type { PlatformOptOut } from '../records/opt-outs.ts';
 import { milliseconds } from '../domain/values/duration.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
@@ -53,7 +53,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-interface Left extends Out {
+interface Left extends PlatformOptOut {
   email: string;
 }
 
@@ -63,14 +63,14 @@ interface Leaver extends Left {
 
 /** What can be no earlier than `since`, or all; by the time at which it was known. */
 function leavers(
-  { memory, recorded, meta }: Snapshot,
+  { recordHistory, recorded, meta }: Snapshot,
   since: number | null,
   remembered: readonly Left[],
 ): Leaver[] {
-  const isRecent = ({ by }: Out): boolean => since === null || by >= since;
+  const isRecent = ({ by }: PlatformOptOut): boolean => since === null || by >= since;
   const found = remembered.filter(isRecent);
   const facts = factsIn({ meta });
-  for (const row of memory.records('contact')) {
+  for (const row of recordHistory.records('contact')) {
     for (const optOut of optOutsOf(row, facts)) {
       if (isRecent(optOut)) found.push({ email: row.key, ...optOut });
     }
@@ -86,7 +86,7 @@ function leavers(
  * and it is said.
  */
 function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
-  const barred = snapshot.memory.barred('contact').filter((email) => !email.startsWith('#'));
+  const barred = snapshot.recordHistory.barred('contact').filter((email) => !email.startsWith('#'));
   if (barred.length === 0) return [];
   try {
     const ledger = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));

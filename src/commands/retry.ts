@@ -61,10 +61,12 @@ function release({ retryLater, transaction }: Snapshot, records: readonly Named[
 
 /** What the CRM did not take. */
 function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
-  const { returned, transaction } = snapshot;
+  const { optOutReports, transaction } = snapshot;
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
-  const keys = returned.refused('contact').filter((key) => isMeant({ kind: 'contact', key }));
-  return transaction(() => keys.reduce((sum, key) => sum + returned.release('contact', key), 0));
+  const keys = optOutReports.refused('contact').filter((key) => isMeant({ kind: 'contact', key }));
+  return transaction(() =>
+    keys.reduce((sum, key) => sum + optOutReports.release('contact', key), 0),
+  );
 }
 
 function lift({ meta, transaction }: Snapshot): boolean {

@@ -7,7 +7,13 @@
  * older ledger beside it, which does not know all who left.
  */
 import type { Database } from 'better-sqlite3';
-import type { Cause, Entry, RememberedOptOut, Remark, Identity } from '../domain/do-not-contact.ts';
+import type {
+  Cause,
+  Entry,
+  RememberedOptOut,
+  ListRemark,
+  Identity,
+} from '../domain/do-not-contact.ts';
 import { hasher } from './list-key.ts';
 import { copyOf, type BackupPart } from '../snapshot/database/database-backup.ts';
 import type { Key } from '../domain/record.ts';
@@ -23,7 +29,7 @@ export interface DoNotContactList {
    * Takes all of it in, or nothing; on disk when it returns. Saying what it knows changes nothing.
    * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
    */
-  write(remarks: Iterable<Remark>, at: number): void;
+  write(remarks: Iterable<ListRemark>, at: number): void;
   /** How often it was written by now. */
   reached(): number;
   /** The number of its newest entry: what it learns from now on has a greater one. */
@@ -101,7 +107,7 @@ export function ledgerIn(
     },
     close: () => void db.close(),
   };
-  const take = (remarks: Iterable<Remark>, at: number): number | undefined => {
+  const take = (remarks: Iterable<ListRemark>, at: number): number | undefined => {
     const rest = remarks[Symbol.iterator]();
     let step = rest.next();
     if (step.done) return undefined;
@@ -211,7 +217,7 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
   };
 }
 
-type Hashed = Omit<Remark, keyof Identity> & Hashes;
+type Hashed = Omit<ListRemark, keyof Identity> & Hashes;
 
 /** One remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {

@@ -57,7 +57,7 @@ export interface ListChanges {
   frees?: readonly { seq: number; why: string }[];
 }
 
-export type Remark = Identity & ListChanges;
+export type ListRemark = Identity & ListChanges;
 
 /** Everything: beside it a channel's name is never this. */
 export const all = '*';

@@ -16,11 +16,11 @@ import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { createFacts } from './context/learned-facts.ts';
 import { createTally } from './context/run-tally.ts';
-import { takeCursors } from './finish/source-cursor.ts';
+import { loadCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/for-each-range.ts';
 import { gatherIn } from './context/group-commit.ts';
 
-export function begin(mirror: Mirror, options: RunOptions): RunContext {
+export function beginRun(mirror: Mirror, options: RunOptions): RunContext {
   const { snapshot } = mirror;
   const clock = even(mirror.clock);
   const at = clock.now();
@@ -39,7 +39,7 @@ export function begin(mirror: Mirror, options: RunOptions): RunContext {
   snapshot.staging.clear();
   snapshot.candidates.clear();
   if (options.writes) bindDoNotContactList(run);
-  const since = options.writes ? start(run, parts) : takeCursors(mirror, parts, options);
+  const since = options.writes ? start(run, parts) : loadCursors(mirror, parts, options);
   const approvals = approvalsOf(run);
   const { ended: endedBefore } = mirror.locks.count();
   // Last: what is begun has to end.
@@ -76,8 +76,8 @@ export function begin(mirror: Mirror, options: RunOptions): RunContext {
 
 /** Written down, with what those before it have left; answers from where changes may be read. */
 function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
-  const { snapshot, locks: sibling, id, mode, startedAt: at } = run;
-  const others = sibling.others(id);
+  const { snapshot, locks, id, mode, startedAt: at } = run;
+  const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
   return snapshot.transaction(() => {
     let isLeft = false;
@@ -86,14 +86,14 @@ function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
       if (!isAlone && snapshot.journal.hasLeft(kind.name, others)) isLeft = true;
     }
     snapshot.runs.start({ id, mode: modeName(mode), at });
-    const since = takeCursors(run, parts, run);
+    const since = loadCursors(run, parts, run);
     // Somebody was left behind in the middle, whose record may never change again.
     return isLeft ? new Map() : since;
   });
 }
 
 /** What runs that have ended left planned is not sent any more. */
-export async function abandonLeft({
+export async function abandonUnsent({
   run,
   parts,
 }: Pick<RunContext, 'run' | 'parts'>): Promise<void> {

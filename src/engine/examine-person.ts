@@ -5,10 +5,10 @@ import type { Key } from '../domain/record.ts';
 import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/snapshot-ownership.ts';
-import { decide } from './plan/decide-changes.ts';
+import { decideChanges } from './plan/decide-changes.ts';
 import type { Mirror, Run, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
-import { begin } from './begin-run.ts';
+import { beginRun } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
 import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
 import { statesOf } from './read/record-states.ts';
@@ -36,7 +36,7 @@ export async function examine(
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
   const mode = { single: key };
-  const context = begin(mirror, { ...options, mode, writes: false, only: 'contacts' });
+  const context = beginRun(mirror, { ...options, mode, writes: false, only: 'contacts' });
   const { run, tally, parts } = context;
   const [part] = parts;
   if (!part) return undefined;
@@ -47,7 +47,7 @@ export async function examine(
   const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
   const states = statesOf(run, kind, { key, known });
   run.snapshot.candidates.add(kind.name, key);
-  await decide({ run, kind, known, tally });
+  await decideChanges({ run, kind, known, tally });
   return {
     source,
     unread: looked,

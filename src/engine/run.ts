@@ -10,14 +10,14 @@ import { Busy, Invalid, isExpected } from '../domain/errors.ts';
 import { type Plan, planning } from './report/change-plan.ts';
 import type { RecordType } from '../records/record-type.ts';
 import { countAbsences } from './read/absence-count.ts';
-import { announce } from './finish/announce-defaults.ts';
+import { announceDefaults } from './finish/announce-defaults.ts';
 import { apply } from './apply/apply-changes.ts';
 import type { Applying } from './apply/apply-context.ts';
-import { belong, claim } from './account/snapshot-ownership.ts';
+import { checkOwnership, claimSnapshot } from './account/snapshot-ownership.ts';
 import { readPart } from './read/changed-records.ts';
-import { type RunContext, knowledgeOf, leaveOut } from './context/run-context.ts';
-import { commit } from './plan/commit-plan.ts';
-import { decide } from './plan/decide-changes.ts';
+import { type RunContext, knowledgeOf, excludePart } from './context/run-context.ts';
+import { commitPlan } from './plan/commit-plan.ts';
+import { decideChanges } from './plan/decide-changes.ts';
 import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
 import { readingOf } from './read/record-states.ts';
 import {
@@ -28,19 +28,19 @@ import {
   type Run,
   type RunOptions,
 } from './context/mirror-context.ts';
-import { keepHeld } from './guard/plan-approval.ts';
-import { foresee } from './plan/run-forecast.ts';
-import { guard, guardNow } from './guard/apply-guards.ts';
-import { noticeInvalid, noticeUnread } from './read/invalid-records.ts';
+import { storeAwaitingApproval } from './guard/plan-approval.ts';
+import { forecastRun } from './plan/run-forecast.ts';
+import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
+import { listInvalid, listUnread } from './read/invalid-records.ts';
 import { each } from './context/bounded-concurrency.ts';
-import { spoilThrown } from './finish/source-cursor.ts';
+import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { lossOf, lostParts } from './observe/lost-parts.ts';
 import { listAll } from './observe/platform-listing.ts';
 import { sayStopped } from './finish/failure-reasons.ts';
 import { recover } from './apply/outcome-recovery.ts';
-import { abandonLeft, begin } from './begin-run.ts';
-import { conclude } from './finish/finish-run.ts';
-import { keepDuplicates, takeOne } from './read/person-read.ts';
+import { abandonUnsent, beginRun } from './begin-run.ts';
+import { finishRun } from './finish/finish-run.ts';
+import { keepDuplicates, readOnePerson } from './read/person-read.ts';
 import { keysOf } from './observe/person-observation.ts';
 import { cutShort, readAgain, sliceMs } from './read/time-slice.ts';
 import { forEachRange } from './context/for-each-range.ts';
@@ -53,11 +53,11 @@ const mostRounds = 3;
  * throws Invalid for input that cannot be used at all, Busy for input that is not ready, and bugs.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
-  const context = begin(mirror, options);
+  const context = beginRun(mirror, options);
   try {
     return await lead(context, options);
   } catch (error) {
-    spoilThrown(context);
+    invalidateCursorsAfter(context);
     throw error;
   } finally {
     leave(context);
@@ -66,22 +66,22 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
 
 async function lead(context: RunContext, options: RunOptions): Promise<Summary> {
   try {
-    if (options.writes && onlyKey(context.run) === undefined) await abandonLeft(context);
-    await belong(context);
+    if (options.writes && onlyKey(context.run) === undefined) await abandonUnsent(context);
+    await checkOwnership(context);
     await take(context);
     if (options.writes) await eachPart(context, recover, options.mode === 'full');
     if (!isRecord(options.mode)) await readAll(context);
     await listAll(context);
-    if (options.writes) claim(context);
+    if (options.writes) claimSnapshot(context);
     await countAbsences(context);
-    await announce(context);
+    await announceDefaults(context);
     for (const { kind } of context.parts) await narrow(context, kind);
     if (options.writes && onlyKey(context.run) === undefined) await keepDuplicates(context, 'read');
     for (let round = 1; ; round += 1) {
       await plan(context);
-      await guard(context);
+      await applyGuards(context);
       if (!options.writes || isLeftOver(context, round)) break;
-      await commit(context.run, await keepHeld(context, round));
+      await commitPlan(context.run, await storeAwaitingApproval(context, round));
       context.run.snapshot.candidates.clear();
       await applyAll(context);
       if (!again(context)) break;
@@ -92,18 +92,18 @@ async function lead(context: RunContext, options: RunOptions): Promise<Summary> 
     if (!isExpected(error)) throw error;
     context.failure = error;
   }
-  const summary = await conclude(context);
+  const summary = await finishRun(context);
   if (context.failure instanceof Invalid || context.failure instanceof Busy) throw context.failure;
   return summary;
 }
 
 /** A run about one person has her to itself. */
 async function take(context: RunContext): Promise<void> {
-  const { mode, locks: sibling } = context.run;
+  const { mode, locks } = context.run;
   if (typeof mode === 'string') return;
   context.taken = isRecord(mode)
-    ? await takeOne(context, mode.record)
-    : await sibling.take({ keys: [mode.single], ids: [] });
+    ? await readOnePerson(context, mode.record)
+    : await locks.take({ keys: [mode.single], ids: [] });
 }
 
 function leave({ run, taken }: RunContext): void {
@@ -119,7 +119,7 @@ async function readAll(context: RunContext): Promise<void> {
   const { reasons, known } = context;
   for (const part of context.parts) {
     const certificate = await readPart(context, part).catch((error: unknown) =>
-      leaveOut(context, part, error),
+      excludePart(context, part, error),
     );
     if (!certificate) continue;
     if (!certificate.complete && part.kind.needsCertificate) {
@@ -176,15 +176,15 @@ async function addCandidates(
 async function plan(context: RunContext): Promise<void> {
   const { run, tally } = context;
   for (const { kind } of context.parts) {
-    await decide({ run, kind, tally, known: knowledgeOf(context, kind) });
+    await decideChanges({ run, kind, tally, known: knowledgeOf(context, kind) });
     if (context.plan) continue;
-    await noticeInvalid(run, kind, context);
-    await noticeUnread(context, kind);
+    await listInvalid(run, kind, context);
+    await listUnread(context, kind);
   }
   if (context.plan) return;
   context.notes.push(...sayStopped(tally.counts().stopped));
   context.plan = await readPlan(run);
-  context.forecast = foresee(context);
+  context.forecast = forecastRun(context);
   run.foresees?.(context.forecast);
   if (run.writes) run.agrees?.(context.plan);
 }
@@ -228,7 +228,7 @@ async function eachPart(
       again: pLimit(1),
       entered: new Map(),
       endsAt: context.sliceEndsAt,
-      sift: () => guardNow(context),
+      sift: () => applyGuardsAtOnce(context),
     });
   });
 }
@@ -250,10 +250,10 @@ async function applyAll(context: RunContext): Promise<void> {
 async function planAgain(context: RunContext, { kind }: MirrorPart): Promise<void> {
   const { run, tally } = context;
   await narrow(context, kind);
-  await decide({ run, kind, tally, known: knowledgeOf(context, kind) });
-  await noticeInvalid(run, kind, context);
-  await guard(context);
-  await commit(run);
+  await decideChanges({ run, kind, tally, known: knowledgeOf(context, kind) });
+  await listInvalid(run, kind, context);
+  await applyGuards(context);
+  await commitPlan(run);
   run.snapshot.candidates.clear(kind.name);
 }
 

@@ -3,7 +3,7 @@ import type { Deadlines } from '../records/erasure-request.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
-import { spoil } from '../engine/finish/source-cursor.ts';
+import { invalidateCursor } from '../engine/finish/source-cursor.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readNames, type Reading } from './source-identities.ts';
@@ -37,17 +37,17 @@ export async function allow(
   const at = mirror.clock.now();
   const crm = await readNames(mirror, part, leave);
   const who = identityOf(mirror, part.kind, key);
-  const entries = mirror.ledger.concerning(who);
+  const entries = mirror.doNotContact.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
   const dropped = dropVanished(mirror, part.kind, key);
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
-  if (entries.length > 0) mirror.ledger.write([{ ...who, adds: [], ends, frees }], at);
+  if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
     // Her record may be older than all that changes since.
-    spoil(mirror.snapshot, part.kind);
+    invalidateCursor(mirror.snapshot, part.kind);
     return release(mirror, part.kind, key);
   });
   return { at, taken, freed, dropped, released, crm };

@@ -4,7 +4,7 @@ import { acked, type RecordType } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
-import { spoil } from '../engine/finish/source-cursor.ts';
+import { invalidateCursor } from '../engine/finish/source-cursor.ts';
 import { latestNow, type Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 
@@ -43,7 +43,7 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
         now = withPurged(now, purge.rows(kind.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });
         // Who else stood under her name is known no more.
-        spoil(snapshot, kind);
+        invalidateCursor(snapshot, kind);
       });
       try {
         purge.scrub();

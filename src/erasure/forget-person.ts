@@ -90,8 +90,8 @@ const asked: Reading = {
 };
 
 /** But for those that were forgotten themselves. */
-function alsoOf({ snapshot, ledger }: Mirror, { name }: RecordType, key: Key): Key[] {
-  const isErased = ledger.erased() ?? (() => false);
+function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: Key): Key[] {
+  const isErased = doNotContact.erased() ?? (() => false);
   return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
 }
 
@@ -130,9 +130,9 @@ async function erase(
 type Who = ReturnType<typeof identityOf>;
 
 /** Asked for again, an erasure stands since the first time. */
-function enter({ ledger }: Mirror, who: Who, at: number): Certificate['entry'] {
+function enter({ doNotContact }: Mirror, who: Who, at: number): Certificate['entry'] {
   const standing = () =>
-    ledger
+    doNotContact
       .concerning(who)
       .find(({ cause, through }) => cause === 'erasure' && through === 'address');
   const before = standing();
@@ -143,7 +143,7 @@ function enter({ ledger }: Mirror, who: Who, at: number): Certificate['entry'] {
     after: null,
     by: at,
   };
-  if (!before?.bears) ledger.write([{ ...who, adds: [before ?? erasure], ends: [] }], at);
+  if (!before?.bears) doNotContact.write([{ ...who, adds: [before ?? erasure], ends: [] }], at);
   const { seq = 0, by = at } = standing() ?? {};
-  return { ledger: ledger.id, seq, since: by };
+  return { ledger: doNotContact.id, seq, since: by };
 }

@@ -14,7 +14,7 @@
 import type { Deadlines } from '../records/erasure-request.ts';
 import { Busy } from '../domain/errors.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
-import type { People } from '../engine/context/person-locks.ts';
+import type { LockedPeople } from '../engine/context/person-locks.ts';
 import { forget, type Certificate } from './forget-person.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { shortHash } from '../engine/context/display-name.ts';
@@ -114,7 +114,7 @@ async function ask(
 }
 
 /** Under which addresses the record stood, those of an attempt that was cut short too. */
-function peopleOf(mirror: Mirror, part: MirrorPart, id: string): People {
+function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;
   const { name } = part.kind;

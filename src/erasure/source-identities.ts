@@ -3,7 +3,7 @@ import { Interrupted, isExpected } from '../domain/errors.ts';
 import type { Deadlines } from '../records/erasure-request.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { read } from '../engine/read/source-read.ts';
-import { begin } from '../engine/begin-run.ts';
+import { beginRun } from '../engine/begin-run.ts';
 
 /** Not read, or not certified: ids may be missing. */
 export interface Reading {
@@ -22,7 +22,14 @@ export async function readNames(
 ): Promise<Reading> {
   const progress = (): void => undefined;
   const mode = 'fast';
-  const { run } = begin(mirror, { mode, writes: false, only: 'contacts', stop, abort, progress });
+  const { run } = beginRun(mirror, {
+    mode,
+    writes: false,
+    only: 'contacts',
+    stop,
+    abort,
+    progress,
+  });
   try {
     const certificate = await read(run, part);
     if (certificate.complete) return { read: true, certified: true, why: null };

@@ -9,7 +9,7 @@ import type { PlatformFacts } from './platform-facts.ts';
  * is known to have left by it; it may be a channel's default, or the work of a request of ours that
  * had no answer. The source is not told.
  */
-export interface Out {
+export interface PlatformOptOut {
   /** '*': all of them. */
   channel: string;
   cause: ReturnCause | 'doubtful';
@@ -17,13 +17,13 @@ export interface Out {
   by: number;
 }
 
-export interface Outs {
+export interface PlatformOptOuts {
   /** By what is recorded, of parts that are kept equal. */
-  recorded(row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts): Out[];
+  recorded(row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts): PlatformOptOut[];
   /** By what the ledger remembers; undefined: that is not how somebody left. */
-  remembered(entry: Entry, facts: PlatformFacts): Out | undefined;
+  remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined;
   /** Whether a record of the source says the same by itself: then it needs no telling. */
-  saysSo(row: DesiredRow, out: Out): boolean;
+  saysSo(row: DesiredRow, out: PlatformOptOut): boolean;
   /** Whether what a record of the source says is newer, where that may count for more. */
-  isNewer(row: DesiredRow, out: Out): boolean;
+  isNewer(row: DesiredRow, out: PlatformOptOut): boolean;
 }

@@ -19,8 +19,8 @@ import type { Change, Op } from '../domain/change.ts';
 import type { Entry, RememberedOptOut, ListChanges } from '../domain/do-not-contact.ts';
 import type { Problem } from '../domain/problem.ts';
 import type { Erasing, Deadlines } from './erasure-request.ts';
-import type { Leaving } from './unsubscribe-listing.ts';
-import type { Outs } from './opt-outs.ts';
+import type { UnsubscribeListing } from './unsubscribe-listing.ts';
+import type { PlatformOptOuts } from './opt-outs.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
 import type { FoundRecord, Page, ListingPage } from './listing-page.ts';
 import type {
@@ -52,9 +52,9 @@ export interface RecordType {
   /** Undefined where records are in no parts. */
   readonly parts?: Parts;
   /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
-  readonly leaving?: Leaving;
+  readonly unsubscribes?: UnsubscribeListing;
   /** Undefined where nobody leaves by themselves: the source is told nothing. */
-  readonly outs?: Outs;
+  readonly outs?: PlatformOptOuts;
   /** The body of a source record that cannot be read: it says nothing. */
   readonly unreadBody: string;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
@@ -82,13 +82,13 @@ export interface RecordType {
   ): RecordedRow | undefined;
   /** Lets the source take back what we took from a record on its word; undefined: nothing was. */
   release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
-  readonly ledger?: Remembering;
+  readonly doNotContact?: DoNotContactRules;
   /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
   erase?(what: Erasing, leave: Deadlines): Promise<void>;
 }
 
 /** What a kind tells the ledger, and is told by it. */
-export interface Remembering {
+export interface DoNotContactRules {
   /** What must be remembered, by what is recorded. */
   memories(row: RecordedRow): RememberedOptOut[];
   /** What an acknowledged change, and the row that follows from it, change in the ledger. */

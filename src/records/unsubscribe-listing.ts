@@ -1,7 +1,7 @@
 /** How records of a kind leave by themselves, where the platform counts and lists who did. */
 import type { DesiredRow, Key, ObservedRow } from '../domain/record.ts';
 
-export interface Leaving {
+export interface UnsubscribeListing {
   /** The route by which they are counted and listed. */
   readonly route: string;
   /** The ways out that can be listed, each by itself. */

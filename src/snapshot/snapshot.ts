@@ -45,14 +45,14 @@ export interface Snapshot {
   recorded: Recorded;
   journal: Journal;
   runs: Runs;
-  returned: OptOutReports;
+  optOutReports: OptOutReports;
   problems: Problems;
   retryLater: RetryLater;
   outcomes: Outcomes;
-  memory: RecordHistory;
+  recordHistory: RecordHistory;
   slicing: Slicing;
   staging: Staging;
-  remarks: ListNews;
+  listNews: ListNews;
   purge: Purge;
   candidates: DecisionCandidates;
   ranges: KeyRanges;
@@ -220,14 +220,14 @@ function snapshotOf(
     recorded: recordedIn(statements),
     journal: changesIn(statements),
     runs: runsIn(statements),
-    returned: optOutReportsIn(statements),
+    optOutReports: optOutReportsIn(statements),
     problems: problemsIn(statements),
     retryLater: retryLaterIn(statements),
     outcomes: outcomesIn(statements),
-    memory: historyIn(statements),
+    recordHistory: historyIn(statements),
     slicing: slicingIn(statements),
     staging,
-    remarks: listNewsIn(statements),
+    listNews: listNewsIn(statements),
     purge: purgeIn(statements),
     candidates: candidatesIn(statements),
     ranges: rangesIn(statements),

@@ -69,7 +69,7 @@ export interface Home {
   close(): Promise<void>;
 }
 
-export function createHome(options: HomeOptions): Home {
+export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
   const state: State = {

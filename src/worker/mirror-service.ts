@@ -18,7 +18,7 @@ import type { MirrorStatus } from '../server/status-page.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
 import { doHanded } from './remote-commands.ts';
-import { createHome, type Home } from './mirror-host.ts';
+import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -59,7 +59,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     clock: systemClock,
   });
   const load = () => loadConfig(config.file, shell.env);
-  const home = createHome({ config, shell, assignment, load, ended: options.ended });
+  const home = createMirrorHost({ config, shell, assignment, load, ended: options.ended });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const view = viewQueues(place);

@@ -17,7 +17,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { RecordType } from '../records/record-type.ts';
-import type { Out, Outs } from '../records/opt-outs.ts';
+import type { PlatformOptOut, PlatformOptOuts } from '../records/opt-outs.ts';
 import type { DesiredRow, Key, RecordTypeName } from '../domain/record.ts';
 import type { OptOutReport } from '../domain/opt-out-report.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
@@ -30,7 +30,7 @@ import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 export interface Finding {
   run: Run;
-  kind: RecordType & { readonly outs: Outs };
+  kind: RecordType & { readonly outs: PlatformOptOuts };
   returns: WriteBack;
   known: RecordTypeKnowledge;
   /** Whether what the source was not seen to have, it has not: of all, or of who was asked for. */
@@ -62,11 +62,14 @@ const isOpen = new Set(['planned', 'unknown', 'sent']);
 const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
 /** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
-export async function findReturns(finding: Finding, key: Key | undefined): Promise<FoundOptOuts> {
+export async function findOptOutsToReport(
+  finding: Finding,
+  key: Key | undefined,
+): Promise<FoundOptOuts> {
   const { run, kind } = finding;
   const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: KeyRange | Key): void => {
-    const barred = run.snapshot.returned.barred(kind.name, keys);
+    const barred = run.snapshot.optOutReports.barred(kind.name, keys);
     const within = barred.filter((one) => !one.startsWith('#'));
     const steps = stepsFor(finding, keys, within);
     for (const { waits, leftOut, doubtful } of steps) {
@@ -88,9 +91,9 @@ export async function findReturns(finding: Finding, key: Key | undefined): Promi
 
 function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]): Step[] {
   const { run, kind } = finding;
-  const { returned } = run.snapshot;
-  const rows = new Map(returned.of(kind.name, keys).map((row) => [nameOf(row), row]));
-  const isErased = run.ledger.erased() ?? (() => false);
+  const { optOutReports } = run.snapshot;
+  const rows = new Map(optOutReports.of(kind.name, keys).map((row) => [nameOf(row), row]));
+  const isErased = run.doNotContact.erased() ?? (() => false);
   // What an erasure that was cut short has done is nobody's departure.
   const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
   const steps: Step[] = [];
@@ -118,14 +121,14 @@ const nameOf = ({
 
 interface Person {
   key: Key;
-  outs: Out[];
+  outs: PlatformOptOut[];
 }
 
 /** In a plan what is seen just now is noted and not recorded. */
 function leavers({ run, kind }: Finding, keys: KeyRange | Key): Person[] {
-  const { returned } = run.snapshot;
-  const rows = new Map(returned.leavers(kind.name, keys).map((row) => [row.key, row]));
-  if (!run.writes) for (const row of returned.noted(kind.name, keys)) rows.set(row.key, row);
+  const { optOutReports } = run.snapshot;
+  const rows = new Map(optOutReports.leavers(kind.name, keys).map((row) => [row.key, row]));
+  if (!run.writes) for (const row of optOutReports.noted(kind.name, keys)) rows.set(row.key, row);
   return [...rows.values()].map((row) => ({
     key: row.key,
     outs: kind.outs.recorded(row, run.facts.known()),
@@ -133,8 +136,8 @@ function leavers({ run, kind }: Finding, keys: KeyRange | Key): Person[] {
 }
 
 function remembered({ run, kind }: Finding, key: Key): Person {
-  const entries = run.ledger.concerning({ key, ids: [] });
-  const outs = new Map<string, Out>();
+  const entries = run.doNotContact.concerning({ key, ids: [] });
+  const outs = new Map<string, PlatformOptOut>();
   for (const entry of entries) {
     const out = kind.outs.remembered(entry, run.facts.known());
     const before = out && outs.get(out.channel);
@@ -162,7 +165,7 @@ function idsOf({ snapshot }: Run, kind: RecordTypeName, key: Key): string[] {
 
 type One = Omit<OptOutReport, 'id'>;
 
-type Outgoing = Omit<One, 'cause'> & Pick<Out, 'cause'>;
+type Outgoing = Omit<One, 'cause'> & Pick<PlatformOptOut, 'cause'>;
 
 function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): Step {
   const { cause } = at;
@@ -172,7 +175,7 @@ function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): 
 
 function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run, returns } = finding;
-  const { returned } = run.snapshot;
+  const { optOutReports } = run.snapshot;
   const at = run.clock.now();
   const isWaiting = row !== undefined && isOpen.has(row.state);
   const verdict = verdictOn(finding, one);
@@ -182,16 +185,20 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   if (verdict === 'needless') {
     if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
     if (row.state !== 'planned' && row.state !== 'rejected') return { waits: isWaiting ? 1 : 0 };
-    return { waits: 0, write: () => returned.move(row.seq, 'needless', { at }) };
+    return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
   }
   if (!returns.takes(one)) {
     const isUntold = row?.state === 'planned' || row?.state === 'rejected';
-    return { waits: 0, leftOut: true, ...(isUntold && { write: () => returned.drop(row.seq) }) };
+    return {
+      waits: 0,
+      leftOut: true,
+      ...(isUntold && { write: () => optOutReports.drop(row.seq) }),
+    };
   }
   if (!row) return { waits: 1, write: () => add(finding, one, 'planned') };
   if (row.state !== 'needless') return { waits: isWaiting ? 1 : 0 };
   const again = (): void => {
-    returned.drop(row.seq);
+    optOutReports.drop(row.seq);
     add(finding, one, 'planned');
   };
   return { waits: 1, write: again };
@@ -206,13 +213,13 @@ function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step
   return {
     waits: 0,
     doubtful,
-    write: () => run.snapshot.returned.move(row.seq, 'needless', { at }),
+    write: () => run.snapshot.optOutReports.move(row.seq, 'needless', { at }),
   };
 }
 
 function add({ run, kind }: Finding, one: One, state: 'planned' | 'needless'): void {
   const row = { ...one, id: idOf(run, one), state, at: run.clock.now() };
-  run.snapshot.returned.add(kind.name, row);
+  run.snapshot.optOutReports.add(kind.name, row);
 }
 
 /**
@@ -249,17 +256,17 @@ function standing({ snapshot }: Run, kind: RecordTypeName, { email, crmId }: One
 /** Who is back is told of no more; nor is who is gone here, where the CRM does not want her. */
 function endOf(finding: Finding, row: ReturnedRow): Step {
   const { run, kind } = finding;
-  const { recorded, returned } = run.snapshot;
+  const { recorded, optOutReports } = run.snapshot;
   const isRecorded = recorded.get(kind.name, row.email) !== undefined;
   if (isRecorded && !isStillOut(finding, row)) {
-    return { waits: 0, write: () => returned.drop(row.seq) };
+    return { waits: 0, write: () => optOutReports.drop(row.seq) };
   }
   const isUntold = row.state === 'planned' || row.state === 'rejected';
   if (isRecorded || !isUntold || verdictOn(finding, row) !== 'needless') {
     return { waits: isOpen.has(row.state) ? 1 : 0 };
   }
   const at = run.clock.now();
-  return { waits: 0, write: () => returned.move(row.seq, 'needless', { at }) };
+  return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
 }
 
 /** Whether the person is still out, and is known to have left, at this moment. */
@@ -267,11 +274,11 @@ export function isStillOut(
   { run, kind }: Pick<Finding, 'run' | 'kind'>,
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
 ): boolean {
-  if (run.ledger.erased()?.(email)) return false;
+  if (run.doNotContact.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(kind.name, email);
   const outs = row
     ? kind.outs.recorded(row, run.facts.known())
-    : run.ledger
+    : run.doNotContact
         .concerning({ key: email, ids: [] })
         .flatMap((entry) => kind.outs.remembered(entry, run.facts.known()) ?? []);
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');

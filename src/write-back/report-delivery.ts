@@ -25,22 +25,22 @@ export interface DeliveryAccount {
 }
 
 /** All that is due, or what is due of one person. */
-export async function tellReturns(
+export async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
 ): Promise<DeliveryAccount> {
   const { run, kind, returns } = delivery;
   const account: DeliveryAccount = { told: 0, failure: undefined };
-  const { returned, transaction } = run.snapshot;
+  const { optOutReports, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
   let before = '';
   try {
-    transaction(() => returned.doubt(kind.name, run.locks.others(run.id)));
+    transaction(() => optOutReports.doubt(kind.name, run.locks.others(run.id)));
     findArrived(delivery);
     for (let tried = 0; tried < mostTold; tried += returns.most) {
       if (run.stop.aborted || run.clock.now() >= endsAt) break;
       const count = Math.min(returns.most, mostTold - tried);
-      const due = returned.due(kind.name, { at: run.clock.now(), count, key });
+      const due = optOutReports.due(kind.name, { at: run.clock.now(), count, key });
       if (due.length === 0) break;
       // Whom other runs have taken would be due again and again.
       const which = due.map(({ seq }) => seq).join();
@@ -58,14 +58,15 @@ export async function tellReturns(
 
 /** Where twice is not the same as once, what is there already is told no more. */
 function findArrived({ run, kind, returns }: ReportDelivery): void {
-  const { returned, transaction } = run.snapshot;
+  const { optOutReports, transaction } = run.snapshot;
   if (!returns.arrived) return;
-  const open = returned.unknown(kind.name);
+  const open = optOutReports.unknown(kind.name);
   if (open.length === 0) return;
   const there = returns.arrived(open);
   const at = run.clock.now();
   transaction(() => {
-    for (const { seq, id } of open) returned.move(seq, there.has(id) ? 'acked' : 'planned', { at });
+    for (const { seq, id } of open)
+      optOutReports.move(seq, there.has(id) ? 'acked' : 'planned', { at });
   });
 }
 
@@ -125,13 +126,13 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
  */
 function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = delivery;
-  const { returned, transaction } = run.snapshot;
+  const { optOutReports, transaction } = run.snapshot;
   const at = run.clock.now();
   return transaction(() => {
     const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(delivery, row));
-    for (const { seq } of back) returned.drop(seq);
+    for (const { seq } of back) optOutReports.drop(seq);
     const free = still.filter(({ email, crmId }) => run.locks.enter(run.id, email, [crmId]));
-    for (const { seq } of free) returned.move(seq, 'sent', { at, run: run.id });
+    for (const { seq } of free) optOutReports.move(seq, 'sent', { at, run: run.id });
     return free;
   });
 }
@@ -141,18 +142,24 @@ function settle(
   batch: readonly ReturnedRow[],
   { answers, failure }: { answers: readonly ReportResult[]; failure: Expected | undefined },
 ): void {
-  const { returned, transaction } = run.snapshot;
+  const { optOutReports, transaction } = run.snapshot;
   const at = run.clock.now();
   const rest = failure instanceof Invalid || failure instanceof RateLimited ? 'planned' : 'unknown';
   transaction(() => {
     for (const [nth, row] of batch.entries()) {
       const told = answers[nth];
       const { seq, email: key, channel: part } = row;
-      if (!told) returned.move(seq, rest, { at, tried: nth === answers.length });
-      else if (told.is === 'told') returned.move(seq, 'acked', { at });
+      if (!told) optOutReports.move(seq, rest, { at, tried: nth === answers.length });
+      else if (told.is === 'told') optOutReports.move(seq, 'acked', { at });
       else {
         const { reason, fix } = told;
-        returned.move(seq, 'rejected', { at, reason, fix, retryAt: at + againMs, tried: true });
+        optOutReports.move(seq, 'rejected', {
+          at,
+          reason,
+          fix,
+          retryAt: at + againMs,
+          tried: true,
+        });
         const problem = { kind: kind.name, key, class: 'rejected' as const, part };
         tally.returned({ ...problem, reason: sayRejected(reason), fix }, row.state !== 'rejected');
       }

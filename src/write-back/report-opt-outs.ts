@@ -2,9 +2,9 @@
 import type { ReturnsSummary } from '../engine/report/run-summary.ts';
 import type { RunContext } from '../engine/context/run-context.ts';
 import { onlyKey } from '../engine/context/mirror-context.ts';
-import { type Finding, findReturns } from './find-opt-outs.ts';
+import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
 import { knowledgeNamed } from '../engine/context/source-knowledge.ts';
-import { noteStuck, sayRejected, tellReturns } from './report-delivery.ts';
+import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 
 const listed = 100;
 
@@ -24,15 +24,15 @@ export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary
   const finding: Finding = { run, kind: of, returns, known: knowledge, conclusive };
   const key = onlyKey(run);
   const isRead = known.has(kind) && !failure && key !== '';
-  const found = isRead ? await findReturns(finding, key) : undefined;
-  const before = snapshot.returned.counts(kind.name);
+  const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
+  const before = snapshot.optOutReports.counts(kind.name);
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
     return { told: 0, rejected: before.rejected, ...(found ?? none) };
   }
-  const account = await tellReturns({ ...finding, tally }, key);
+  const account = await deliverReports({ ...finding, tally }, key);
   noteStuck(snapshot, account, run.clock.now());
-  const { waiting, rejected } = snapshot.returned.counts(kind.name);
+  const { waiting, rejected } = snapshot.optOutReports.counts(kind.name);
   if (account.failure) context.stuck = sayStuck(waiting, account.failure);
   listKnown(context, kind.name);
   const { leftOut = 0, doubtful = 0 } = found ?? {};
@@ -42,7 +42,7 @@ export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary
 /** What earlier runs were refused; what this one was is listed already. */
 function listKnown({ run, tally }: RunContext, kind: 'contact' | 'template'): void {
   if (onlyKey(run) !== undefined) return;
-  for (const row of run.snapshot.returned.rejected(kind, listed)) {
+  for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {
     const { email: key, channel: part, reason, fix } = row;
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
     const problem = { kind, key, class: 'rejected' as const, part, fix: fix ?? '' };

@@ -1,7 +1,7 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createHome } from '../../src/worker/mirror-host.ts';
+import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
@@ -31,7 +31,7 @@ async function homeOf(
   return {
     stop,
     said,
-    home: createHome({
+    home: createMirrorHost({
       config: load(),
       load,
       shell,
@@ -52,7 +52,7 @@ test('is not closed under a command about one person', async () => {
     begun.resolve();
     await go.promise;
     mirror.snapshot.transaction(() => mirror.snapshot.meta.set('mine', 'yes'));
-    return mirror.ledger.erased();
+    return mirror.doNotContact.erased();
   });
   await begun.promise;
   const closing = home.close();

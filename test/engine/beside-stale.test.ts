@@ -101,12 +101,12 @@ test('whom a guard held beside it stays held', async () => {
 
 test('what the ledger was to learn of them is undone with the decision', () => {
   const { snapshot, close } = stageOf();
-  const { remarks, staging } = snapshot;
+  const { listNews, staging } = snapshot;
   const bob = { key: 'bob@example.com', ids: ['2'], adds: [], ends: [] };
-  remarks.add({ key: ann, ids: ['1'], adds: [], ends: [{ seq: 1, why: 'seen again' }] });
-  remarks.add(bob);
+  listNews.add({ key: ann, ids: ['1'], adds: [], ends: [{ seq: 1, why: 'seen again' }] });
+  listNews.add(bob);
   staging.undecide('contact', [ann]);
-  expect(remarks.next(0, 9).map(({ remark }) => remark)).toEqual([bob]);
+  expect(listNews.next(0, 9).map(({ remark }) => remark)).toEqual([bob]);
   close();
 });
 

@@ -2,13 +2,13 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import type { Random } from '../../src/domain/clock.ts';
-import type { Remark } from '../../src/domain/do-not-contact.ts';
+import type { ListRemark } from '../../src/domain/do-not-contact.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
 import { ledgerInMemory } from '../../src/do-not-contact/list-file.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
-import { abandonLeft, begin } from '../../src/engine/begin-run.ts';
+import { abandonUnsent, beginRun } from '../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../src/engine/context/person-locks.ts';
-import { commit } from '../../src/engine/plan/commit-plan.ts';
+import { commitPlan } from '../../src/engine/plan/commit-plan.ts';
 import type { Run } from '../../src/engine/context/mirror-context.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
 import { createStage, type Stage } from '../support/engine/child-process.ts';
@@ -48,7 +48,7 @@ function runOf(turn: (nth: number) => void = () => undefined): Run {
     beside,
   });
   const options = { mode: 'full', writes: true, only: 'contacts', stop: signal } as const;
-  const { run } = begin(mirror, { ...options, abort: signal, progress: () => undefined });
+  const { run } = beginRun(mirror, { ...options, abort: signal, progress: () => undefined });
   let nth = 0;
   const sleep = async () => turn((nth += 1));
   return { ...run, clock: { ...run.clock, sleep } };
@@ -80,14 +80,15 @@ function decideAll(isAlone: (key: string) => boolean = () => true): void {
 const planned = (run: Run): string[] => [
   ...snapshot.journal.plannedNext({ run: run.id, kind: 'contact', phase: 1 }, '', all).keys(),
 ];
-const recorded = (): string[] => [...snapshot.memory.records('contact')].map(({ key }) => key);
+const recorded = (): string[] =>
+  [...snapshot.recordHistory.records('contact')].map(({ key }) => key);
 
 describe('very many', () => {
   test('are all written in the end, in turns of a few thousand', async () => {
     const sizes: number[] = [];
     const run = runOf(() => sizes.push(recorded().length + planned(run).length));
     decideAll();
-    await commit(run);
+    await commitPlan(run);
     sizes.push(recorded().length + planned(run).length);
     expect(planned(run)).toEqual(keys);
     expect(recorded()).toEqual(keys);
@@ -103,7 +104,7 @@ describe('very many', () => {
     snapshot.transaction(() => snapshot.recorded.put(row('old@example.com')));
     decideAll((key) => key !== keys[7]);
     snapshot.staging.addForgotten('contact', 'old@example.com');
-    await expect(commit(run)).rejects.toBe(killed);
+    await expect(commitPlan(run)).rejects.toBe(killed);
     const has = recorded();
     expect(has).toContain('old@example.com');
     expect(has).not.toContain(keys[7]);
@@ -111,11 +112,11 @@ describe('very many', () => {
     expect(has.length).toBeLessThan(all);
     beside.end(run.id);
     const next = runOf();
-    await abandonLeft({ run: next, parts: next.parts });
+    await abandonUnsent({ run: next, parts: next.parts });
     expect(planned(run)).toEqual([]);
     decideAll();
     snapshot.staging.addForgotten('contact', 'old@example.com');
-    await commit(next);
+    await commitPlan(next);
     expect(recorded()).toEqual(keys);
     expect(planned(next)).toEqual(keys);
   });
@@ -128,7 +129,7 @@ describe('very many', () => {
         if (nth === at) void beside.take({ keys: [last], ids: [] });
       });
       decideAll();
-      await commit(run);
+      await commitPlan(run);
       expect(planned(run)).not.toContain(last);
       expect(recorded()).not.toContain(last);
       expect(recorded()).toHaveLength(all - 1);
@@ -180,7 +181,7 @@ test('few are written in one go, and with what is to be written with them', asyn
   const run = runOf(() => seen.push(recorded().length));
   snapshot.staging.addNoted(row('a@example.com'), true);
   snapshot.staging.addNoted(row('b@example.com'), false);
-  await commit(run, () => seen.push(-1));
+  await commitPlan(run, () => seen.push(-1));
   expect(seen).toEqual([0, 0, 0, -1]);
   expect(recorded()).toEqual(['a@example.com', 'b@example.com']);
 });
@@ -188,12 +189,14 @@ test('few are written in one go, and with what is to be written with them', asyn
 test('the ledger is told first, of all there is, in turns', async () => {
   const told: number[] = [];
   const run = runOf(() => told.push(recorded().length));
-  const remark = (key: string): Remark => ({ key, ids: [], adds: [], ends: [] });
+  const remark = (key: string): ListRemark => ({ key, ids: [], adds: [], ends: [] });
   const adds = [{ part: '*', cause: 'blocked', contact: 'x', after: null, by: 1 }] as const;
-  for (const key of keys.slice(0, 1_200)) snapshot.remarks.add({ ...remark(key), adds });
+  for (const key of keys.slice(0, 1_200)) snapshot.listNews.add({ ...remark(key), adds });
   snapshot.staging.addNoted(row('a@example.com'), true);
-  await commit(run);
-  const known = keys.slice(0, 1_300).map((key) => run.ledger.concerning({ key, ids: [] }).length);
+  await commitPlan(run);
+  const known = keys
+    .slice(0, 1_300)
+    .map((key) => run.doNotContact.concerning({ key, ids: [] }).length);
   expect(known).toEqual(keys.slice(0, 1_300).map((_, nth) => (nth < 1_200 ? 1 : 0)));
   expect(told).toEqual([0, 0, 0, 0, 0, 0]);
   expect(recorded()).toEqual(['a@example.com']);

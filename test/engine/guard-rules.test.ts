@@ -5,7 +5,7 @@ import {
   isFew,
   judge,
   judgeShape,
-  type Held,
+  type HoldReason,
   type Limit,
   type ChangeVolume,
 } from '../../src/engine/report/guard-rules.ts';
@@ -25,14 +25,14 @@ function rush(asked: Asked): ChangeVolume {
 }
 
 /** As a run asks: the shape only where it may matter. */
-function heldOf({ domainShare, rows = [], ...asked }: Asked): Held | undefined {
+function heldOf({ domainShare, rows = [], ...asked }: Asked): HoldReason | undefined {
   const asks = rush(asked);
   const shape = () => judgeShape({ domainShare, rows });
   return judge(asks, limit) ?? (hasShape(asks, limit) ? shape() : undefined);
 }
 
 // prettier-ignore
-const table: [what: string, asked: Asked, by: Held['by'] | undefined][] = [
+const table: [what: string, asked: Asked, by: HoldReason['by'] | undefined][] = [
   ['nobody new, whatever was approved',          { fresh: 0, all: 500, week: 900 },                undefined],
   ['the limit in one run',                       { fresh: 100 },                                   undefined],
   ['one more',                                   { fresh: 101 },                                   'run'],

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { RecordedRow } from '../../src/domain/record.ts';
 import type { Shape } from '../../src/engine/report/guard-rules.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
-import { atOnce } from '../../src/engine/plan/commit-plan.ts';
+import { withoutYielding } from '../../src/engine/plan/commit-plan.ts';
 import { shapeOf } from '../../src/engine/guard/change-shape.ts';
 
 interface Person {
@@ -45,7 +45,7 @@ function known(people: readonly Person[]): Snapshot {
 
 function shape(people: readonly Person[]): Shape {
   const snapshot = known(people);
-  const found = atOnce(shapeOf({ snapshot }, 'delete'));
+  const found = withoutYielding(shapeOf({ snapshot }, 'delete'));
   snapshot.close();
   return found;
 }

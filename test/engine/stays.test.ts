@@ -34,8 +34,8 @@ describe('what a run held stays held in the next full ones', () => {
       });
     }
     expect(deletes(stage)).toBe(0);
-    const { awaitingApproval: held } = stage.snapshot;
-    expect(held.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
+    const { awaitingApproval } = stage.snapshot;
+    expect(awaitingApproval.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
   });
 
   test('of opt-ins too', async () => {

@@ -88,7 +88,7 @@ describe('what enters', () => {
       at: LATER,
     } as const;
     const after = contacts.acknowledge(before, change('opt_out', 'con_1'), found);
-    const news = contacts.ledger?.learn(change('opt_out', 'con_1'), after, []);
+    const news = contacts.doNotContact?.learn(change('opt_out', 'con_1'), after, []);
     expect(news?.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
   });
 });
@@ -161,17 +161,17 @@ describe('what it forbids', () => {
   test('what is about to leave', () => {
     const { contacts } = open();
     const forbids = (op: 'create' | 'opt_in' | 'opt_out', of: Entry) =>
-      contacts.ledger?.forbids(change(op), [of]);
+      contacts.doNotContact?.forbids(change(op), [of]);
     expect(forbids('opt_in', entry('opt_out'))).toBe(true);
     expect(forbids('opt_in', entry('opt_out', { part: PRODUCT }))).toBe(false);
     expect(forbids('opt_in', entry('vanished'))).toBe(false);
     expect(forbids('create', entry('vanished'))).toBe(true);
     expect(forbids('opt_out', entry('erasure'))).toBe(false);
     const newer = { ...change('opt_in'), body: JSON.stringify({ newer: NOON + 1 }) };
-    expect(contacts.ledger?.forbids(newer, [entry('opt_out')])).toBe(false);
-    expect(contacts.ledger?.forbids(newer, [entry('opt_out', { by: LATER })])).toBe(true);
-    expect(contacts.ledger?.forbids(newer, [entry('opt_out', { through: 'id' })])).toBe(true);
-    expect(contacts.ledger?.forbids(newer, [entry('blocked')])).toBe(true);
+    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out')])).toBe(false);
+    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out', { by: LATER })])).toBe(true);
+    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out', { through: 'id' })])).toBe(true);
+    expect(contacts.doNotContact?.forbids(newer, [entry('blocked')])).toBe(true);
   });
 });
 
@@ -211,7 +211,7 @@ describe('what takes it back', () => {
   test('our own delete: never owned, and everything else stays', () => {
     const { contacts } = open();
     const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];
-    const news = contacts.ledger?.learn(change('delete', 'con_1'), undefined, entries);
+    const news = contacts.doNotContact?.learn(change('delete', 'con_1'), undefined, entries);
     expect(news).toEqual({ adds: [], ends: [{ seq: 1, why: 'delete acknowledged' }] });
   });
 
@@ -221,7 +221,10 @@ describe('what takes it back', () => {
     const optIn = change('opt_in', 'con_1');
     const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, ack);
     const learn = (row: typeof after) =>
-      contacts.ledger?.learn(optIn, row, [entry('opt_out'), entry('opt_out', { part: PRODUCT })]);
+      contacts.doNotContact?.learn(optIn, row, [
+        entry('opt_out'),
+        entry('opt_out', { part: PRODUCT }),
+      ]);
     expect(learn(after)?.ends).toHaveLength(1);
     // Taken back by the person before it was known to be done: it stands.
     const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, {

@@ -85,7 +85,10 @@ export const broken: readonly Broken[] = [
   {
     rule: 'who left and stands in the ledger stays out',
     foundBy: 8,
-    breaks: (mirror) => ({ ...mirror, ledger: { ...mirror.ledger, concerning: () => [] } }),
+    breaks: (mirror) => ({
+      ...mirror,
+      doNotContact: { ...mirror.doNotContact, concerning: () => [] },
+    }),
   },
   {
     rule: 'a default, or what a request without an answer left, is no departure',
@@ -142,11 +145,12 @@ export const broken: readonly Broken[] = [
   {
     rule: 'who was forgotten is not brought back',
     foundBy: 30,
-    breaks: ({ ledger, ...mirror }) => ({
+    breaks: ({ doNotContact, ...mirror }) => ({
       ...mirror,
-      ledger: {
-        ...ledger,
-        concerning: (who) => ledger.concerning(who).filter(({ cause }) => cause !== 'erasure'),
+      doNotContact: {
+        ...doNotContact,
+        concerning: (who) =>
+          doNotContact.concerning(who).filter(({ cause }) => cause !== 'erasure'),
       },
     }),
   },
@@ -163,8 +167,8 @@ function withHeld(
   mirror: Mirror,
   changed: Partial<Mirror['snapshot']['awaitingApproval']>,
 ): Mirror {
-  const held = { ...mirror.snapshot.awaitingApproval, ...changed };
-  return { ...mirror, snapshot: { ...mirror.snapshot, awaitingApproval: held } };
+  const awaitingApproval = { ...mirror.snapshot.awaitingApproval, ...changed };
+  return { ...mirror, snapshot: { ...mirror.snapshot, awaitingApproval } };
 }
 
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {

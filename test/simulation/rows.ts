@@ -24,7 +24,7 @@ subscribe('hasMoved', (message) => {
 subscribe('isForbidden', (message) => {
   if (moved.parse(message).answer) decided.push(`${beyond.stated} opt_out`);
 });
-subscribe('toldOf', (message) => {
+subscribe('renamedTargets', (message) => {
   const { contacts } = told.parse(message).answer;
   if (contacts.length > 0) decided.push(`${beyond.renamed} opt_out`);
 });
@@ -38,7 +38,7 @@ const watched = new Map([
   [urlOf('consent-rules.ts'), ['decideChannel']],
   [urlOf('consent-conflicts.ts'), ['conflictOf']],
   [urlOf('changed-address.ts'), ['hasMoved', 'isForbidden']],
-  [urlOf('renamed-contact.ts'), ['toldOf']],
+  [urlOf('renamed-contact.ts'), ['renamedTargets']],
 ]);
 
 function urlOf(name: string): string {

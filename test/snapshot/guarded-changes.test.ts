@@ -102,14 +102,17 @@ test('who passed, or is exempt, in all spans is new in none', () => {
 
 test('who stands since an earlier run is withheld in whichever span', () => {
   stageAll();
-  const { guarded: guarding, awaitingApproval: held } = snapshot;
+  const { guarded: guarding, awaitingApproval } = snapshot;
   stage(people, {});
   each('delete', (guarded) => {
     if (guarded.after !== '') guarding.withhold(guarded);
   });
   const stood = guarding.countWithheld('delete');
   for (const span of guarding.withheldRanges('delete')) {
-    held.stand({ ...span, guard: 'delete' }, { byPart: false, at: 1, platformAt: null });
+    awaitingApproval.stand(
+      { ...span, guard: 'delete' },
+      { byPart: false, at: 1, platformAt: null },
+    );
   }
   snapshot.staging.clear();
   stageAll();

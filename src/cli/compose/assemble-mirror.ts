@@ -95,9 +95,14 @@ export interface MirrorAccess {
 export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
   const held = access.writes ? shell.held?.() : undefined;
   if (held) return held;
-  const { snapshot, ledger, lease, notes } = access.writes ? hold(config, access) : lookOn(config);
+  const {
+    snapshot,
+    ledger: doNotContact,
+    lease,
+    notes,
+  } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
-  sayLost(snapshot, ledger, shell);
+  sayLost(snapshot, doNotContact, shell);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
@@ -105,7 +110,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     returns: config.contacts && contactReturns(config.contacts),
     snapshot,
     account: accountOf(config, platform),
-    ledger,
+    doNotContact,
     locks: createPersonLocks(),
     notes,
     clock: systemClock,
@@ -125,7 +130,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     platform,
     sibling: () => besideOf(config, mirror, platform),
     close: async (failure) => {
-      ledger.close();
+      doNotContact.close();
       snapshot.close();
       if (lease && isDamage(failure)) {
         const aside = setAside(config.snapshot, systemClock.now());
@@ -144,7 +149,7 @@ function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assem
   const own: Mirror = {
     ...mirror,
     snapshot,
-    ledger: mirror.ledger.sibling(),
+    doNotContact: mirror.doNotContact.sibling(),
     parts: partsOf(config, platform),
     account: accountOf(config, platform),
     requests: platform.requests,

@@ -15,7 +15,7 @@ export function copiedAt(meta: Meta): number | undefined {
 }
 
 /** After a run that saw the whole platform there is nothing left of it. */
-export function settleRestored({ meta, transaction }: Snapshot, summary: Summary): void {
+export function clearRestored({ meta, transaction }: Snapshot, summary: Summary): void {
   const { mode, only, status, certificate } = summary;
   const sawAll = mode === 'full' && only === null && certificate.platform === true;
   const isWell = status === 'done' || status === 'rejected' || status === 'held';

@@ -45,7 +45,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   const isMeant = namedBy(word, mirror.snapshot);
   const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
   if (erasure?.key !== undefined) return erasure.key;
-  for (const key of mirror.snapshot.memory.keys('contact')) {
+  for (const key of mirror.snapshot.recordHistory.keys('contact')) {
     // A problem of somebody who was erased stands under the hash itself, which is no key.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }

@@ -247,7 +247,7 @@ function parkedOf({ found, snapshot }: Explaining) {
 }
 
 function historyOf({ found, snapshot }: Explaining) {
-  return snapshot.memory.changes(kind, found.states.key, changesShown).map((change) => ({
+  return snapshot.recordHistory.changes(kind, found.states.key, changesShown).map((change) => ({
     at: instant(change.endedAt ?? change.sentAt ?? change.plannedAt),
     run: change.run,
     op: change.op,

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { email } from '../../platform/request-schemas.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
-import type { Taken } from '../../engine/context/person-locks.ts';
+import type { PersonLock } from '../../engine/context/person-locks.ts';
 import { shortHash } from '../../engine/context/display-name.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
@@ -55,7 +55,7 @@ async function workOn(
   const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
-  let taken: Taken | undefined;
+  let taken: PersonLock | undefined;
   try {
     const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
     if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);

@@ -21,7 +21,7 @@ import { createLog } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from '../lookup/display-names.ts';
 import { createProgress } from './progress-line.ts';
-import { copiedAt, settleRestored } from '../compose/restored-snapshot.ts';
+import { copiedAt, clearRestored } from '../compose/restored-snapshot.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { keyOf } from '../lookup/find-person.ts';
 import { instant } from '../output/format-values.ts';
@@ -153,7 +153,7 @@ export async function runNow(
   const restored = copiedAt(snapshot.meta) !== undefined;
   const requests = countFromNow(mirror.requests);
   const summary = await run({ ...mirror, requests }, { ...wanted, mode, restored, stop, abort });
-  if (wanted.writes) settleRestored(snapshot, summary);
+  if (wanted.writes) clearRestored(snapshot, summary);
   return summary;
 }
 

@@ -35,24 +35,21 @@ export function byEvents(
 }
 
 /** By the plan that showed it. */
-export function heldOf(
-  { awaitingApproval: held }: Snapshot,
-  { names, now, config }: Seen,
-): ToldHeld[] {
+export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
   const until = (plan: string): number | undefined => {
-    const since = held.oldest('opt_out', { plan });
+    const since = awaitingApproval.oldest('opt_out', { plan });
     return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;
   };
-  return held.current().map(({ plan, since, held: counts }) => {
-    const changes = held.changes(plan, changesShown);
+  return awaitingApproval.current().map(({ plan, since, held: counts }) => {
+    const changes = awaitingApproval.changes(plan, changesShown);
     return {
       plan,
-      approved: held.isApproved(plan, now - weekMs),
+      approved: awaitingApproval.isApproved(plan, now - weekMs),
       since: instant(since),
       ...counts,
       optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
-      more: held.countChanges(plan) - changes.length,
+      more: awaitingApproval.countChanges(plan) - changes.length,
     };
   });
 }

@@ -243,11 +243,8 @@ function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
   }));
 }
 
-function approvalsOf(
-  { awaitingApproval: held }: Snapshot,
-  now: number,
-): CurrentStatus['approvals'] {
-  return held.approvals(now - weekMs).map(({ plan, at }) => ({
+function approvalsOf({ awaitingApproval }: Snapshot, now: number): CurrentStatus['approvals'] {
+  return awaitingApproval.approvals(now - weekMs).map(({ plan, at }) => ({
     plan,
     at: instant(at),
     until: instant(at + weekMs),

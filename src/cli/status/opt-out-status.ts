@@ -26,8 +26,8 @@ const peopleShown = 20;
 const kind = 'contact';
 
 export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
-  const { returned, meta } = snapshot;
-  const { waiting, waitingSince, rejected, rejectedSince } = returned.counts(kind);
+  const { optOutReports, meta } = snapshot;
+  const { waiting, waitingSince, rejected, rejectedSince } = optOutReports.counts(kind);
   const stuck = stuckIn({ meta });
   const time = (at: number | null): string | null => (at === null ? null : instant(at));
   return {
@@ -37,7 +37,7 @@ export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
     rejected: {
       count: rejected,
       since: time(rejectedSince),
-      people: returned.rejected(kind, peopleShown).map((row) => ({
+      people: optOutReports.rejected(kind, peopleShown).map((row) => ({
         key: names({ kind, key: row.email }),
         channel: row.channel,
         reason: row.reason ?? '',

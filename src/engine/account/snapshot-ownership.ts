@@ -37,7 +37,7 @@ export async function proveOwn(
 }
 
 /** The first step of a run. Throws as the proof does. */
-export async function belong({ run, notes }: RunContext): Promise<void> {
+export async function checkOwnership({ run, notes }: RunContext): Promise<void> {
   const how = await proveOwn(run, run.stop);
   if (how === undefined) return;
   if (run.writes) bind(run.snapshot, run.account);
@@ -48,7 +48,7 @@ export async function belong({ run, notes }: RunContext): Promise<void> {
 }
 
 /** Binds what is free, and keeps the organization as soon as a listing names it. */
-export function claim({ run: { snapshot, account }, known }: RunContext): void {
+export function claimSnapshot({ run: { snapshot, account }, known }: RunContext): void {
   const isFree = standingOf(snapshot, account) === 'free';
   const { key, organization } = boundTo(snapshot);
   if (isFree || key === undefined) bind(snapshot, account);

@@ -7,10 +7,10 @@ import { Held } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, type Run } from '../context/mirror-context.ts';
-import { type Applying, knownOf, waits } from './apply-context.ts';
+import { type Applying, knownOf, isPastSlice } from './apply-context.ts';
 import { decideAgain } from '../plan/decide-changes.ts';
 import { each } from '../context/bounded-concurrency.ts';
-import { isOvertaken } from '../context/superseded-records.ts';
+import { isSuperseded } from '../context/superseded-records.ts';
 import { isForbidden, keepBefore } from './do-not-contact-updates.ts';
 import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
@@ -79,7 +79,7 @@ async function sendAll(
     const stays = urgent && isStatedOptOut(planned);
     if ((run.stop.aborted && !stays) || breaker.stopped()) return false;
     if (breaker.holds(kind, planned)) continue;
-    const change = aimed(applying, planned);
+    const change = withTarget(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
       drop(run, [change], 'its creation did not come to pass');
@@ -129,7 +129,7 @@ function drop(
 }
 
 /** What follows a creation was planned before its record had an id. */
-export function aimed({ run, kind }: Applying, change: JournaledChange): JournaledChange {
+export function withTarget({ run, kind }: Applying, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
   return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
 }
@@ -166,7 +166,7 @@ async function tryOnce(
   const { run, kind, breaker } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
-  if (isOvertaken(run, kind, change.key)) return 'superseded';
+  if (isSuperseded(run, kind, change.key)) return 'superseded';
   const known = knownOf(applying, change);
   if (!known.fresh && breaker.blinds(kind, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
@@ -189,7 +189,7 @@ async function tryOnce(
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(kind, change)) throw new Held('stopped before it left');
-        if (waits(applying, change)) throw new Held('the source is read again first');
+        if (isPastSlice(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // Last: for what is looked at again first, which may take long, nobody has to wait.

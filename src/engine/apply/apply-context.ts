@@ -62,7 +62,7 @@ export function knownOf(
 }
 
 /** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
-export function waits({ run, kind, known, endsAt }: Applying, change: Change): boolean {
+export function isPastSlice({ run, kind, known, endsAt }: Applying, change: Change): boolean {
   if (!kind.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();
 }

@@ -24,7 +24,7 @@ export function endInFlight({ run, entered }: Applying, key: Key): void {
 }
 
 /** What was asked when it was entered; else now. */
-export function underway({ run, kind, entered }: Applying, key: Key): Underway {
+export function identityInFlight({ run, kind, entered }: Applying, key: Key): Underway {
   return entered.get(key) ?? ask(run, kind, key);
 }
 
@@ -32,5 +32,5 @@ function ask(run: Run, kind: RecordType, key: Key): Underway {
   const ids = run.snapshot.staging.idsOf(kind.name, key);
   const who = identityWith(run, kind, { key, ids });
   let entries: readonly Entry[] | undefined;
-  return { ids, who, entries: () => (entries ??= run.ledger.concerning(who)) };
+  return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
 }

@@ -6,7 +6,7 @@
 import type { JournaledChange } from '../../domain/change.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
-import { aimed } from './apply-changes.ts';
+import { withTarget } from './apply-changes.ts';
 import { isFresh, openIn } from '../context/mirror-context.ts';
 import { type Applying, knownOf } from './apply-context.ts';
 import { recordOutcome } from './record-outcome.ts';
@@ -28,7 +28,7 @@ export async function recover(applying: Applying): Promise<void> {
 
 async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
   const { run, kind, toBeListed } = applying;
-  const change = aimed(applying, open);
+  const change = withTarget(applying, open);
   await passTimeout(applying, change);
   const outcome = await find(applying, change);
   if (outcome) await recordOutcome(applying, change, { outcome });

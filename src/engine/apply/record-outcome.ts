@@ -7,8 +7,8 @@ import type { Applying } from './apply-context.ts';
 import { longestDelayMs, desiredFingerprint } from '../plan/decide-changes.ts';
 import { learnOf } from './do-not-contact-updates.ts';
 import { latestNow } from '../context/mirror-context.ts';
-import { stageRead } from '../observe/person-observation.ts';
-import { underway } from './in-flight.ts';
+import { stageObservation } from '../observe/person-observation.ts';
+import { identityInFlight } from './in-flight.ts';
 
 /**
  * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
@@ -124,7 +124,7 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
 function reconsiderFormer(applying: Applying, key: Key): void {
   const { run, kind, known } = applying;
   const { staging, recorded, journal } = run.snapshot;
-  const { ids } = underway(applying, key);
+  const { ids } = identityInFlight(applying, key);
   const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
   const former = recorded
     .ofOrigins(kind.name, ids, key)
@@ -197,6 +197,6 @@ function relearn(
   candidates.add(kind.name, key);
   if (toBeListed) return;
   staging.forgetObserved(kind.name, key);
-  stageRead(run, kind, { key, rows });
+  stageObservation(run, kind, { key, rows });
   staging.addLooked(kind.name, key, run.clock.now());
 }

@@ -21,35 +21,35 @@ export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
  * all that is recorded: either of them may be new.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
-  const { snapshot, ledger } = mirror;
+  const { snapshot, doNotContact } = mirror;
   const { meta, transaction } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
   const known = boundDoNotContactList(meta);
   // How far another has got says nothing of the one that the snapshot still knows.
-  const hear = (reached: number) => meta.get(names.id) === ledger.id && keep(reached);
-  ledger.follow((reached) => transaction(() => void hear(reached)));
-  if (known?.id !== ledger.id) fill(mirror);
-  const reached = ledger.reached();
-  if (known?.id !== ledger.id || known.reached !== reached) {
+  const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);
+  doNotContact.follow((reached) => transaction(() => void hear(reached)));
+  if (known?.id !== doNotContact.id) fill(mirror);
+  const reached = doNotContact.reached();
+  if (known?.id !== doNotContact.id || known.reached !== reached) {
     transaction(() => {
-      meta.set(names.id, ledger.id);
+      meta.set(names.id, doNotContact.id);
       keep(reached);
     });
   }
 }
 
-function fill({ parts, snapshot, ledger, clock }: Mirror): void {
+function fill({ parts, snapshot, doNotContact, clock }: Mirror): void {
   for (const { kind } of parts) {
-    for (let after: Key | undefined = ''; after !== undefined && kind.ledger;) {
+    for (let after: Key | undefined = ''; after !== undefined && kind.doNotContact;) {
       const rows: RecordedRow[] = snapshot.recorded.next(kind.name, after, pageOfRows);
-      const { memories } = kind.ledger;
+      const { memories } = kind.doNotContact;
       const remarks = rows.map((row) => ({
         key: row.key,
         ids: snapshot.recorded.originsOf(kind.name, row.key),
         adds: memories(row),
         ends: [],
       }));
-      ledger.write(
+      doNotContact.write(
         remarks.filter(({ adds }) => adds.length > 0),
         clock.now(),
       );

@@ -21,6 +21,6 @@ export function endFirstLoad({ meta }: Snapshot, run: string): void {
 export const unsaid = 'unsaid';
 
 /** Whether this run may only announce the default. */
-export function announces({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
+export function mustAnnounce({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
   return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
 }

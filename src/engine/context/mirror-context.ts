@@ -24,7 +24,7 @@ export interface Mirror {
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
-  ledger: DoNotContactList;
+  doNotContact: DoNotContactList;
   /** What it shares with other runs of this process on the same mirror. */
   locks: PersonLocks;
   /** What is to be said of how it was put together, one line each. */

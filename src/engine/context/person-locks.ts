@@ -22,7 +22,7 @@ export interface PersonLocks {
   begin(run: string, about: 'all' | 'one'): void;
   end(run: string): void;
   /** Takes these people once nobody else is at them. */
-  take(people: People): Promise<Taken>;
+  take(people: LockedPeople): Promise<PersonLock>;
   /** Whom others took since the run began. */
   superseded(run: string): Superseded;
   /** Something is about to leave for her; false: she is overtaken, and nothing may. */
@@ -31,7 +31,7 @@ export interface PersonLocks {
   leave(run: string, key: Key): void;
 }
 
-export interface People {
+export interface LockedPeople {
   keys: readonly Key[];
   /** Of the source. */
   ids: readonly string[];
@@ -42,9 +42,9 @@ interface Superseded {
   ids: ReadonlySet<string>;
 }
 
-export interface Taken {
+export interface PersonLock {
   /** Takes these as well; false: somebody is at one of them, and nothing was taken. */
-  also(people: People): boolean;
+  also(people: LockedPeople): boolean;
   release(): void;
 }
 
@@ -119,7 +119,7 @@ function wake({ waiting }: State): void {
   for (const one of waiting.splice(0)) one();
 }
 
-function isFree({ runs, taken }: State, { keys, ids }: People): boolean {
+function isFree({ runs, taken }: State, { keys, ids }: LockedPeople): boolean {
   if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
   return [...runs.values()].every(({ entered }) => {
     const has = [...entered.values()].flat();
@@ -128,7 +128,7 @@ function isFree({ runs, taken }: State, { keys, ids }: People): boolean {
 }
 
 /** Takes them, if all are free; nothing more leaves for them, so that waiting has an end. */
-function takeNow(state: State, people: People, own: Own): boolean {
+function takeNow(state: State, people: LockedPeople, own: Own): boolean {
   for (const { superseded } of state.runs.values()) {
     for (const key of people.keys) superseded.keys.add(key);
     for (const id of people.ids) superseded.ids.add(id);

@@ -44,7 +44,7 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
 }
 
 /** At the end of a run: keeps what becomes of it, and has the run say so. */
-export function settleQuarantine({ run, breaker, reasons, notes }: RunContext): void {
+export function storeQuarantine({ run, breaker, reasons, notes }: RunContext): void {
   if (run.quarantined) return;
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);

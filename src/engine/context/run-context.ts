@@ -3,11 +3,11 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
-import type { Held } from '../report/guard-rules.ts';
+import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/change-plan.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
-import type { Taken } from './person-locks.ts';
+import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import { type RecordTypeKnowledge, unknown } from './source-knowledge.ts';
 import type { MirrorPart, Run } from './mirror-context.ts';
@@ -29,7 +29,7 @@ export interface RunContext {
   /** The CRM told of a record: it is about whoever stands under that. */
   isEvent: boolean;
   /** Whom it is about, where that is one person. */
-  taken: Taken | undefined;
+  taken: PersonLock | undefined;
   tally: RunTally;
   breaker: CircuitBreaker;
   known: Map<RecordType, RecordTypeKnowledge>;
@@ -50,7 +50,7 @@ export interface RunContext {
   /** In force when the run began. */
   approvals: Approval[];
   /** Classes that a guard holds, from the first time on. */
-  held: Map<GuardClass, Held>;
+  held: Map<GuardClass, HoldReason>;
   /** People whose stated opt-outs stay held, and of whom this run did not read. */
   unplanned: number;
   /** How many records a class is about, once that was counted. */
@@ -64,7 +64,7 @@ export function knowledgeOf({ known }: RunContext, kind: RecordType): RecordType
 }
 
 /** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-export function leaveOut(context: RunContext, part: MirrorPart, error: unknown): undefined {
+export function excludePart(context: RunContext, part: MirrorPart, error: unknown): undefined {
   const isLast = context.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;

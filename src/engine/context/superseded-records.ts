@@ -4,18 +4,15 @@ import type { Key } from '../../domain/record.ts';
 import type { Run } from './mirror-context.ts';
 
 /** Under the keys that the others know, and under those that she has by this run's reading. */
-export function supersededKeys(
-  { locks: sibling, snapshot, id }: Run,
-  { name, read }: RecordType,
-): Key[] {
+export function supersededKeys({ locks, snapshot, id }: Run, { name, read }: RecordType): Key[] {
   if (!read) return [];
-  const { keys, ids } = sibling.superseded(id);
+  const { keys, ids } = locks.superseded(id);
   if (ids.size === 0) return [...keys];
   return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
 }
 
 /** Whether she is one of them. */
-export function isOvertaken(run: Run, { name, read }: RecordType, key: Key): boolean {
+export function isSuperseded(run: Run, { name, read }: RecordType, key: Key): boolean {
   if (!read) return false;
   const { keys, ids } = run.locks.superseded(run.id);
   return (

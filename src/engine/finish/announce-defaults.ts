@@ -5,13 +5,13 @@
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/for-each-range.ts';
-import { announces, unsaid } from '../context/first-load.ts';
+import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
-export async function announce(context: RunContext): Promise<void> {
+export async function announceDefaults(context: RunContext): Promise<void> {
   const { run, notes } = context;
   const kind = whollyRead(context);
-  if (!run.unstated || !kind || !announces(run)) return;
+  if (!run.unstated || !kind || !mustAnnounce(run)) return;
   const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
   await forEachRange(run, ranges.ofKeys(kind.name), (range) => {
@@ -23,7 +23,7 @@ export async function announce(context: RunContext): Promise<void> {
 }
 
 /** What was said is not said again. Within a transaction. */
-export function settleAnnounced(context: RunContext): void {
+export function clearAnnouncement(context: RunContext): void {
   const { run } = context;
   if (run.writes && whollyRead(context)) run.snapshot.meta.drop(unsaid);
 }

@@ -4,13 +4,13 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { ChangeCounts } from '../report/change-plan.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { settleAnnounced } from './announce-defaults.ts';
-import { settleGuards } from '../guard/plan-approval.ts';
+import { clearAnnouncement } from './announce-defaults.ts';
+import { closeApprovals } from '../guard/plan-approval.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { inTurns, leaveOvertaken } from '../plan/commit-plan.ts';
+import { yielding, dropSuperseded } from '../plan/commit-plan.ts';
 import { modeName, onlyKey, type Run } from '../context/mirror-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
-import { keepWanted } from '../read/incremental-read.ts';
+import { storeWantedCounts } from '../read/incremental-read.ts';
 import { reasonsOf } from './failure-reasons.ts';
 import {
   type KindSummary,
@@ -22,24 +22,24 @@ import {
 import { reportOptOuts } from '../../write-back/report-opt-outs.ts';
 import { holdWithheld } from '../guard/hold-limit.ts';
 import { closeHolds } from '../guard/held-changes.ts';
-import { keepLimits } from '../plan/run-forecast.ts';
-import { settleQuarantine } from '../context/platform-quarantine.ts';
+import { storeLimits } from '../plan/run-forecast.ts';
+import { storeQuarantine } from '../context/platform-quarantine.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { eachRange, forEachRange, untilDone } from '../context/for-each-range.ts';
-import { leaveCursors } from './source-cursor.ts';
+import { storeCursors } from './source-cursor.ts';
 import {
   findErased,
   noteUnfinished,
   unfinishedIn,
 } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
-import { countHeld, isLeft } from '../guard/guard-classes.ts';
+import { countAwaitingApproval, isAnyLeft } from '../guard/guard-classes.ts';
 
-export async function conclude(context: RunContext): Promise<Summary> {
+export async function finishRun(context: RunContext): Promise<Summary> {
   const { run } = context;
   if (run.writes) {
-    settleQuarantine(context);
+    storeQuarantine(context);
     await keepOrigins(context);
     await holdWithheld(run);
   }
@@ -49,14 +49,14 @@ export async function conclude(context: RunContext): Promise<Summary> {
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
   // From here on nothing waits: what is written agrees with what it says of itself.
-  leaveOvertaken(run);
+  dropSuperseded(run);
   // Who was decided upon again may have been the last of those who were told about.
-  const held = countHeld(context);
+  const held = countAwaitingApproval(context);
   context.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
   const summary = summaryOf(context, { returns, done, held });
   const settled = run.writes ? run.snapshot.transaction(() => keep(context, summary)) : [];
-  if (run.writes) await inTurns(run, keepNoticed(context));
+  if (run.writes) await yielding(run, keepNoticed(context));
   if (run.writes) await closeHolds(context, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
@@ -77,10 +77,10 @@ function keep(context: RunContext, summary: Summary): RecordType[] {
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  leaveCursors(context, status);
-  keepLimits(run.snapshot.meta, run.limits(), at);
-  settleAnnounced(context);
-  return settleGuards(context);
+  storeCursors(context, status);
+  storeLimits(run.snapshot.meta, run.limits(), at);
+  clearAnnouncement(context);
+  return closeApprovals(context);
 }
 
 function keepParked({ run, parts, known }: RunContext): void {
@@ -90,7 +90,7 @@ function keepParked({ run, parts, known }: RunContext): void {
     const knowledge = known.get(kind);
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
-    if (whole) keepWanted(run.snapshot, kind.name, sizes);
+    if (whole) storeWantedCounts(run.snapshot, kind.name, sizes);
     if (isWhole) problems.dropUnnamed(kind.name, { but: supersededKeys(run, kind), whole });
   }
 }
@@ -124,16 +124,16 @@ function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefi
 /** Looks through all that is kept: not for the sake of one person. */
 async function prune(run: Run): Promise<void> {
   const { snapshot, keepMs, clock } = run;
-  const { runs, journal, returned, awaitingApproval: held, transaction } = snapshot;
+  const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
   const at = clock.now();
   // Guards count what happened in the last seven days.
   const before = at - Math.max(keepMs, weekMs);
   transaction(() => {
     runs.prune(at - keepMs);
-    returned.prune(before);
-    held.prune(before);
+    optOutReports.prune(before);
+    awaitingApproval.prune(before);
   });
-  await untilDone(run, () => transaction(() => held.pruneBatches()));
+  await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
@@ -274,7 +274,7 @@ function statusOf(
 ): Status {
   if (reasons.length > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
-  if (isLeft(held)) return 'held';
+  if (isAnyLeft(held)) return 'held';
   const { news, optOutsFailed } = tally.counts();
   if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
   return unfinished && run.writes ? 'rejected' : 'done';

@@ -24,7 +24,7 @@ import {
   type MirrorPart,
   type RunOptions,
 } from '../context/mirror-context.ts';
-import { countHeld } from '../guard/guard-classes.ts';
+import { countAwaitingApproval } from '../guard/guard-classes.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
@@ -33,7 +33,7 @@ const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 type Cursors = ReadonlyMap<RecordType, string>;
 
 /** From where a run may read the changes, by kind. One that writes has it for itself. */
-export function takeCursors(
+export function loadCursors(
   { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
   parts: readonly MirrorPart[],
   { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
@@ -52,15 +52,18 @@ export function takeCursors(
 }
 
 /** Somebody may wait whom no change of the source will name again. */
-export function spoil({ meta }: Pick<Mirror['snapshot'], 'meta'>, { name }: RecordType): void {
+export function invalidateCursor(
+  { meta }: Pick<Mirror['snapshot'], 'meta'>,
+  { name }: RecordType,
+): void {
   meta.set(nameOf(name), spoilt);
 }
 
 /** A run about one person that threw, which may have kept her from the one about everybody. */
-export function spoilThrown(context: RunContext): void {
+export function invalidateCursorsAfter(context: RunContext): void {
   const { run, begun } = context;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(context)) return;
-  run.snapshot.transaction(() => begun.forEach(({ kind }) => spoil(run.snapshot, kind)));
+  run.snapshot.transaction(() => begun.forEach(({ kind }) => invalidateCursor(run.snapshot, kind)));
 }
 
 /** Whether a run about everybody was under way at any time of this one. */
@@ -70,19 +73,19 @@ function overlapped({ run, endedBefore }: RunContext): boolean {
 
 function endedWell(context: RunContext, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
-  const held = countHeld(context);
+  const held = countAwaitingApproval(context);
   return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */
-export function leaveCursors(context: RunContext, status: Status): void {
+export function storeCursors(context: RunContext, status: Status): void {
   const { run, begun, parts, known, since } = context;
   const { meta } = run.snapshot;
   for (const { kind, manner } of begun) {
     const name = nameOf(kind.name);
     const isWell = endedWell(context, kind, status);
     if (onlyKey(run) !== undefined) {
-      if (!isWell && (context.plan || overlapped(context))) spoil(run.snapshot, kind);
+      if (!isWell && (context.plan || overlapped(context))) invalidateCursor(run.snapshot, kind);
       continue;
     }
     const isWhole = parts.some((part) => part.kind === kind) && !context.isOvertakenEarly;

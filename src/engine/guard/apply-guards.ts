@@ -6,7 +6,7 @@
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import {
   hasShape,
-  type Held,
+  type HoldReason,
   isFew,
   judge,
   judgeShape,
@@ -14,8 +14,8 @@ import {
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
-import { approveOwn } from './plan-approval.ts';
-import { atOnce, inTurns } from '../plan/commit-plan.ts';
+import { approveThisPlan } from './plan-approval.ts';
+import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './hold-limit.ts';
@@ -28,20 +28,20 @@ import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approv
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /** What is held stays held, in whichever run, until it is approved or no longer wanted. */
-const standing: Held = { by: 'standing' };
+const standing: HoldReason = { by: 'standing' };
 
 /** One round of decisions; of very many, others have their turn meanwhile. */
-export async function guard(context: RunContext): Promise<void> {
+export async function applyGuards(context: RunContext): Promise<void> {
   await beginHolds(context);
-  await inTurns(context.run, steps(context, 'run'));
+  await yielding(context.run, steps(context, 'run'));
 }
 
 /**
  * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
  * that it brought along, and the fields of a template that only an update can set, belong to it.
  */
-export function guardNow(context: RunContext): void {
-  atOnce(steps(context, 'creation'));
+export function applyGuardsAtOnce(context: RunContext): void {
+  withoutYielding(steps(context, 'creation'));
 }
 
 /** What was decided anew: everything, or what a creation calls for. */
@@ -56,7 +56,7 @@ function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
     yield* guardOne(context, of, cause);
     yield* eachRangeOf(context, of, guarded.pass);
   }
-  if (context.rounds === 0 && (yield* approveOwn(context))) {
+  if (context.rounds === 0 && (yield* approveThisPlan(context))) {
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   }
   context.rounds += 1;
@@ -124,18 +124,18 @@ function* sift(
   return { stands, fresh };
 }
 
-function tellHeld(context: RunContext, found: Held, volume: ChangeVolume): void {
+function tellHeld(context: RunContext, found: HoldReason, volume: ChangeVolume): void {
   const { run, plan, tally, unplanned } = context;
-  const { guarded, awaitingApproval: held } = run.snapshot;
+  const { guarded, awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
   const { isStated, kind } = guardRows[of];
   const withheld = guarded.countWithheld(of);
   // In later rounds a few join those who were told about.
   const told = { ...volume, fresh: withheld + (isStated ? unplanned : 0) };
   // Of whom this run has not read, an earlier plan has more to show than its own.
-  const shown = told.fresh === withheld ? undefined : largestOf(held.current(), of);
+  const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
   const { holdForMs } = run.guards[of];
-  const since = held.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
+  const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
     plan: shown ?? plan?.hash ?? '',

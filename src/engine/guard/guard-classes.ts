@@ -4,16 +4,16 @@ import type { GuardedChanges } from '../../snapshot/tables/guarded-changes.ts';
 import type { RunContext } from '../context/run-context.ts';
 
 /** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
-export function countHeld({ run, unplanned }: RunContext): Record<GuardClass, number> {
+export function countAwaitingApproval({ run, unplanned }: RunContext): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
   return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
 }
 
-export function isHolding({ countChanges }: GuardedChanges): boolean {
+export function isAwaitingApproval({ countChanges }: GuardedChanges): boolean {
   return countChanges() > 0;
 }
 
 /** Of records by class, whether there are any. */
-export function isLeft(held: Record<GuardClass, number>): boolean {
+export function isAnyLeft(held: Record<GuardClass, number>): boolean {
   return guardNames.some((of) => held[of] > 0);
 }

@@ -11,10 +11,10 @@ import { eachRange, forEachRange } from '../context/for-each-range.ts';
 
 /** Has whom a run withholds held in later runs too; what is new stands since then. */
 export function* addHolds({ snapshot }: Run, since: HeldSince): Generator<undefined, void> {
-  const { awaitingApproval: held, transaction } = snapshot;
+  const { awaitingApproval, transaction } = snapshot;
   yield* eachWithheld(snapshot, (guarded) => {
     const byPart = guardRows[guarded.guard].isStated;
-    transaction(() => held.stand(guarded, { ...since, byPart }));
+    transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
   });
 }
 
@@ -76,14 +76,14 @@ async function settleStanding(
   { run, approvals }: RunContext,
   { guard, kind }: { guard: GuardClass; kind: RecordType },
 ): Promise<void> {
-  const { awaitingApproval: held, transaction } = run.snapshot;
+  const { awaitingApproval, transaction } = run.snapshot;
   const ended = run.mode === 'full' ? approvals : [];
-  await forEachRange(run, held.ranges(guard, kind.name), (range) => {
+  await forEachRange(run, awaitingApproval.ranges(guard, kind.name), (range) => {
     const standing = { ...range, guard, kind: kind.name };
     const but = supersededKeys(run, kind);
     transaction(() => {
-      held.dropUnwanted(standing, but);
-      for (const { plan } of ended) held.dropApproved(standing, { plan, but });
+      awaitingApproval.dropUnwanted(standing, but);
+      for (const { plan } of ended) awaitingApproval.dropApproved(standing, { plan, but });
     });
   });
 }

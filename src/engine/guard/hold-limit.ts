@@ -9,7 +9,7 @@
 import { isExpected } from '../../domain/errors.ts';
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
-import { inTurns } from '../plan/commit-plan.ts';
+import { yielding } from '../plan/commit-plan.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { addHolds } from './held-changes.ts';
 import { onlyKey, type Run } from '../context/mirror-context.ts';
@@ -19,12 +19,12 @@ const stated = guardNames.filter((guard) => guardRows[guard].isStated);
 /** Before the guards of a run are asked: what time it is, where anything is held for a time. */
 export async function beginHolds({ run, parts }: RunContext): Promise<void> {
   if (onlyKey(run) !== undefined) return;
-  const { awaitingApproval: held, transaction } = run.snapshot;
+  const { awaitingApproval, transaction } = run.snapshot;
   for (const guard of stated) {
     const isPart = parts.some(({ kind }) => kind.name === guardRows[guard].kind);
-    if (!isPart || held.oldest(guard) === undefined) continue;
+    if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
     await askTime(run);
-    if (run.writes) transaction(() => held.mend(guard, sinceNow(run)));
+    if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));
   }
 }
 
@@ -32,7 +32,7 @@ export async function beginHolds({ run, parts }: RunContext): Promise<void> {
 export async function holdWithheld(run: Run): Promise<void> {
   const { guarded } = run.snapshot;
   if (stated.some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
-  await inTurns(run, addHolds(run, sinceNow(run)));
+  await yielding(run, addHolds(run, sinceNow(run)));
 }
 
 /** What began by then is held no longer. */

@@ -9,18 +9,18 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
-import { atOnce, inTurns } from '../plan/commit-plan.ts';
+import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { endFirstLoad } from '../context/first-load.ts';
 import { sinceNow, holdWithheld } from './hold-limit.ts';
 import { batchOf, addHolds, type Batch } from './held-changes.ts';
 import { modeName, type Run } from '../context/mirror-context.ts';
-import { isHolding, isLeft } from './guard-classes.ts';
+import { isAwaitingApproval, isAnyLeft } from './guard-classes.ts';
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
 export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
   const now = clock.now();
-  if (approve !== undefined && writes && isLeft(snapshot.awaitingApproval.left(approve))) {
+  if (approve !== undefined && writes && isAnyLeft(snapshot.awaitingApproval.left(approve))) {
     snapshot.transaction(() => snapshot.awaitingApproval.approve(approve, now));
   }
   return snapshot.awaitingApproval.approvals(now - weekMs);
@@ -30,7 +30,7 @@ export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval
  * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
  * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function* approveOwn(context: RunContext): Generator<undefined, boolean> {
+export function* approveThisPlan(context: RunContext): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
   const { snapshot, approve } = run;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
@@ -42,7 +42,7 @@ export function* approveOwn(context: RunContext): Generator<undefined, boolean> 
     }
     throw new Invalid(unknownPlan(snapshot.awaitingApproval.current(), approve, hash));
   }
-  if (!isHolding(snapshot.guarded)) return false;
+  if (!isAwaitingApproval(snapshot.guarded)) return false;
   const now = run.clock.now();
   yield* addHolds(run, sinceNow(run));
   const batch = yield* batchOf(run);
@@ -61,11 +61,14 @@ export function* approveOwn(context: RunContext): Generator<undefined, boolean> 
  * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
  * what of that is done with the rest of the plan. Later rounds add nothing to it.
  */
-export async function keepHeld(context: RunContext, round: number): Promise<() => void> {
+export async function storeAwaitingApproval(
+  context: RunContext,
+  round: number,
+): Promise<() => void> {
   const { run } = context;
   await holdWithheld(run);
   if (round > 1) return () => undefined;
-  const batch = await inTurns(run, batchOf(run));
+  const batch = await yielding(run, batchOf(run));
   return () => keepPlan(context, batch);
 }
 
@@ -75,15 +78,15 @@ export async function keepHeld(context: RunContext, round: number): Promise<() =
  */
 function keepPlan(context: RunContext, before: Batch): void {
   const { run, plan } = context;
-  const { awaitingApproval: held, guarded } = run.snapshot;
+  const { awaitingApproval, guarded } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
   // Of whom this run has not read, what earlier ones held stays shown.
-  if (context.unplanned === 0) held.clear(mode, othersThan(run, couldAll(context)));
+  if (context.unplanned === 0) awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
   const size = guarded.countChanges();
   if (size === 0) return;
-  const { name: batch } = size === before.size ? before : atOnce(batchOf(run));
-  held.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
+  const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
+  awaitingApproval.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
 }
 
 /**
@@ -91,7 +94,7 @@ function keepPlan(context: RunContext, before: Batch): void {
  * read, and the approvals it began with that are about nothing but what it could do: answers the
  * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
  */
-export function settleGuards(context: RunContext): RecordType[] {
+export function closeApprovals(context: RunContext): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
   if (mode !== 'full' || failure || stop.aborted) return [];
@@ -109,7 +112,7 @@ export function settleGuards(context: RunContext): RecordType[] {
   for (const { plan } of approvals) {
     if (!snapshot.awaitingApproval.isAbout(plan, others)) snapshot.awaitingApproval.end(plan, at);
   }
-  if (settled.length > 0 && !isHolding(snapshot.guarded))
+  if (settled.length > 0 && !isAwaitingApproval(snapshot.guarded))
     snapshot.awaitingApproval.clear(mode, others);
   return settled;
 }

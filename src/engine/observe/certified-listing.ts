@@ -42,7 +42,7 @@ export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 /** All pages, into what is still to be sorted in. */
 export async function passOver(run: Run, kind: RecordType): Promise<FirstPass> {
   const at = run.clock.now();
-  const knew = run.ledger.newest();
+  const knew = run.doNotContact.newest();
   const [limit] = run.pageSizes;
   const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
   const { date, organization } = claim;

@@ -30,7 +30,7 @@ export function formerKeys(run: Run, kind: RecordType, single: Single): Key[] {
 }
 
 /** What was read of one record; what has another name by now is staged under that. */
-export function stageRead(
+export function stageObservation(
   { snapshot: { staging } }: Run,
   { keyedById }: RecordType,
   { key, rows }: { key: Key; rows: readonly ObservedRow[] },
@@ -45,7 +45,7 @@ async function stageOne(run: Run, kind: RecordType, key: Key): Promise<void> {
   if (!kind.read) return;
   const rows = await kind.read({ key, id: recorded.get(kind.name, key)?.id }, run.stop);
   run.snapshot.stage(() => {
-    stageRead(run, kind, { key, rows });
+    stageObservation(run, kind, { key, rows });
     staging.addLooked(kind.name, key, run.clock.now());
   });
 }

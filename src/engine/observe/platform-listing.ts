@@ -6,7 +6,7 @@
 import { Busy } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
-import { knowledgeOf, leaveOut, type RunContext } from '../context/run-context.ts';
+import { knowledgeOf, excludePart, type RunContext } from '../context/run-context.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { passOver, prove, type FirstPass } from './certified-listing.ts';
@@ -47,7 +47,7 @@ async function eachListed(
     try {
       await work(part.kind);
     } catch (error) {
-      if (!breaker.refuses(error)) leaveOut(context, part, error);
+      if (!breaker.refuses(error)) excludePart(context, part, error);
     }
   });
 }

@@ -17,14 +17,14 @@ import { supersededKeys } from '../context/superseded-records.ts';
 const remarksAtOnce = 500;
 
 /** With `more` in the same transaction as the rest. */
-export async function commit(run: Run, more?: () => void): Promise<void> {
-  await inTurns(run, steps(run, more));
+export async function commitPlan(run: Run, more?: () => void): Promise<void> {
+  await yielding(run, steps(run, more));
 }
 
 /** Takes the steps; others have their turn between, and whom another run has taken is left out. */
-export async function inTurns<T>(run: Run, taken: Generator<undefined, T>): Promise<T> {
+export async function yielding<T>(run: Run, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
-    leaveOvertaken(run);
+    dropSuperseded(run);
     const { done, value } = taken.next();
     if (done) return value;
     await run.clock.sleep(0);
@@ -33,7 +33,7 @@ export async function inTurns<T>(run: Run, taken: Generator<undefined, T>): Prom
 
 /** Where nobody is overtaken, and little was decided: within a transaction of the caller's. */
 export function commitNow(run: Run): void {
-  atOnce(steps(run));
+  withoutYielding(steps(run));
 }
 
 /** What is done between two steps nobody else sees half of. */
@@ -59,12 +59,12 @@ function* steps(run: Run, more?: () => void): Generator<undefined, void> {
   staging.clearDecisions();
 }
 
-function* tellLedger({ snapshot, ledger, clock }: Run): Generator<undefined> {
+function* tellLedger({ snapshot, doNotContact, clock }: Run): Generator<undefined> {
   let after = 0;
   for (;;) {
     yield;
-    const some = snapshot.remarks.next(after, remarksAtOnce);
-    ledger.write(
+    const some = snapshot.listNews.next(after, remarksAtOnce);
+    doNotContact.write(
       some.map(({ remark }) => remark),
       clock.now(),
     );
@@ -87,7 +87,7 @@ function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
 }
 
 /** Takes the steps within this turn. */
-export function atOnce<T>(taken: Generator<undefined, T>): T {
+export function withoutYielding<T>(taken: Generator<undefined, T>): T {
   for (;;) {
     const { done, value } = taken.next();
     if (done) return value;
@@ -98,7 +98,7 @@ export function atOnce<T>(taken: Generator<undefined, T>): T {
  * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
  * before anything of it is written.
  */
-export function leaveOvertaken(run: Run): void {
+export function dropSuperseded(run: Run): void {
   const { staging, stage } = run.snapshot;
   for (const { kind } of run.parts) {
     const keys = supersededKeys(run, kind);

@@ -24,7 +24,7 @@ const pageOfKeys = 100;
 /** A refused opt-out is tried again at least daily. */
 export const longestDelayMs = 86_400_000;
 
-export async function decide({ run, kind, known, tally }: Deciding): Promise<void> {
+export async function decideChanges({ run, kind, known, tally }: Deciding): Promise<void> {
   const { candidates, journal } = run.snapshot;
   const open = new Set(journal.open(kind.name).map(({ key }) => key));
   let after = '';
@@ -85,7 +85,7 @@ function decideOne(
   if (decision.note && news) staging.addNoted(decision.note, isAlone(states, decision));
   const { adds, ends } = decision.news ?? noListChanges;
   if (adds.length + ends.length > 0) {
-    run.snapshot.remarks.add({ ...identityOf(run, kind, key), adds, ends });
+    run.snapshot.listNews.add({ ...identityOf(run, kind, key), adds, ends });
   }
   for (const old of decision.forgets) staging.addForgotten(kind.name, old);
   if (decision.adopts) tally.adopted(kind.name);

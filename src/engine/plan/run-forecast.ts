@@ -27,7 +27,7 @@ export function seenLimits(meta: Meta): SeenLimits {
 }
 
 /** Keeps what a run has seen of them. Within a transaction. */
-export function keepLimits(meta: Meta, seen: Record<string, RouteLimit>, at: number): void {
+export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: number): void {
   const kept = seenLimits(meta);
   for (const [route, { limit, windowMs, others }] of Object.entries(seen)) {
     if (limit === undefined || windowMs === undefined) continue;
@@ -36,7 +36,7 @@ export function keepLimits(meta: Meta, seen: Record<string, RouteLimit>, at: num
   meta.set(name, JSON.stringify(kept));
 }
 
-export function foresee({ run, parts, plan }: RunContext): Forecast {
+export function forecastRun({ run, parts, plan }: RunContext): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
   for (const { kind } of parts) {

@@ -14,7 +14,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { type MirrorPart, modeName, openIn, type Run } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
-import { fewSizes, stageFew } from './incremental-read.ts';
+import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf, endingIn, read, type Read, reasonOf } from './source-read.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
@@ -39,8 +39,8 @@ async function readChanges(run: Run, part: MirrorPart, since: string): Promise<R
   const isAll = told && (await askOthers(run, part, told));
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
-  const skipped = await stageFew(run, kind.name, rows);
-  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  const skipped = await stageIncremental(run, kind.name, rows);
+  const sizes = incrementalSizes(run, kind.name, { rows, skipped });
   return { ...told.certificate, whole: false, sizes };
 }
 

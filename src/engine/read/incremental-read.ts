@@ -8,7 +8,7 @@ import type { Sizes } from '../context/source-knowledge.ts';
 const stagedAtOnce = 1_000;
 
 /** Stages records that are few, and were not read as a whole; answers how many name nobody. */
-export async function stageFew(
+export async function stageIncremental(
   { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
   kind: RecordTypeName,
   rows: readonly DesiredRow[],
@@ -37,7 +37,7 @@ export async function stageFew(
  * Of a reading that names few. How many want something is known from the last reading of all, and
  * those who came since; else as many as are recorded are counted, where a guard has to know.
  */
-export function fewSizes(
+export function incrementalSizes(
   { snapshot }: Pick<Run, 'snapshot'>,
   kind: RecordTypeName,
   { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
@@ -61,7 +61,7 @@ export function fewSizes(
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
 /** For the runs that do not read everything; the transaction is the caller's. */
-export function keepWanted(
+export function storeWantedCounts(
   { meta }: Run['snapshot'],
   kind: RecordTypeName,
   { wanted }: Sizes,

@@ -15,7 +15,7 @@ import { forEachRange } from '../context/for-each-range.ts';
 const page = 500;
 
 /** Those that hold an unknown word are listed by word, in a run about everybody. */
-export async function noticeInvalid(
+export async function listInvalid(
   run: Run,
   kind: RecordType,
   { tally, known }: Pick<RunContext, 'tally' | 'known'>,
@@ -61,15 +61,15 @@ function noticeOne(
 function nameOf(run: Run, kind: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
-  if (!kind.ledger) return name;
+  if (!kind.doNotContact) return name;
   const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, kind, key);
-  const entries = run.ledger.concerning(who);
+  const entries = run.doNotContact.concerning(who);
   const known = key === undefined ? undefined : recorded.get(kind.name, key);
   return calledOf(meta, name, { recorded: known, entries });
 }
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */
-export async function noticeUnread(
+export async function listUnread(
   { run, tally, unread, known }: RunContext,
   { name }: RecordType,
 ): Promise<void> {

@@ -8,11 +8,11 @@ import { Busy } from '../../domain/errors.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
-import type { People, Taken } from '../context/person-locks.ts';
+import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
 import { isFresh, type MirrorPart, type Run } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
-import { fewSizes, stageFew } from './incremental-read.ts';
+import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
 import { unknown } from '../context/source-knowledge.ts';
 import { forEachRange } from '../context/for-each-range.ts';
@@ -39,12 +39,15 @@ interface Asked {
  * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
  * another address each time.
  */
-export async function takeOne(context: RunContext, id: string): Promise<Taken | undefined> {
+export async function readOnePerson(
+  context: RunContext,
+  id: string,
+): Promise<PersonLock | undefined> {
   const { run } = context;
   const part = context.parts.find(({ source }) => source.one);
   context.parts = part ? [part] : [];
   if (!part) return undefined;
-  let people: People = { keys: keysOf(run, part, id), ids: [id] };
+  let people: LockedPeople = { keys: keysOf(run, part, id), ids: [id] };
   for (let tries = 0; tries < mostTries; tries += 1) {
     const taken = await run.locks.take(people);
     try {
@@ -84,21 +87,21 @@ export async function keepDuplicates(
       const knowledge = known.get(kind);
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
       if (isNewest) duplicates.dropOld(kind.name);
-      const isErased = run.ledger.erased();
+      const isErased = run.doNotContact.erased();
       const gone = isErased ? supersededKeys(run, kind).filter(isErased) : [];
       for (const key of gone) duplicates.drop(kind.name, key);
     });
   }
 }
 
-function isAmong({ keys, ids }: People, people: People): boolean {
+function isAmong({ keys, ids }: LockedPeople, people: LockedPeople): boolean {
   return (
     keys.every((key) => people.keys.includes(key)) && ids.every((id) => people.ids.includes(id))
   );
 }
 
-function both(one: People, other: People): People {
-  const united = (of: keyof People) => [...new Set([...one[of], ...other[of]])];
+function both(one: LockedPeople, other: LockedPeople): LockedPeople {
+  const united = (of: keyof LockedPeople) => [...new Set([...one[of], ...other[of]])];
   return { keys: united('keys'), ids: united('ids') };
 }
 
@@ -149,11 +152,11 @@ async function stage(
   { rows, keys, complete }: Asked,
 ): Promise<void> {
   const { run, known } = context;
-  const skipped = await stageFew(run, kind.name, rows);
+  const skipped = await stageIncremental(run, kind.name, rows);
   const [key] = keys;
   if (key === undefined) context.parts = [];
   else run.mode = { single: key };
-  const sizes = fewSizes(run, kind.name, { rows, skipped });
+  const sizes = incrementalSizes(run, kind.name, { rows, skipped });
   const readAt = run.clock.now();
   const still = (): boolean => isFresh(run, readAt);
   known.set(kind, { ...unknown, certified: complete, sizes, still });

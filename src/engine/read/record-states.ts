@@ -3,7 +3,7 @@ import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
-import { announces, isFirstLoad } from '../context/first-load.ts';
+import { mustAnnounce, isFirstLoad } from '../context/first-load.ts';
 import { latestNow, type Run } from '../context/mirror-context.ts';
 import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import type { Read } from './source-read.ts';
@@ -28,7 +28,7 @@ export function statesOf(
 ): States {
   const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(kind.name, key);
-  const entries = kind.ledger ? run.ledger.concerning(identityOf(run, kind, key)) : [];
+  const entries = kind.doNotContact ? run.doNotContact.concerning(identityOf(run, kind, key)) : [];
   const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
   const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
   const listed = known.listing?.complete;
@@ -80,7 +80,7 @@ function goneStates(
   return {
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
     absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
-    announces: announces(run),
+    announces: mustAnnounce(run),
     // That nobody else has the old address only a whole reading says.
     mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
   };

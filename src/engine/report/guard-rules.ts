@@ -67,11 +67,11 @@ const oneDomainFrom = 0.9;
 /** 0.57 % of 10000 is 57, and a little less as a computer has it. */
 const rounding = 1e-6;
 
-export type Held =
+export type HoldReason =
   { by: 'standing' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
 /** By how many they are; undefined: that is not too many. */
-export function judge(volume: ChangeVolume, limit: Limit): Held | undefined {
+export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefined {
   if (volume.fresh === 0) return undefined;
   if (volume.isEverybody && limit.percent < 100) return { by: 'everybody' };
   const most = isFew(volume, limit) ? limit.floor : mostOf(volume, limit);
@@ -93,7 +93,7 @@ export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): bool
 }
 
 /** By what they have in common; undefined: nothing that a person should look at. */
-export function judgeShape({ domainShare, rows }: Shape): Held | undefined {
+export function judgeShape({ domainShare, rows }: Shape): HoldReason | undefined {
   if (domainShare !== undefined && domainShare < oneDomainFrom) return { by: 'domain' };
   const length = [...rows].find((one) => pages.includes(one));
   return length === undefined ? undefined : { by: 'block', length };

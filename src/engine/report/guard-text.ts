@@ -1,11 +1,11 @@
 /** What is said of guards: what they hold, why, and how to let it pass. */
 import type { Fault } from '../../domain/record.ts';
 import { countWords, guardRows } from '../../domain/guard-classes.ts';
-import { mostOf, type Held, type Limit, type ChangeVolume } from './guard-rules.ts';
+import { mostOf, type HoldReason, type Limit, type ChangeVolume } from './guard-rules.ts';
 
 /** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
 export function explainHeld(
-  held: Held,
+  held: HoldReason,
   volume: ChangeVolume,
   { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
 ): Fault {
@@ -27,13 +27,13 @@ export function sayEnd(until: number): string {
   return `from ${at} on, what the CRM still states is applied without approval`;
 }
 
-const causes: Partial<Record<Held['by'], string>> = {
+const causes: Partial<Record<HoldReason['by'], string>> = {
   week: 'often an export that lacks more people every day',
   domain: 'often a filter that was put on the export',
   block: 'often a page that got lost on the way',
 };
 
-function whyOf(held: Held, volume: ChangeVolume, limit: Limit): string {
+function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const { of } = guardRows[volume.guard].words;
   const most = mostOf(volume, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${volume.of} ${of}`;

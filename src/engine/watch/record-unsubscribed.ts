@@ -3,8 +3,8 @@
  * run that had seen this would. Nothing is sent for it, and nobody else is concluded about.
  */
 import type { RecordType, States } from '../../records/record-type.ts';
-import type { Leaving } from '../../records/unsubscribe-listing.ts';
-import type { Remark } from '../../domain/do-not-contact.ts';
+import type { UnsubscribeListing } from '../../records/unsubscribe-listing.ts';
+import type { ListRemark } from '../../domain/do-not-contact.ts';
 import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import { latestNow, type Mirror } from '../context/mirror-context.ts';
 import { factsIn } from '../context/learned-facts.ts';
@@ -12,7 +12,7 @@ import { noListChanges, identityOf } from '../context/do-not-contact-identity.ts
 
 export interface Departing {
   mirror: Mirror;
-  kind: RecordType & { readonly leaving: Leaving };
+  kind: RecordType & { readonly unsubscribes: UnsubscribeListing };
   /** The snapshot was put back from a backup, and the platform was not listed since. */
   restored: boolean;
 }
@@ -35,15 +35,15 @@ export interface Departed {
  * Takes in who left, of those that are recorded or wanted; `more` goes into the same transaction.
  * All of it happens at once: what others write to the snapshot comes before or after.
  */
-export function takeIn(
+export function recordUnsubscribed(
   departing: Departing,
   sight: Sight,
   more: (departed: Departed) => void,
 ): Departed {
   const { kind, mirror } = departing;
-  const { snapshot, ledger, clock } = mirror;
+  const { snapshot, doNotContact, clock } = mirror;
   const changes = snapshot.journal.open(kind.name);
-  const remarks: Remark[] = [];
+  const remarks: ListRemark[] = [];
   const notes: RecordedRow[] = [];
   const open: number[] = [];
   const isOpen = new Set(changes.map(({ key }) => key));
@@ -57,7 +57,7 @@ export function takeIn(
       remarks.push({ ...identityOf(mirror, kind, key), adds, ends });
     if (note && isNews(note, states.recorded)) notes.push(note);
   }
-  ledger.write(remarks, clock.now());
+  doNotContact.write(remarks, clock.now());
   const learnt = new Set([...remarks, ...notes].map(({ key }) => key)).size;
   const departed = { learnt, open };
   snapshot.transaction(() => {
@@ -96,11 +96,11 @@ function statesOf(
   key: Key,
   { observed, at, by }: Omit<Sight, 'rows'> & { observed: readonly ObservedRow[] },
 ): States {
-  const { snapshot, ledger } = mirror;
+  const { snapshot, doNotContact } = mirror;
   const recorded = snapshot.recorded.get(kind.name, key);
   return {
     key,
-    desired: recorded ? [] : [kind.leaving.named(key)],
+    desired: recorded ? [] : [kind.unsubscribes.named(key)],
     recorded,
     former: [],
     successors: [],
@@ -108,7 +108,7 @@ function statesOf(
     strays: false,
     origins: snapshot.recorded.originsOf(kind.name, key),
     parked: [],
-    entries: ledger.concerning(identityOf(mirror, kind, key)),
+    entries: doNotContact.concerning(identityOf(mirror, kind, key)),
     observed,
     sight: 'assumed',
     certified: false,

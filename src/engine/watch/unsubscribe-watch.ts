@@ -23,9 +23,13 @@
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { UnsubscribeCounts, Leaving, LeavingPage } from '../../records/unsubscribe-listing.ts';
+import type {
+  UnsubscribeCounts,
+  UnsubscribeListing,
+  LeavingPage,
+} from '../../records/unsubscribe-listing.ts';
 import { standingOf } from '../account/account-binding.ts';
-import { takeIn, type Departing } from './record-unsubscribed.ts';
+import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
@@ -89,7 +93,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const standing = standingOf(snapshot, account);
   if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
-  const counts = await kind.leaving.counts(asking);
+  const counts = await kind.unsubscribes.counts(asking);
   if (!counts) return { is: 'uncounted', ...idle };
   const before = stateOf(mirror);
   const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, kind)));
@@ -100,8 +104,8 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
 
 function peopleOf({ name: mirror, parts }: Mirror): Departing['kind'] {
   for (const { kind } of parts) {
-    const { leaving } = kind;
-    if (leaving) return { ...kind, leaving };
+    const { unsubscribes } = kind;
+    if (unsubscribes) return { ...kind, unsubscribes };
   }
   throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none → add contacts`);
 }
@@ -124,7 +128,7 @@ interface Listed {
   before: State;
   listing: Listing;
   counts: UnsubscribeCounts;
-  asking: Parameters<Leaving['list']>[1];
+  asking: Parameters<UnsubscribeListing['list']>[1];
 }
 
 /** As many pages as may be asked for now; each is kept as it comes. */
@@ -134,7 +138,7 @@ async function list(
 ): Promise<Sighting> {
   const { mirror, kind } = departing;
   const { clock } = mirror;
-  const { most, spent } = mayList(mirror, kind.leaving, before.spent);
+  const { most, spent } = mayList(mirror, kind.unsubscribes, before.spent);
   const sibling = before.listing ? before.sibling : [];
   let state: State = { ...before, listing, sibling };
   let overlaps = listing.page > 1 && most > 1;
@@ -144,13 +148,13 @@ async function list(
     const { ways, page } = state.listing;
     const at = clock.now();
     const query = { way: ways[0] ?? '', page: overlaps ? page - 1 : page, limit: pageSize };
-    const found = await kind.leaving.list(query, asking);
+    const found = await kind.unsubscribes.list(query, asking);
     const by = clock.now();
     pages += 1;
     const next = overlaps ? state : turned(state, state.listing, { found, counts });
     overlaps = false;
     const runs = runsUnderWay(mirror);
-    const departed = takeIn(departing, { rows: found.rows, at, by }, ({ open }) => {
+    const departed = recordUnsubscribed(departing, { rows: found.rows, at, by }, ({ open }) => {
       const named = new Set([...next.sibling, ...runs, ...open.map(changeName)]);
       state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
       mirror.snapshot.meta.set(name, JSON.stringify(state));
@@ -185,7 +189,7 @@ function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCou
 /** How many pages may be asked for now, by what was spent within a window. */
 function mayList(
   { limits, clock }: Mirror,
-  { route }: Leaving,
+  { route }: UnsubscribeListing,
   before: State['spent'],
 ): { most: number; spent: State['spent'] } {
   const { limit, windowMs = unknown.windowMs } = limits()[route] ?? {};

@@ -83,7 +83,7 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
 /** Who was erased, and is there all the same: recorded, or in both readings. */
 export async function findErased(run: Run, { name: of }: RecordType): Promise<Key[]> {
   const { recorded, ranges } = run.snapshot;
-  const isErased = run.ledger.erased();
+  const isErased = run.doNotContact.erased();
   const found: Key[] = [];
   if (!isErased) return found;
   await forEachRange(run, ranges.ofKeys(of), (range) => {

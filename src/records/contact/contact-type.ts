@@ -24,7 +24,7 @@ import { type PersonRules, rulesOf } from './consent/person-facts.ts';
 import { decidePerson } from './consent/person-decision.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
-import { look } from './send/send-precheck.ts';
+import { precheck } from './send/send-precheck.ts';
 import { forbids, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { release } from './consent/own-opt-outs.ts';
@@ -63,7 +63,7 @@ export function contactType(options: ContactOptions): RecordType {
     absence,
     keyedById: false,
     parts: partsOf(channels),
-    leaving: leavingOf(access),
+    unsubscribes: leavingOf(access),
     outs: outsOf(channels, policy),
     unreadBody: silentBody,
     desire: contactDesire(fields, options.now),
@@ -79,13 +79,13 @@ export function contactType(options: ContactOptions): RecordType {
     decide: (states) => decidePerson(states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
-    look: (change, known) => settled(() => look(access, change, known)),
+    look: (change, known) => settled(() => precheck(access, change, known)),
     send: (change, sendContext) => settled(() => send(access, change, sendContext)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge,
     release,
     erase: async (what, leave) => erase(platform, what, leave),
-    ledger: {
+    doNotContact: {
       memories: memoriesOf,
       learn: newsOfChange,
       forbids({ op, part, body }, entries) {

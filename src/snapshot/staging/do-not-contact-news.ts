@@ -1,15 +1,15 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { z } from 'zod';
-import { causes, type Remark } from '../../domain/do-not-contact.ts';
+import { causes, type ListRemark } from '../../domain/do-not-contact.ts';
 
 /**
  * What the ledger is to learn by the decisions of one round; staged, so that memory does not grow
  * with the people.
  */
 export interface ListNews {
-  add(remark: Remark): void;
+  add(remark: ListRemark): void;
   /** The next ones after the number `after`, in the order they came. */
-  next(after: number, count: number): { nth: number; remark: Remark }[];
+  next(after: number, count: number): { nth: number; remark: ListRemark }[];
 }
 
 const memory = z.object({

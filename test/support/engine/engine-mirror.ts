@@ -58,7 +58,7 @@ export interface Parts {
 }
 
 export function mirrorOf(parts: Parts): Mirror {
-  const { send, snapshot, ledger, clock, random, policy, apiKey = 'key' } = parts;
+  const { send, snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
   const { pageSizes = [100, 83] } = parts;
   const gate = createGate({ clock, random });
   const platform = createPlatform({ send, gate, clock, random, apiKey });
@@ -92,7 +92,7 @@ export function mirrorOf(parts: Parts): Mirror {
     returns: parts.returns,
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
-    ledger,
+    doNotContact,
     locks: parts.beside ?? createPersonLocks(),
     notes: [],
     clock,

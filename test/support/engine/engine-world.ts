@@ -158,16 +158,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
   onTestFinished(() => snapshot.close());
-  const ledger = openDoNotContactList(
+  const doNotContact = openDoNotContactList(
     { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
     { known: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
   );
-  onTestFinished(() => ledger.close());
+  onTestFinished(() => doNotContact.close());
   const csvPath = join(folder, 'people.csv');
   const templatesPath = join(folder, 'templates');
   mkdirSync(templatesPath);
   let read = 0;
-  const beside = createPersonLocks();
+  const locks = createPersonLocks();
 
   function csv(text: string): void {
     writeFileSync(csvPath, text);
@@ -223,7 +223,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     clock,
     snapshot,
     snapshotPath,
-    ledger,
+    ledger: doNotContact,
     csv,
     connect,
     people: (rows) => csv(csvOf(rows)),
@@ -233,10 +233,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mirror({ platform, parts, gate }, apiKey = KEY) {
       const account = { url: server.url, apiKey, platform };
       const guards = { ...limits, ...options.guards };
-      const base = { name: 'world', parts, snapshot, ledger, clock, random, guards, account };
+      const base = { name: 'world', parts, snapshot, doNotContact, clock, random, guards, account };
       const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
-      const rest = { locks: beside, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
+      const rest = { locks, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
       return { ...base, ...rest, requests, limits: allowed, platformNow };
     },
     async sync(overrides = {}, apiKey = KEY) {

@@ -25,7 +25,7 @@ import { isGone } from './crm-absence.ts';
 import type { DesiredRow } from '../../../domain/record.ts';
 import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
 import { recordedBody } from '../observe/contact-state.ts';
-import { strictest, type Wish } from '../observe/strictest-consent.ts';
+import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
  * Whether the contact of this address is to be opted out of the channel for that, though nobody
@@ -82,6 +82,6 @@ function isThere({ recorded, vanished }: Successor): boolean {
   return recorded?.id !== undefined && !vanished;
 }
 
-function wishOf({ desired }: Successor, channel: string): Wish {
+function wishOf({ desired }: Successor, channel: string): DesiredSubscription {
   return strictest(desired, [channel]).get(channel) ?? null;
 }

@@ -10,10 +10,10 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from '../observe/contact-state.ts';
-import { seen, type Sight } from '../observe/channel-observation.ts';
-import { saidOf } from '../observe/last-observed.ts';
+import { seen, type Observation } from '../observe/channel-observation.ts';
+import { statedContacts } from '../observe/last-observed.ts';
 import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
-import { strictestOf, type Wish } from '../observe/strictest-consent.ts';
+import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Of a channel, the one it took over from. */
 export type Replaces = ReadonlyMap<string, string>;
@@ -87,7 +87,7 @@ function leftReplaced(
 
 /** What the CRM wants now, and what a snapshot that was put back is judged by. */
 export interface PastSource extends Pick<States, 'restored' | 'facts' | 'latest'> {
-  wishes: ReadonlyMap<string, Wish>;
+  wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
 /**
@@ -148,7 +148,7 @@ function isOutAnew(
 export function memberships(
   recorded: RecordedContact | undefined,
   contacts: ObservedContact[],
-  { channels, replaces, sight }: Channels & { sight: Sight },
+  { channels, replaces, sight }: Channels & { sight: Observation },
 ): RecordedContact['channels'] {
   const all = { ...recorded?.channels };
   for (const channel of channels) {
@@ -216,7 +216,7 @@ export function pastOf(
   const known = recordedBody.parse(JSON.parse(row.body));
   const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
   const recorded = since.restored ? distrusted(known, seenNow, since) : known;
-  const shown = saidOf(seenNow, { recorded: row, facts: since.facts }, recorded);
+  const shown = statedContacts(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   return {
     ...recorded,

@@ -5,7 +5,7 @@ import type { Change } from '../../../domain/change.ts';
 import { canonicalJson } from '../../../domain/record.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { oursOf } from './crm-absence.ts';
-import { act, conflictProblem, remove, type Why } from './planned-changes.ts';
+import { planChanges, conflictProblem, remove, type Why } from './planned-changes.ts';
 import { beyond, contradiction, renamedThere } from './consent-conflicts.ts';
 import { decideChannel, type ChannelStates, type Verdict } from './consent-rules.ts';
 import { isFlagged } from './absence-due.ts';
@@ -18,7 +18,7 @@ import { guarded, recordedIn } from './past-consent.ts';
 import { stopOf, stopped } from './protection.ts';
 import type { ObservedContact } from '../observe/contact-state.ts';
 import { forbids, isErased, isOver, newsOfSight } from './do-not-contact-entries.ts';
-import { toldOf } from './renamed-contact.ts';
+import { renamedTargets } from './renamed-contact.ts';
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { contradict, strictestOf } from '../observe/strictest-consent.ts';
@@ -72,7 +72,7 @@ function decideOne(decision: Decision, channel: string, facts: Facts): Stop | un
   const why = whyOf(facts, verdict, channel);
   const contacts = aboutOf(facts, verdict, channel);
   const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
-  act(decision, verdict, { key: states.key, channel, contacts, why, isDoubtful: isUnsure });
+  planChanges(decision, verdict, { key: states.key, channel, contacts, why, isDoubtful: isUnsure });
   if (contradict(states.desired, channel)) {
     const fault = contradiction(states.desired.length, channel);
     decision.problems.push(conflictProblem(states.key, channel, fault));
@@ -92,7 +92,7 @@ function whyOf({ states }: Facts, { row }: Verdict, channel: string): Why {
 /** Whom of her contacts the verdict is about: of somebody who left the CRM ours alone. */
 function aboutOf(facts: Facts, verdict: Verdict, channel: string): ObservedContact[] {
   const isStated = verdict.row === 6 || verdict.row === 7 || verdict.row === beyond.renamed;
-  const told = isStated ? toldOf(facts.renamed, channel).contacts : [];
+  const told = isStated ? renamedTargets(facts.renamed, channel).contacts : [];
   return [...aboutHere(facts, verdict), ...told];
 }
 
@@ -140,7 +140,7 @@ function renamedAway(
   { desired, renamed }: Facts,
 ): Verdict | undefined {
   if (desired.get(channel) !== 'opt_out' || verdict.do !== 'nothing') return undefined;
-  const { contacts, isClaimed } = toldOf(renamed, channel);
+  const { contacts, isClaimed } = renamedTargets(renamed, channel);
   if (isClaimed) return { row: beyond.renamed, do: 'conflict' };
   return contacts.length > 0 ? { row: beyond.renamed, do: 'opt_out' } : undefined;
 }

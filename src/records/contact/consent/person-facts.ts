@@ -15,10 +15,10 @@ import {
   type RecordedContact,
 } from '../observe/contact-state.ts';
 import { isProtected } from './protection.ts';
-import { isNewer, type Sight } from '../observe/channel-observation.ts';
+import { isNewer, type Observation } from '../observe/channel-observation.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
-import { contactsOf, saidOf } from '../observe/last-observed.ts';
-import { statedAt, strictest, type Wish } from '../observe/strictest-consent.ts';
+import { contactsOf, statedContacts } from '../observe/last-observed.ts';
+import { statedAt, strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {
@@ -39,7 +39,7 @@ export interface Facts {
   mayDelete: boolean;
   /** Another contact stands for this one by now, which policy has deleted. */
   replaced: boolean;
-  desired: Map<string, Wish>;
+  desired: Map<string, DesiredSubscription>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
@@ -62,7 +62,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
   const since = { ...states, wishes: desired };
   const recorded = known && states.restored ? distrusted(known, seen, since) : known;
   const shown = contactsOf(seen, states, recorded);
-  const contacts = saidOf(shown, states, recorded);
+  const contacts = statedContacts(shown, states, recorded);
   const former = states.former.map((past) => pastOf(past, since, rules));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // To somebody who left nothing is done but what is ours.
@@ -142,12 +142,18 @@ export function newerWill(facts: Facts, channel: string): number | undefined {
 }
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
-function wishesOf({ desired, certified }: States, channels: readonly string[]): Map<string, Wish> {
+function wishesOf(
+  { desired, certified }: States,
+  channels: readonly string[],
+): Map<string, DesiredSubscription> {
   const silent = desired.length === 0 && !certified;
-  return silent ? new Map<string, Wish>() : strictest(desired, channels);
+  return silent ? new Map<string, DesiredSubscription>() : strictest(desired, channels);
 }
 
-function sightOf(states: States, { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>): Sight {
+function sightOf(
+  states: States,
+  { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>,
+): Observation {
   return {
     present: shown.length > 0,
     before: states.recorded?.seenAt ?? null,

@@ -25,7 +25,7 @@ interface About {
   isDoubtful: boolean;
 }
 
-export function act(
+export function planChanges(
   decision: Decision,
   verdict: Verdict,
   { key, channel, contacts, why, isDoubtful }: About,

@@ -2,7 +2,7 @@
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
-import type { Out, Outs } from '../../opt-outs.ts';
+import type { PlatformOptOut, PlatformOptOuts } from '../../opt-outs.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './consent-rules.ts';
 import {
@@ -18,8 +18,9 @@ import {
 export function outsOf(
   channels: readonly string[],
   { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
-): Outs {
-  const isKept = ({ channel }: Out): boolean => channel === all || channels.includes(channel);
+): PlatformOptOuts {
+  const isKept = ({ channel }: PlatformOptOut): boolean =>
+    channel === all || channels.includes(channel);
   return {
     recorded: (row, facts) => optOutsOf(row, facts).filter(isKept),
     remembered(entry, facts) {
@@ -58,7 +59,7 @@ export function leftSince(
 export function optOutOf(
   { part, cause, through, after, by }: Entry,
   facts: PlatformFacts,
-): Out | undefined {
+): PlatformOptOut | undefined {
   // Of another address of the same CRM record it is told under that one, or nobody's any more.
   if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
   const isDefault = cause === 'opt_out' && after === null && mayBeDefault(facts, part);
@@ -83,10 +84,10 @@ export function isDoubtful(
 export function optOutsOf(
   { body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>,
   facts: PlatformFacts,
-): Out[] {
+): PlatformOptOut[] {
   const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
   const undated = { after: null, by: seenAt };
-  const outs = Object.entries(channels).flatMap(([channel, membership]): Out[] => {
+  const outs = Object.entries(channels).flatMap(([channel, membership]): PlatformOptOut[] => {
     const { is, by, made } = membership;
     if (is !== 'opt_out' || by !== 'platform') return [];
     const cause = isDoubtful(membership, channel, facts) ? 'doubtful' : 'opt_out';

@@ -19,12 +19,12 @@ import {
   type ObservedContact,
   type RecordedContact,
 } from '../observe/contact-state.ts';
-import { strictest, type Wish } from '../observe/strictest-consent.ts';
+import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 export interface RenamedContact {
   contact: ObservedContact;
   /** What the CRM wants of the address that the contact has now. */
-  wants(channel: string): Wish;
+  wants(channel: string): DesiredSubscription;
 }
 
 export function idsOf({ id, body }: RecordedRow): string[] {
@@ -44,7 +44,7 @@ export function renamedOf(
 }
 
 /** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
-function wishOf(next: Renamed, channel: string): Wish {
+function wishOf(next: Renamed, channel: string): DesiredSubscription {
   const { desired, recorded } = next;
   if (isForbidden(next, channel)) return 'opt_out';
   if (desired.length > 0) return strictest(desired, [channel]).get(channel) ?? null;
@@ -53,7 +53,7 @@ function wishOf(next: Renamed, channel: string): Wish {
 }
 
 /** Those to which a stated opt-out goes, and whether another record of the CRM forbids that. */
-export function toldOf(
+export function renamedTargets(
   renamed: readonly RenamedContact[],
   channel: string,
 ): { contacts: ObservedContact[]; isClaimed: boolean } {

@@ -5,7 +5,7 @@ import { rules as table, type Person, type Rule, type Verdict } from './consent-
 import { factsOf, type PersonRules } from './person-facts.ts';
 import { judge } from './person-decision.ts';
 import type { Membership } from '../observe/contact-state.ts';
-import type { Wish } from '../observe/strictest-consent.ts';
+import type { DesiredSubscription } from '../observe/strictest-consent.ts';
 
 export interface Explained {
   person: Person;
@@ -14,7 +14,7 @@ export interface Explained {
 
 export interface ExplainedChannel {
   channel: string;
-  desired: Wish;
+  desired: DesiredSubscription;
   recorded: Membership | undefined;
   observed: Subscription | undefined;
   /** The rules in their order, up to the one that matches; all of them where none does. */

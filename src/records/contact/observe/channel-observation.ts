@@ -3,7 +3,7 @@ import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from './contact-state.ts';
 
 /** What was seen of one person, and when. */
-export interface Sight {
+export interface Observation {
   present: boolean;
   /** When the person was last seen before; null: never. */
   before: number | null;
@@ -31,7 +31,7 @@ export interface Sight {
 export function seen(
   recorded: Membership | undefined,
   observed: Subscription | undefined,
-  { present, before, by, changed }: Sight,
+  { present, before, by, changed }: Observation,
 ): Membership | undefined {
   if (!present) return recorded;
   if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };

@@ -34,7 +34,7 @@ export function defaultsIn(
 }
 
 /** Her contacts as far as anybody said what they show: without the defaults of the one we made. */
-export function saidOf(
+export function statedContacts(
   shown: ObservedContact[],
   states: Pick<States, 'recorded' | 'facts'>,
   recorded: RecordedContact | undefined,

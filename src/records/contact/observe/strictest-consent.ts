@@ -4,7 +4,7 @@ import type { Subscription } from '../../../platform/request-schemas.ts';
 import { desiredBody, type ObservedContact } from './contact-state.ts';
 
 /** What the CRM wants of one channel; null: it has no opinion. */
-export type Wish = Subscription | 'gone' | null;
+export type DesiredSubscription = Subscription | 'gone' | null;
 
 /**
  * The strictest of several CRM records of one address, per channel: any opt-out wins, also one that
@@ -14,11 +14,11 @@ export type Wish = Subscription | 'gone' | null;
 export function strictest(
   rows: readonly DesiredRow[],
   channels: readonly string[],
-): Map<string, Wish> {
+): Map<string, DesiredSubscription> {
   const records = rows.map((row) => ({ row, body: desiredBody.parse(JSON.parse(row.body)) }));
   const living = records.filter(({ row, body }) => row.invalid || body.presence === 'present');
   const broken = rows.some((row) => row.invalid);
-  const wishOf = (channel: string): Wish => {
+  const wishOf = (channel: string): DesiredSubscription => {
     if (records.some(({ body }) => body.channels[channel] === 'opt_out')) return 'opt_out';
     if (living.length === 0) return 'gone';
     const wanted = living.some(({ body }) => body.channels[channel] === 'opt_in');

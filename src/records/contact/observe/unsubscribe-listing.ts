@@ -1,6 +1,6 @@
 /** Who left all mail by themselves, as the platform counts and lists them. */
 import { fingerprint, type Key } from '../../../domain/record.ts';
-import type { Leaving } from '../../unsubscribe-listing.ts';
+import type { UnsubscribeListing } from '../../unsubscribe-listing.ts';
 import { observe } from './observed-contact.ts';
 import type { ReadAccess } from './contact-read.ts';
 import { observedBody, silentBody } from './contact-state.ts';
@@ -11,7 +11,7 @@ const statuses = ['unsubscribed', 'blocked'] as const;
  * By the counters that every page has ("Endpoints", Contacts): nobody counts who is blocked, but
  * among those who are not subscribed.
  */
-export function leavingOf({ platform, channels }: ReadAccess): Leaving {
+export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListing {
   return {
     route: 'contacts.list',
     ways: statuses,
@@ -33,7 +33,7 @@ export function leavingOf({ platform, channels }: ReadAccess): Leaving {
   };
 }
 
-function named(key: Key): ReturnType<Leaving['named']> {
+function named(key: Key): ReturnType<UnsubscribeListing['named']> {
   return {
     kind: 'contact',
     id: '',

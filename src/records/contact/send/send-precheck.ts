@@ -12,7 +12,7 @@ import { enrolmentBody, observedBody, recordedBody } from '../observe/contact-st
  * and deleted only right after a look. An opt-out needs none: it can do no harm, unless it is meant
  * for an old address, and the contact has the new one by now.
  */
-export async function look(
+export async function precheck(
   access: ReadAccess,
   change: Change,
   known: KnownRecord,
