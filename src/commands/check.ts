@@ -66,11 +66,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     for (const part of partsOf(config, platform)) {
       const read = { senders, unknown: countUnknown(), snapshot };
       findings.push(
-        await look(`source of ${part.kind.name}s`, () => readSource(part, read, shell)),
+        await look(`source of ${part.type.name}s`, () => readSource(part, read, shell)),
         ...read.unknown
           .words()
           .map((words) => tellUnknown(words, flags.addresses ?? shell.terminal)),
-        await look(`platform's ${part.kind.name}s`, () => readPlatform(part, config, shell)),
+        await look(`platform's ${part.type.name}s`, () => readPlatform(part, config, shell)),
       );
     }
     const { redis } = config;
@@ -168,11 +168,11 @@ interface Tellings {
 
 /** Reads all of it: only so are its certificate and its invalid records known. */
 async function readSource(
-  { kind, source }: MirrorPart,
+  { type, source }: MirrorPart,
   { senders, unknown, snapshot }: Tellings,
   shell: Shell,
 ): Promise<Found> {
-  const reading = source.read({ fields: kind.fields, signal: shell.stop });
+  const reading = source.read({ fields: type.fields, signal: shell.stop });
   let records = 0;
   let invalid = 0;
   let addressless = 0;
@@ -183,7 +183,7 @@ async function readSource(
     for (const record of step.value) {
       records += 1;
       if ('broken' in record) continue;
-      const row = kind.desire(record.value, record.where);
+      const row = type.desire(record.value, record.where);
       countSender(senders, row);
       unknown.add(row);
       if (row.invalid?.noAddress) addressless += 1;
@@ -195,10 +195,10 @@ async function readSource(
   const { value: certificate } = step;
   if (!certificate.complete)
     return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
-  if (records === 0 && snapshot) refuseEmpty({ snapshot }, kind.name);
+  if (records === 0 && snapshot) refuseEmpty({ snapshot }, type.name);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const without = addressless > 0 ? `, ${addressless} without an address` : '';
-  const single = sample ? await readSingle({ kind, source }, sample, shell) : '';
+  const single = sample ? await readSingle({ type, source }, sample, shell) : '';
   return {
     level: 'ok',
     found: `${records} records, ${invalid} of them invalid${example}${without}${single}`,
@@ -206,18 +206,18 @@ async function readSource(
 }
 
 /** Where the source can give one by itself, whether it does: else somebody is taken for gone. */
-async function readSingle({ kind, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
+async function readSingle({ type, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
   if (!source.one) return '';
-  const found = await source.one(id, { fields: kind.fields, signal: shell.stop });
+  const found = await source.one(id, { fields: type.fields, signal: shell.stop });
   if (found) return ', and one of them was read by its id';
   throw new Invalid('a record of the list is not found by its id → correct one of the source');
 }
 
 async function readPlatform(
-  { kind }: MirrorPart,
+  { type }: MirrorPart,
   { platform }: Config,
   shell: Shell,
 ): Promise<Found> {
-  const page = await kind.list({ page: 1, limit: 1 }, shell.stop);
+  const page = await type.list({ page: 1, limit: 1 }, shell.stop);
   return { level: 'ok', found: `${platform.url} answers and knows ${page.total}` };
 }

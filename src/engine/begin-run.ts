@@ -34,7 +34,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunContext {
   const own = { clock, id, startedAt: at, quarantined, facts, groupCommit, platformTime };
   const run: Run = { ...mirror, ...options, ...own };
   const parts = mirror.parts.filter(
-    ({ kind }) => !options.only || options.only === `${kind.name}s`,
+    ({ type }) => !options.only || options.only === `${type.name}s`,
   );
   snapshot.staging.clear();
   snapshot.candidates.clear();
@@ -81,9 +81,9 @@ function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
   const isAlone = onlyKey(run) !== undefined;
   return snapshot.transaction(() => {
     let isLeft = false;
-    for (const { kind } of parts) {
-      snapshot.journal.doubt(kind.name, others);
-      if (!isAlone && snapshot.journal.hasLeft(kind.name, others)) isLeft = true;
+    for (const { type } of parts) {
+      snapshot.journal.doubt(type.name, others);
+      if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
     }
     snapshot.runs.start({ id, mode: modeName(mode), at });
     const since = loadCursors(run, parts, run);
@@ -98,10 +98,10 @@ export async function abandonUnsent({
   parts,
 }: Pick<RunContext, 'run' | 'parts'>): Promise<void> {
   const { journal, transaction } = run.snapshot;
-  for (const { kind } of parts) {
+  for (const { type } of parts) {
     await untilDone(run, () => {
       const others = [...run.locks.others(run.id), run.id];
-      return transaction(() => journal.abandon(kind.name, run.startedAt, others));
+      return transaction(() => journal.abandon(type.name, run.startedAt, others));
     });
   }
 }

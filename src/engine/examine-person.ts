@@ -40,27 +40,27 @@ export async function examine(
   const { run, tally, parts } = context;
   const [part] = parts;
   if (!part) return undefined;
-  const { kind } = part;
+  const { type } = part;
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
   const known: RecordTypeKnowledge = { ...unknown, certified, whole: certified };
-  const looked = offline ? 'not asked' : await attempt(ask(run, kind, { key, known }));
-  const states = statesOf(run, kind, { key, known });
-  run.snapshot.candidates.add(kind.name, key);
-  await decideChanges({ run, kind, known, tally });
+  const looked = offline ? 'not asked' : await attempt(ask(run, type, { key, known }));
+  const states = statesOf(run, type, { key, known });
+  run.snapshot.candidates.add(type.name, key);
+  await decideChanges({ run, type, known, tally });
   return {
     source,
     unread: looked,
     states,
-    decision: kind.decide(states),
+    decision: type.decide(states),
     sends: [...run.snapshot.staging.planned()],
   };
 }
 
 /** The platform is asked only where what is recorded holds there. */
-async function ask(run: Run, kind: RecordType, single: Single): Promise<undefined> {
+async function ask(run: Run, type: RecordType, single: Single): Promise<undefined> {
   await proveOwn(run, run.stop);
-  await lookUp(run, kind, single);
+  await lookUp(run, type, single);
 }
 
 /** What came of it, or why nothing did. */

@@ -75,7 +75,7 @@ async function lead(context: RunContext, options: RunOptions): Promise<Summary> 
     if (options.writes) claimSnapshot(context);
     await countAbsences(context);
     await announceDefaults(context);
-    for (const { kind } of context.parts) await narrow(context, kind);
+    for (const { type } of context.parts) await narrow(context, type);
     if (options.writes && onlyKey(context.run) === undefined) await keepDuplicates(context, 'read');
     for (let round = 1; ; round += 1) {
       await plan(context);
@@ -122,21 +122,21 @@ async function readAll(context: RunContext): Promise<void> {
       excludePart(context, part, error),
     );
     if (!certificate) continue;
-    if (!certificate.complete && part.kind.needsCertificate) {
+    if (!certificate.complete && part.type.needsCertificate) {
       reasons.push(`${certificate.why}, so only opt-outs are applied → ${certificate.fix}`);
     }
-    known.set(part.kind, { ...unknown, ...readingOf(part.source, certificate) });
+    known.set(part.type, { ...unknown, ...readingOf(part.source, certificate) });
   }
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
-async function narrow(context: RunContext, kind: RecordType): Promise<void> {
+async function narrow(context: RunContext, type: RecordType): Promise<void> {
   const { run, known, tally } = context;
-  const knowledge = knowledgeOf(context, kind);
-  await addCandidates(run, kind, knowledge);
-  const lost = await lostParts(run, kind, knowledge.listing);
-  known.set(kind, { ...knowledge, lost });
-  const losses = [...lost].map((part) => lossOf(kind, part));
+  const knowledge = knowledgeOf(context, type);
+  await addCandidates(run, type, knowledge);
+  const lost = await lostParts(run, type, knowledge.listing);
+  known.set(type, { ...knowledge, lost });
+  const losses = [...lost].map((part) => lossOf(type, part));
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
   });
@@ -150,14 +150,14 @@ async function narrow(context: RunContext, kind: RecordType): Promise<void> {
 
 async function addCandidates(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   known: RecordTypeKnowledge,
 ): Promise<void> {
   const { candidates, ranges, stage } = run.snapshot;
-  const { name, decidesAbsent } = kind;
+  const { name, decidesAbsent } = type;
   const key = onlyKey(run);
   if (key !== undefined) {
-    for (const one of keysOf(run, kind, { key, known })) candidates.add(name, one);
+    for (const one of keysOf(run, type, { key, known })) candidates.add(name, one);
     return;
   }
   if (!known.listing && !known.whole) {
@@ -175,11 +175,11 @@ async function addCandidates(
 
 async function plan(context: RunContext): Promise<void> {
   const { run, tally } = context;
-  for (const { kind } of context.parts) {
-    await decideChanges({ run, kind, tally, known: knowledgeOf(context, kind) });
+  for (const { type } of context.parts) {
+    await decideChanges({ run, type, tally, known: knowledgeOf(context, type) });
     if (context.plan) continue;
-    await listInvalid(run, kind, context);
-    await listUnread(context, kind);
+    await listInvalid(run, type, context);
+    await listUnread(context, type);
   }
   if (context.plan) return;
   context.notes.push(...sayStopped(tally.counts().stopped));
@@ -213,13 +213,13 @@ async function eachPart(
   toBeListed = false,
 ): Promise<void> {
   const { run, breaker, tally, parts } = context;
-  await each(parts, parts.length, ({ kind }) => {
-    const counts = Object.values(context.plan?.changes[kind.name] ?? {});
+  await each(parts, parts.length, ({ type }) => {
+    const counts = Object.values(context.plan?.changes[type.name] ?? {});
     const planned = counts.reduce((sum, n) => sum + n, 0);
-    const known = knowledgeOf(context, kind);
+    const known = knowledgeOf(context, type);
     return step({
       run,
-      kind,
+      type,
       toBeListed,
       breaker,
       tally,
@@ -247,18 +247,18 @@ async function applyAll(context: RunContext): Promise<void> {
 }
 
 /** What is left of a part, by what its source says now. */
-async function planAgain(context: RunContext, { kind }: MirrorPart): Promise<void> {
+async function planAgain(context: RunContext, { type }: MirrorPart): Promise<void> {
   const { run, tally } = context;
-  await narrow(context, kind);
-  await decideChanges({ run, kind, tally, known: knowledgeOf(context, kind) });
-  await listInvalid(run, kind, context);
+  await narrow(context, type);
+  await decideChanges({ run, type, tally, known: knowledgeOf(context, type) });
+  await listInvalid(run, type, context);
   await applyGuards(context);
   await commitPlan(run);
-  run.snapshot.candidates.clear(kind.name);
+  run.snapshot.candidates.clear(type.name);
 }
 
 /** Whether something was learnt that calls for another decision. */
 function again({ run, parts, breaker }: RunContext): boolean {
   if (run.stop.aborted || breaker.stopped()) return false;
-  return parts.some(({ kind }) => run.snapshot.candidates.next(kind.name, '', 1).length > 0);
+  return parts.some(({ type }) => run.snapshot.candidates.next(type.name, '', 1).length > 0);
 }

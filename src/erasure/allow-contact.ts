@@ -36,27 +36,27 @@ export async function allow(
   bindDoNotContactList(mirror);
   const at = mirror.clock.now();
   const crm = await readNames(mirror, part, leave);
-  const who = identityOf(mirror, part.kind, key);
+  const who = identityOf(mirror, part.type, key);
   const entries = mirror.doNotContact.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
-  const dropped = dropVanished(mirror, part.kind, key);
+  const dropped = dropVanished(mirror, part.type, key);
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
     // Her record may be older than all that changes since.
-    invalidateCursor(mirror.snapshot, part.kind);
-    return release(mirror, part.kind, key);
+    invalidateCursor(mirror.snapshot, part.type);
+    return release(mirror, part.type, key);
   });
   return { at, taken, freed, dropped, released, crm };
 }
 
 /** The transaction is the caller's. */
-function release({ snapshot: { recorded } }: Mirror, kind: RecordType, key: Key): string[] {
-  const row = recorded.get(kind.name, key);
-  const released = row && kind.release?.(row);
+function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key): string[] {
+  const row = recorded.get(type.name, key);
+  const released = row && type.release?.(row);
   if (released) recorded.put(released.row);
   return released?.parts ?? [];
 }

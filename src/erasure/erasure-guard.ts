@@ -23,7 +23,7 @@ const times = z.array(z.number());
  */
 export function passesGuard(
   { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
-  kind: RecordType,
+  type: RecordType,
   key: Key,
 ): boolean {
   const { meta, shaping } = snapshot;
@@ -39,7 +39,7 @@ export function passesGuard(
     unapproved: 1,
     week: week.length,
     get of() {
-      return shaping.owned(kind.name).all;
+      return shaping.owned(type.name).all;
     },
   } as const;
   // One by one they have no shape.

@@ -23,27 +23,27 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     now = next;
   };
   /** It is ours, should it go no further than that. */
-  const optedOut = (kind: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
-    const row = recorded.get(kind.name, key);
+  const optedOut = (type: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
+    const row = recorded.get(type.name, key);
     if (!row) return;
-    const about = { kind: kind.name, key, part: channel, target: id, body: '{}', phase: 0 };
+    const about = { kind: type.name, key, part: channel, target: id, body: '{}', phase: 0 };
     const ack = { ...acked({ id }), at: clock.now(), latest: latestNow(mirror) };
-    const after = kind.acknowledge(row, { ...about, op: 'opt_out' }, ack);
+    const after = type.acknowledge(row, { ...about, op: 'opt_out' }, ack);
     if (after) recorded.put(after);
   };
   note(now);
   return {
     done: (): Unfinished => now,
     looked: () => note({ ...now, found: now.found ?? [] }),
-    tell: (kind: RecordType, deed: Deed) =>
-      note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(kind, deed)),
+    tell: (type: RecordType, deed: Deed) =>
+      note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(type, deed)),
     /** Throws Busy while another reads the snapshot; then it is kept under whose name it is. */
-    purge(kind: RecordType, ids: readonly string[]): void {
+    purge(type: RecordType, ids: readonly string[]): void {
       transaction(() => {
-        now = withPurged(now, purge.rows(kind.name, key, ids));
+        now = withPurged(now, purge.rows(type.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });
         // Who else stood under her name is known no more.
-        invalidateCursor(snapshot, kind);
+        invalidateCursor(snapshot, type);
       });
       try {
         purge.scrub();

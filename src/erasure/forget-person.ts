@@ -56,7 +56,7 @@ export async function forget(
   if (unproven instanceof Invalid) throw unproven;
   bindDoNotContactList(mirror);
   const at = mirror.clock.now();
-  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : identityOf(mirror, part.kind, key));
+  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : identityOf(mirror, part.type, key));
   const entry = enter(mirror, whoNow(), at);
   const account = accountOf(mirror, key, entry.since);
   const certificate: Certificate = {
@@ -66,18 +66,18 @@ export async function forget(
     verified: false,
     scrubbed: false,
     crm: { read: false, certified: false, why: 'not asked' },
-    also: alsoOf(mirror, part.kind, key),
+    also: alsoOf(mirror, part.type, key),
     failure: undefined,
   };
   const failure = await failureOf(async () => {
     certificate.crm = ids ? asked : await readNames(mirror, part, leave);
     const who = whoNow();
     certificate.entry = enter(mirror, who, at);
-    certificate.also = alsoOf(mirror, part.kind, key);
+    certificate.also = alsoOf(mirror, part.type, key);
     if (unproven) throw unproven;
-    await erase(mirror, { kind: part.kind, key, account }, leave);
+    await erase(mirror, { type: part.type, key, account }, leave);
     certificate.verified = true;
-    account.purge(part.kind, who.ids);
+    account.purge(part.type, who.ids);
     certificate.scrubbed = true;
   });
   return { ...certificate, done: account.done(), failure };
@@ -107,23 +107,23 @@ async function failureOf(work: () => Promise<void>): Promise<Expected | undefine
 }
 
 interface Erasure {
-  kind: RecordType;
+  type: RecordType;
   key: Key;
   account: ErasureAccount;
 }
 
 async function erase(
   { snapshot, clock, timeoutMs }: Mirror,
-  { kind, key, account }: Erasure,
+  { type, key, account }: Erasure,
   leave: Deadlines,
 ): Promise<void> {
-  const isOpen = snapshot.journal.open(kind.name).some((change) => change.key === key);
+  const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
   // What a process that has ended has sent may still arrive.
   if (isOpen) await clock.sleep(timeoutMs, leave.signal);
-  const recorded = snapshot.recorded.get(kind.name, key);
+  const recorded = snapshot.recorded.get(type.name, key);
   const known = account.done().found ?? [];
-  const tell = (deed: Deed): void => account.tell(kind, deed);
-  await kind.erase?.({ key, recorded, known, tell }, leave);
+  const tell = (deed: Deed): void => account.tell(type, deed);
+  await type.erase?.({ key, recorded, known, tell }, leave);
   account.looked();
 }
 

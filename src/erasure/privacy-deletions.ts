@@ -36,7 +36,7 @@ export type ErasedOne = { person: string } & (
 
 /** Throws what the source throws, Busy, and what `forget` does. */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
-  const part = mirror.parts.find(({ source, kind }) => source.one && kind.erase);
+  const part = mirror.parts.find(({ source, type }) => source.one && type.erase);
   if (!part) return { rest: 'nothing', people: [] };
   const taken = await mirror.locks.take(peopleOf(mirror, part, id));
   try {
@@ -73,7 +73,7 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promi
   const ids = await goneOf(mirror, wanted, leave);
   if (!ids) return { person, is: 'shared' };
   const held = snapshot.transaction(() => {
-    const isHeld = !passesGuard(mirror, part.kind, key);
+    const isHeld = !passesGuard(mirror, part.type, key);
     keep(snapshot, { ...begun(snapshot, key, clock.now()), told: id, held: isHeld });
     return isHeld;
   });
@@ -88,7 +88,7 @@ async function goneOf(
   { part, id, key }: Wanted,
   leave: Deadlines,
 ): Promise<string[] | undefined> {
-  const others = idsAt(mirror, part.kind, key).filter((other) => other !== id);
+  const others = idsAt(mirror, part.type, key).filter((other) => other !== id);
   if (others.length > most) return undefined;
   const gone = [id];
   for (const other of others) {
@@ -105,25 +105,25 @@ function isThere(row: DesiredRow | undefined): boolean {
 }
 
 async function ask(
-  { kind, source }: MirrorPart,
+  { type, source }: MirrorPart,
   id: string,
   { signal }: Deadlines,
 ): Promise<DesiredRow | undefined> {
-  const record = await source.one?.(id, { fields: kind.fields, signal });
-  return record && rowOf(kind, id, record);
+  const record = await source.one?.(id, { fields: type.fields, signal });
+  return record && rowOf(type, id, record);
 }
 
 /** Under which addresses the record stood, those of an attempt that was cut short too. */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;
-  const { name } = part.kind;
+  const { name } = part.type;
   const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
   const keys = new Set([
     ...recorded.keysOfOrigin(name, id),
     ...duplicates.namesOf(name, id),
     ...begun.flatMap(({ key }) => key ?? []),
   ]);
-  const ids = [...keys].flatMap((key) => idsAt(mirror, part.kind, key));
+  const ids = [...keys].flatMap((key) => idsAt(mirror, part.type, key));
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
 }

@@ -30,7 +30,7 @@ import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 export interface Finding {
   run: Run;
-  kind: RecordType & { readonly outs: PlatformOptOuts };
+  type: RecordType & { readonly outs: PlatformOptOuts };
   returns: WriteBack;
   known: RecordTypeKnowledge;
   /** Whether what the source was not seen to have, it has not: of all, or of who was asked for. */
@@ -66,10 +66,10 @@ export async function findOptOutsToReport(
   finding: Finding,
   key: Key | undefined,
 ): Promise<FoundOptOuts> {
-  const { run, kind } = finding;
+  const { run, type } = finding;
   const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: KeyRange | Key): void => {
-    const barred = run.snapshot.optOutReports.barred(kind.name, keys);
+    const barred = run.snapshot.optOutReports.barred(type.name, keys);
     const within = barred.filter((one) => !one.startsWith('#'));
     const steps = stepsFor(finding, keys, within);
     for (const { waits, leftOut, doubtful } of steps) {
@@ -84,15 +84,15 @@ export async function findOptOutsToReport(
     });
   };
   const { ranges } = run.snapshot;
-  if (key === undefined) await forEachRange(run, ranges.ofKeys(kind.name, peopleAtOnce), look);
+  if (key === undefined) await forEachRange(run, ranges.ofKeys(type.name, peopleAtOnce), look);
   else look(key);
   return found;
 }
 
 function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]): Step[] {
-  const { run, kind } = finding;
+  const { run, type } = finding;
   const { optOutReports } = run.snapshot;
-  const rows = new Map(optOutReports.of(kind.name, keys).map((row) => [nameOf(row), row]));
+  const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
   const isErased = run.doNotContact.erased() ?? (() => false);
   // What an erasure that was cut short has done is nobody's departure.
   const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
@@ -101,7 +101,7 @@ function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]
   for (const { key, outs } of people) {
     if (isErased(key) || isBegun.has(key)) continue;
     for (const out of outs) {
-      for (const crmId of idsOf(run, kind.name, key)) {
+      for (const crmId of idsOf(run, type.name, key)) {
         const at = { email: key, crmId, ...out };
         const row = rows.get(nameOf(at));
         rows.delete(nameOf(at));
@@ -125,21 +125,21 @@ interface Person {
 }
 
 /** In a plan what is seen just now is noted and not recorded. */
-function leavers({ run, kind }: Finding, keys: KeyRange | Key): Person[] {
+function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   const { optOutReports } = run.snapshot;
-  const rows = new Map(optOutReports.leavers(kind.name, keys).map((row) => [row.key, row]));
-  if (!run.writes) for (const row of optOutReports.noted(kind.name, keys)) rows.set(row.key, row);
+  const rows = new Map(optOutReports.leavers(type.name, keys).map((row) => [row.key, row]));
+  if (!run.writes) for (const row of optOutReports.noted(type.name, keys)) rows.set(row.key, row);
   return [...rows.values()].map((row) => ({
     key: row.key,
-    outs: kind.outs.recorded(row, run.facts.known()),
+    outs: type.outs.recorded(row, run.facts.known()),
   }));
 }
 
-function remembered({ run, kind }: Finding, key: Key): Person {
+function remembered({ run, type }: Finding, key: Key): Person {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
   for (const entry of entries) {
-    const out = kind.outs.remembered(entry, run.facts.known());
+    const out = type.outs.remembered(entry, run.facts.known());
     const before = out && outs.get(out.channel);
     if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
   }
@@ -217,9 +217,9 @@ function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step
   };
 }
 
-function add({ run, kind }: Finding, one: One, state: 'planned' | 'needless'): void {
+function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
   const row = { ...one, id: idOf(run, one), state, at: run.clock.now() };
-  run.snapshot.optOutReports.add(kind.name, row);
+  run.snapshot.optOutReports.add(type.name, row);
 }
 
 /**
@@ -235,16 +235,16 @@ function idOf({ snapshot }: Run, { email, crmId, channel, by }: One): string {
 type Verdict = 'tell' | 'needless' | 'unread';
 
 /** What the CRM says of this record now, under whatever address. */
-function verdictOn({ run, kind, conclusive }: Finding, one: One): Verdict {
-  const rows = standing(run, kind.name, one);
+function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
+  const rows = standing(run, type.name, one);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';
   const present = rows.filter(({ presence }) => presence === 'present');
   // A bounce is of the address, and tells nothing of another one.
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
   // It is the CRM's will that may count by now: that is found out first.
-  if (of.some((row) => kind.outs.isNewer(row, one))) return 'unread';
-  return of.some((row) => kind.outs.saysSo(row, one)) ? 'needless' : 'tell';
+  if (of.some((row) => type.outs.isNewer(row, one))) return 'unread';
+  return of.some((row) => type.outs.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
 function standing({ snapshot }: Run, kind: RecordTypeName, { email, crmId }: One): DesiredRow[] {
@@ -255,9 +255,9 @@ function standing({ snapshot }: Run, kind: RecordTypeName, { email, crmId }: One
 
 /** Who is back is told of no more; nor is who is gone here, where the CRM does not want her. */
 function endOf(finding: Finding, row: ReturnedRow): Step {
-  const { run, kind } = finding;
+  const { run, type } = finding;
   const { recorded, optOutReports } = run.snapshot;
-  const isRecorded = recorded.get(kind.name, row.email) !== undefined;
+  const isRecorded = recorded.get(type.name, row.email) !== undefined;
   if (isRecorded && !isStillOut(finding, row)) {
     return { waits: 0, write: () => optOutReports.drop(row.seq) };
   }
@@ -271,15 +271,15 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
 
 /** Whether the person is still out, and is known to have left, at this moment. */
 export function isStillOut(
-  { run, kind }: Pick<Finding, 'run' | 'kind'>,
+  { run, type }: Pick<Finding, 'run' | 'type'>,
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
 ): boolean {
   if (run.doNotContact.erased()?.(email)) return false;
-  const row = run.snapshot.recorded.get(kind.name, email);
+  const row = run.snapshot.recorded.get(type.name, email);
   const outs = row
-    ? kind.outs.recorded(row, run.facts.known())
+    ? type.outs.recorded(row, run.facts.known())
     : run.doNotContact
         .concerning({ key: email, ids: [] })
-        .flatMap((entry) => kind.outs.remembered(entry, run.facts.known()) ?? []);
+        .flatMap((entry) => type.outs.remembered(entry, run.facts.known()) ?? []);
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }

@@ -16,7 +16,7 @@ const mostMs = 60_000;
 /** What the CRM rejected is told again a day later. */
 const againMs = 86_400_000;
 
-type ReportDelivery = Pick<Finding, 'run' | 'kind' | 'returns'> & { tally: RunTally };
+type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
 export interface DeliveryAccount {
   told: number;
@@ -29,18 +29,18 @@ export async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
 ): Promise<DeliveryAccount> {
-  const { run, kind, returns } = delivery;
+  const { run, type, returns } = delivery;
   const account: DeliveryAccount = { told: 0, failure: undefined };
   const { optOutReports, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
   let before = '';
   try {
-    transaction(() => optOutReports.doubt(kind.name, run.locks.others(run.id)));
+    transaction(() => optOutReports.doubt(type.name, run.locks.others(run.id)));
     findArrived(delivery);
     for (let tried = 0; tried < mostTold; tried += returns.most) {
       if (run.stop.aborted || run.clock.now() >= endsAt) break;
       const count = Math.min(returns.most, mostTold - tried);
-      const due = optOutReports.due(kind.name, { at: run.clock.now(), count, key });
+      const due = optOutReports.due(type.name, { at: run.clock.now(), count, key });
       if (due.length === 0) break;
       // Whom other runs have taken would be due again and again.
       const which = due.map(({ seq }) => seq).join();
@@ -57,10 +57,10 @@ export async function deliverReports(
 }
 
 /** Where twice is not the same as once, what is there already is told no more. */
-function findArrived({ run, kind, returns }: ReportDelivery): void {
+function findArrived({ run, type, returns }: ReportDelivery): void {
   const { optOutReports, transaction } = run.snapshot;
   if (!returns.arrived) return;
-  const open = optOutReports.unknown(kind.name);
+  const open = optOutReports.unknown(type.name);
   if (open.length === 0) return;
   const there = returns.arrived(open);
   const at = run.clock.now();
@@ -138,7 +138,7 @@ function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedR
 }
 
 function settle(
-  { run, kind, tally }: ReportDelivery,
+  { run, type, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
   { answers, failure }: { answers: readonly ReportResult[]; failure: Expected | undefined },
 ): void {
@@ -160,7 +160,7 @@ function settle(
           retryAt: at + againMs,
           tried: true,
         });
-        const problem = { kind: kind.name, key, class: 'rejected' as const, part };
+        const problem = { kind: type.name, key, class: 'rejected' as const, part };
         tally.returned({ ...problem, reason: sayRejected(reason), fix }, row.state !== 'rejected');
       }
     }

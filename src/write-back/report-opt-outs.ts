@@ -16,25 +16,25 @@ const listed = 100;
 export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary | undefined> {
   const { run, begun, known, failure, isEvent, tally } = context;
   const { returns, snapshot, writes } = run;
-  const kind = begun.map((part) => part.kind).find(({ outs }) => outs);
-  if (!returns || !kind?.outs || run.stop.aborted) return undefined;
-  const of = { ...kind, outs: kind.outs };
-  const knowledge = knowledgeNamed(known, kind.name);
+  const type = begun.map((part) => part.type).find(({ outs }) => outs);
+  if (!returns || !type?.outs || run.stop.aborted) return undefined;
+  const of = { ...type, outs: type.outs };
+  const knowledge = knowledgeNamed(known, type.name);
   const conclusive = knowledge.certified && (knowledge.whole || isEvent);
-  const finding: Finding = { run, kind: of, returns, known: knowledge, conclusive };
+  const finding: Finding = { run, type: of, returns, known: knowledge, conclusive };
   const key = onlyKey(run);
-  const isRead = known.has(kind) && !failure && key !== '';
+  const isRead = known.has(type) && !failure && key !== '';
   const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
-  const before = snapshot.optOutReports.counts(kind.name);
+  const before = snapshot.optOutReports.counts(type.name);
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
     return { told: 0, rejected: before.rejected, ...(found ?? none) };
   }
   const account = await deliverReports({ ...finding, tally }, key);
   noteStuck(snapshot, account, run.clock.now());
-  const { waiting, rejected } = snapshot.optOutReports.counts(kind.name);
+  const { waiting, rejected } = snapshot.optOutReports.counts(type.name);
   if (account.failure) context.stuck = sayStuck(waiting, account.failure);
-  listKnown(context, kind.name);
+  listKnown(context, type.name);
   const { leftOut = 0, doubtful = 0 } = found ?? {};
   return { told: account.told, rejected, waiting, leftOut, doubtful };
 }

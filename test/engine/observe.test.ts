@@ -34,7 +34,7 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
     pageSizes: [10, 9],
     stop: new AbortController().signal,
     clock: { now: () => NOON + pages * MINUTE },
-    ledger: { newest: () => SEQ + pages },
+    doNotContact: { newest: () => SEQ + pages },
     random: () => 0,
     progress: () => undefined,
   } as unknown as Run;

@@ -272,7 +272,7 @@ describe('a delete', () => {
       facts: () => ({ defaults: {} }),
       recorded: () => undefined,
     };
-    const outcome = await parts[0]?.kind.send(change(id), passage);
+    const outcome = await parts[0]?.type.send(change(id), passage);
     await close();
     return { world, outcome };
   }

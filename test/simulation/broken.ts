@@ -177,7 +177,7 @@ function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absen
 }
 
 function ofKinds(mirror: Mirror, breaks: (kind: RecordType) => RecordType): Mirror {
-  const parts = mirror.parts.map((part) => ({ ...part, kind: breaks(part.kind) }));
+  const parts = mirror.parts.map((part) => ({ ...part, type: breaks(part.type) }));
   return { ...mirror, parts };
 }
 

@@ -129,7 +129,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
 }
 
 function peopleOf({ parts }: Mirror): MirrorPart {
-  const people = parts.find((part) => part.kind.name === 'contact');
+  const people = parts.find((part) => part.type.name === 'contact');
   if (!people) throw new Error('a mirror of people has them');
   return people;
 }

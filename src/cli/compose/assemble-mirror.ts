@@ -249,18 +249,18 @@ export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   if (contacts) {
     const absence = absenceRulesOf(config);
     const { now } = systemClock;
-    const kind = contactType({
+    const type = contactType({
       fields: contacts,
       policy,
       absence,
       platform: platform.contacts,
       now,
     });
-    parts.push({ kind, source: contactSource(contacts), manner: mannerOf(contacts) });
+    parts.push({ type, source: contactSource(contacts), manner: mannerOf(contacts) });
   }
   if (templates) {
-    const kind = templateType({ policy, platform: platform.templates });
-    parts.push({ kind, source: templateSource(templates) });
+    const type = templateType({ policy, platform: platform.templates });
+    parts.push({ type, source: templateSource(templates) });
   }
   return parts;
 }

@@ -37,7 +37,7 @@ export function namedBy(word: string, snapshot: Snapshot): (record: Named) => bo
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
-  const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
+  const part = mirror.parts.find(({ type }) => type.name === 'contact');
   if (!part) {
     throw new Invalid(`${mirror.name} has no contacts → name a mirror that has, with -c`);
   }
@@ -61,16 +61,16 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
 }
 
 async function inSource(
-  { kind, source }: MirrorPart,
+  { type, source }: MirrorPart,
   isMeant: (record: Named) => boolean,
   signal: AbortSignal,
 ): Promise<Key | undefined> {
-  const reading = source.read({ fields: kind.fields, signal });
+  const reading = source.read({ fields: type.fields, signal });
   for await (const records of reading) {
     for (const record of records) {
       if ('broken' in record) continue;
-      const { key } = kind.desire(record.value, record.where);
-      if (key !== undefined && isMeant({ kind: kind.name, key })) return key;
+      const { key } = type.desire(record.value, record.where);
+      if (key !== undefined && isMeant({ kind: type.name, key })) return key;
     }
   }
   return undefined;

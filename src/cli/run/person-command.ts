@@ -57,13 +57,13 @@ async function workOn(
   const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
   let taken: PersonLock | undefined;
   try {
-    const part = mirror.parts.find(({ kind }) => kind.name === 'contact');
+    const part = mirror.parts.find(({ type }) => type.name === 'contact');
     if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
     const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
-    const ids = mirror.snapshot.recorded.originsOf(part.kind.name, key);
+    const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
     taken = await mirror.locks.take({ keys: [key], ids });
     const told = await act({ mirror, part, key, hash, names, path, flags });
     print(told, flags, shell);

@@ -19,7 +19,7 @@ const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
 export async function apply(applying: Applying): Promise<void> {
-  for (const phase of applying.kind.phases) {
+  for (const phase of applying.type.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
       await applyTo(applying, key, changes).finally(() => endInFlight(applying, key));
     });
@@ -31,8 +31,8 @@ async function* planned(
   applying: Applying,
   phase: number,
 ): AsyncGenerator<[Key, JournaledChange[]]> {
-  const { run, kind, breaker, endsAt } = applying;
-  const part = { run: run.id, kind: kind.name, phase };
+  const { run, type, breaker, endsAt } = applying;
+  const part = { run: run.id, kind: type.name, phase };
   let after = '';
   for (;;) {
     const page = run.snapshot.journal.plannedNext(part, after, pageOfKeys);
@@ -57,10 +57,10 @@ async function applyTo(
   key: Key,
   first: readonly JournaledChange[],
 ): Promise<void> {
-  const { run, kind } = applying;
+  const { run, type } = applying;
   if (!(await sendAll(applying, first))) return;
-  const part = { run: run.id, kind: kind.name };
-  for (const next of kind.phases) {
+  const part = { run: run.id, kind: type.name };
+  for (const next of type.phases) {
     await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
   }
 }
@@ -74,11 +74,11 @@ async function sendAll(
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
-  const { run, kind, breaker } = applying;
+  const { run, type, breaker } = applying;
   for (const [at, planned] of changes.entries()) {
     const stays = urgent && isStatedOptOut(planned);
     if ((run.stop.aborted && !stays) || breaker.stopped()) return false;
-    if (breaker.holds(kind, planned)) continue;
+    if (breaker.holds(type, planned)) continue;
     const change = withTarget(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
@@ -91,7 +91,7 @@ async function sendAll(
       drop(run, [change], reasonOf[outcome]);
       continue;
     }
-    breaker.note(kind, change, outcome);
+    breaker.note(type, change, outcome);
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
     // Other channels of a contact wait for nothing; those of one that may not be there have none.
@@ -129,9 +129,9 @@ function drop(
 }
 
 /** What follows a creation was planned before its record had an id. */
-export function withTarget({ run, kind }: Applying, change: JournaledChange): JournaledChange {
+export function withTarget({ run, type }: Applying, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
-  return { ...change, target: run.snapshot.recorded.get(kind.name, change.key)?.id };
+  return { ...change, target: run.snapshot.recorded.get(type.name, change.key)?.id };
 }
 
 /**
@@ -163,16 +163,16 @@ async function tryOnce(
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<SendOutcome | 'too old' | Late> {
-  const { run, kind, breaker } = applying;
+  const { run, type, breaker } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
   if (isOutdated()) return 'outdated';
-  if (isSuperseded(run, kind, change.key)) return 'superseded';
+  if (isSuperseded(run, type, change.key)) return 'superseded';
   const known = knownOf(applying, change);
-  if (!known.fresh && breaker.blinds(kind, change)) {
+  if (!known.fresh && breaker.blinds(type, change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
   }
   const provenAt = known.fresh ? known.at : run.clock.now();
-  const looked = await kind.look(change, known);
+  const looked = await type.look(change, known);
   if (looked) {
     // What comes of it is written: not while another run is at her.
     if (!beginInFlight(applying, change.key)) return 'superseded';
@@ -180,15 +180,15 @@ async function tryOnce(
   }
   let late: 'too old' | Late | undefined;
   let isBarred = false;
-  const outcome = await kind.send(change, {
+  const outcome = await type.send(change, {
     signal: stop,
     abort: run.abort,
     seen: known.fresh,
     facts: run.facts.known,
-    recorded: () => run.snapshot.recorded.get(kind.name, change.key),
+    recorded: () => run.snapshot.recorded.get(type.name, change.key),
     leaves: async () =>
       run.groupCommit(() => {
-        if (stop.aborted || breaker.holds(kind, change)) throw new Held('stopped before it left');
+        if (stop.aborted || breaker.holds(type, change)) throw new Held('stopped before it left');
         if (isPastSlice(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';

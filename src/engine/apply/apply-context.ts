@@ -11,7 +11,7 @@ import type { RunTally } from '../context/run-tally.ts';
 
 export interface Applying {
   run: Run;
-  kind: RecordType;
+  type: RecordType;
   known: RecordTypeKnowledge;
   /** The platform is still to be listed: what is read before that will not be the newest. */
   toBeListed: boolean;
@@ -39,19 +39,19 @@ export interface Underway {
 
 /** When this run was last shown the record. Earlier runs had clocks of their own. */
 export function knownOf(
-  { run, kind, known }: Applying,
+  { run, type, known }: Applying,
   change: JournaledChange,
 ): KnownRecord & { at: number } {
   const { recorded, staging } = run.snapshot;
   const listed = known.listing?.complete ? known.listing.at : 0;
-  const looked = staging.lookedAt(kind.name, change.key);
+  const looked = staging.lookedAt(type.name, change.key);
   const alone = typeof looked === 'number' ? looked : 0;
-  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(kind.name, change.key) ?? 0);
+  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   return {
     // Most are not looked at once more.
     get recorded() {
-      return recorded.get(kind.name, change.key);
+      return recorded.get(type.name, change.key);
     },
     fresh: isFresh(run, at),
     listed: isFresh(run, listed),
@@ -62,7 +62,7 @@ export function knownOf(
 }
 
 /** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
-export function isPastSlice({ run, kind, known, endsAt }: Applying, change: Change): boolean {
-  if (!kind.needsCertificate || isStatedOptOut(change)) return false;
+export function isPastSlice({ run, type, known, endsAt }: Applying, change: Change): boolean {
+  if (!type.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();
 }

@@ -10,9 +10,9 @@ import type { Run } from '../context/mirror-context.ts';
 import { identityWith } from '../context/do-not-contact-identity.ts';
 
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
-export function beginInFlight({ run, kind, entered }: Applying, key: Key): boolean {
-  const about = ask(run, kind, key);
-  if (kind.read && !run.locks.enter(run.id, key, about.ids)) return false;
+export function beginInFlight({ run, type, entered }: Applying, key: Key): boolean {
+  const about = ask(run, type, key);
+  if (type.read && !run.locks.enter(run.id, key, about.ids)) return false;
   entered.set(key, about);
   return true;
 }
@@ -24,13 +24,13 @@ export function endInFlight({ run, entered }: Applying, key: Key): void {
 }
 
 /** What was asked when it was entered; else now. */
-export function identityInFlight({ run, kind, entered }: Applying, key: Key): Underway {
-  return entered.get(key) ?? ask(run, kind, key);
+export function identityInFlight({ run, type, entered }: Applying, key: Key): Underway {
+  return entered.get(key) ?? ask(run, type, key);
 }
 
-function ask(run: Run, kind: RecordType, key: Key): Underway {
-  const ids = run.snapshot.staging.idsOf(kind.name, key);
-  const who = identityWith(run, kind, { key, ids });
+function ask(run: Run, type: RecordType, key: Key): Underway {
+  const ids = run.snapshot.staging.idsOf(type.name, key);
+  const who = identityWith(run, type, { key, ids });
   let entries: readonly Entry[] | undefined;
   return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
 }

@@ -13,8 +13,8 @@ import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
 
 export async function recover(applying: Applying): Promise<void> {
-  const { run, kind, breaker } = applying;
-  for (const open of openIn(run, kind.name)) {
+  const { run, type, breaker } = applying;
+  for (const open of openIn(run, type.name)) {
     if (run.stop.aborted || breaker.stopped()) return;
     // Whoever took her finds it out.
     if (!beginInFlight(applying, open.key)) continue;
@@ -27,7 +27,7 @@ export async function recover(applying: Applying): Promise<void> {
 }
 
 async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
-  const { run, kind, toBeListed } = applying;
+  const { run, type, toBeListed } = applying;
   const change = withTarget(applying, open);
   await passTimeout(applying, change);
   const outcome = await find(applying, change);
@@ -36,22 +36,22 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
   if (!news) return;
   // A listing that follows is newer, and shows who else has the address.
-  if (!toBeListed) run.snapshot.staging.assume(kind.name, change.key);
-  run.snapshot.candidates.add(kind.name, change.key);
+  if (!toBeListed) run.snapshot.staging.assume(type.name, change.key);
+  run.snapshot.candidates.add(type.name, change.key);
 }
 
 async function find(applying: Applying, change: JournaledChange): Promise<SendOutcome | undefined> {
-  const { run, kind, breaker } = applying;
+  const { run, type, breaker } = applying;
   // An opt-out leaves without a look: she may have left since an earlier run saw her.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
   try {
-    const recorded = run.snapshot.recorded.get(kind.name, change.key);
+    const recorded = run.snapshot.recorded.get(type.name, change.key);
     const facts = run.facts.known();
-    return await kind.recover(change, { late, facts, recorded, signal: run.abort });
+    return await type.recover(change, { late, facts, recorded, signal: run.abort });
   } catch (error) {
     const outcome = outcomeOf(error);
-    if (outcome.is !== 'rejected') breaker.note(kind, change, outcome);
+    if (outcome.is !== 'rejected') breaker.note(type, change, outcome);
     return undefined;
   }
 }

@@ -19,7 +19,7 @@ export async function recordOutcome(
   change: JournaledChange,
   { outcome, follow }: { outcome: SendOutcome; follow?(isSettled: boolean): void },
 ): Promise<void> {
-  const { run, kind } = applying;
+  const { run, type } = applying;
   const { journal } = run.snapshot;
   const at = run.clock.now();
   await run.groupCommit(() => {
@@ -36,10 +36,10 @@ export async function recordOutcome(
     } else journal.move(change.seq, 'planned', { at });
     follow?.(isSettled);
   });
-  applying.tally.settled(kind, change, outcome);
-  const done = applying.tally.settledCount(kind.name);
+  applying.tally.settled(type, change, outcome);
+  const done = applying.tally.settledCount(type.name);
   const of = Math.max(done, applying.planned);
-  run.progress({ stage: 'applying', kind: kind.name, done, of });
+  run.progress({ stage: 'applying', kind: type.name, done, of });
 }
 
 /** Answers whether nothing is left to do for the record. */
@@ -48,41 +48,41 @@ function acknowledge(
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
-  const { run, kind } = applying;
+  const { run, type } = applying;
   const { journal, recorded, problems, absences } = run.snapshot;
   const times = { at: run.clock.now(), latest: latestNow(run) };
   const { at } = times;
-  const before = recorded.get(kind.name, change.key);
+  const before = recorded.get(type.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
   // A contact that was renamed may be opted out under both names: the second one finds it done.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
-  const row = kind.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
+  const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   learnOf(applying, change, row);
   if (outcome.renamed) {
     // What was listed of it was so under the name it had.
-    run.snapshot.staging.assume(kind.name, change.key);
-    run.snapshot.candidates.add(kind.name, change.key);
-  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(kind.name, change.key, at);
+    run.snapshot.staging.assume(type.name, change.key);
+    run.snapshot.candidates.add(type.name, change.key);
+  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
   if (row) recorded.put(row);
-  else recorded.drop(kind.name, change.key);
+  else recorded.drop(type.name, change.key);
   problems.drop(change);
   if (change.op === 'opt_out')
     acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
-  if (change.op === 'opt_out') absences.waitAnew(kind.name, change.key, timesNow(applying));
+  if (change.op === 'opt_out') absences.waitAnew(type.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
 }
 
 /** Whether a request under another name of the contact, still unanswered, may have opted it out. */
-function isUnderWayElsewhere({ run, kind }: Applying, change: JournaledChange): boolean {
+function isUnderWayElsewhere({ run, type }: Applying, change: JournaledChange): boolean {
   const isSame = ({ op, part, target }: JournaledChange): boolean =>
     op === 'opt_out' && part === change.part && target === change.target;
   if (change.target === undefined || !isSame(change)) return false;
-  const open = run.snapshot.journal.open(kind.name);
+  const open = run.snapshot.journal.open(type.name);
   return open.some((other) => other.seq !== change.seq && isSame(other));
 }
 
@@ -91,16 +91,16 @@ function isUnderWayElsewhere({ run, kind }: Applying, change: JournaledChange): 
  * it before it was renamed: only what was merely found is of those alone who have it now.
  */
 function acknowledgeElsewhere(
-  { run, kind }: Applying,
+  { run, type }: Applying,
   change: JournaledChange,
   { renamed: _, ...ack }: Acknowledged,
 ): void {
   const { recorded } = run.snapshot;
   const { target } = change;
   if (target === undefined) return;
-  for (const other of recorded.everOfId(kind.name, target, change.key)) {
+  for (const other of recorded.everOfId(type.name, target, change.key)) {
     if (ack.found && other.id !== target) continue;
-    const row = kind.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
+    const row = type.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
     if (row) recorded.put(row);
   }
 }
@@ -112,8 +112,8 @@ function timesNow({ run, known: { listing } }: Applying): Times {
   return { at, platformAt };
 }
 
-function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
-  const [row, twin] = run.snapshot.staging.desired(kind.name, key);
+function wantedOf({ run, type }: Applying, key: Key): string | undefined {
+  const [row, twin] = run.snapshot.staging.desired(type.name, key);
   return twin ? undefined : row?.fingerprint;
 }
 
@@ -122,31 +122,31 @@ function wantedOf({ run, kind }: Applying, key: Key): string | undefined {
  * now, with all that was done since; but not while the outcome of something is open.
  */
 function reconsiderFormer(applying: Applying, key: Key): void {
-  const { run, kind, known } = applying;
+  const { run, type, known } = applying;
   const { staging, recorded, journal } = run.snapshot;
   const { ids } = identityInFlight(applying, key);
-  const isUnnamed = (old: Key): boolean => staging.desired(kind.name, old).length === 0;
+  const isUnnamed = (old: Key): boolean => staging.desired(type.name, old).length === 0;
   const former = recorded
-    .ofOrigins(kind.name, ids, key)
+    .ofOrigins(type.name, ids, key)
     .map((row) => row.key)
     .filter(isUnnamed);
-  const open = former.length > 0 ? journal.open(kind.name).map((change) => change.key) : [];
+  const open = former.length > 0 ? journal.open(type.name).map((change) => change.key) : [];
   for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = known.listing && staging.lookedAt(kind.name, old) === undefined;
-    if (isListed && staging.observed(kind.name, old).length === 0) continue;
+    const isListed = known.listing && staging.lookedAt(type.name, old) === undefined;
+    if (isListed && staging.observed(type.name, old).length === 0) continue;
     // A run that lists nobody has decided on it by now, by what it was shown.
-    if (isListed || !known.listing) staging.assume(kind.name, old);
+    if (isListed || !known.listing) staging.assume(type.name, old);
     reconsider(applying, old);
   }
 }
 
 /** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
-function reconsider({ run, kind, known, toBeListed }: Applying, key: Key): void {
+function reconsider({ run, type, known, toBeListed }: Applying, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
-  const seenAt = staging.lookedAt(kind.name, key) ?? known.listing?.at;
-  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind.name, key, seenAt);
-  if (isOlder && !toBeListed) staging.assume(kind.name, key);
-  candidates.add(kind.name, key);
+  const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.at;
+  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(type.name, key, seenAt);
+  if (isOlder && !toBeListed) staging.assume(type.name, key);
+  candidates.add(type.name, key);
 }
 
 /**
@@ -157,12 +157,12 @@ function reject(
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'rejected' }>,
 ): void {
-  const { run, kind } = applying;
+  const { run, type } = applying;
   const { journal, problems, staging } = run.snapshot;
   const at = run.clock.now();
   const { reason, fix } = outcome;
   const problem = {
-    kind: kind.name,
+    kind: type.name,
     key: change.key,
     class: 'rejected' as const,
     part: change.part,
@@ -178,7 +178,7 @@ function reject(
     fix,
     attempts,
     retryAt: change.op === 'opt_out' ? at + delay : undefined,
-    desired: desiredFingerprint(staging.desired(kind.name, change.key)),
+    desired: desiredFingerprint(staging.desired(type.name, change.key)),
     since: before?.since ?? at,
     run: run.id,
   });
@@ -189,14 +189,14 @@ function reject(
  * that follows is newer still: what is seen in it was not seen at this time.
  */
 function relearn(
-  { run, kind, toBeListed }: Applying,
+  { run, type, toBeListed }: Applying,
   key: Key,
   rows: readonly ObservedRow[],
 ): void {
   const { staging, candidates } = run.snapshot;
-  candidates.add(kind.name, key);
+  candidates.add(type.name, key);
   if (toBeListed) return;
-  staging.forgetObserved(kind.name, key);
-  stageObservation(run, kind, { key, rows });
-  staging.addLooked(kind.name, key, run.clock.now());
+  staging.forgetObserved(type.name, key);
+  stageObservation(run, type, { key, rows });
+  staging.addLooked(type.name, key, run.clock.now());
 }

@@ -15,10 +15,10 @@ import type { RecordType, SendOutcome } from '../../records/record-type.ts';
 
 export interface CircuitBreaker {
   /** Whether this change must not be sent. */
-  holds(kind: RecordType, change: Change): boolean;
+  holds(type: RecordType, change: Change): boolean;
   /** Whether it cannot be looked at before it is sent; an opt-out need not be. */
-  blinds(kind: RecordType, change: Change): boolean;
-  note(kind: RecordType, change: Change, outcome: SendOutcome): void;
+  blinds(type: RecordType, change: Change): boolean;
+  note(type: RecordType, change: Change, outcome: SendOutcome): void;
   /** Whether an error means that a route may not be used, which stops that route and no more. */
   refuses(error: unknown): boolean;
   /** What was stopped and why, once each. */
@@ -27,7 +27,7 @@ export interface CircuitBreaker {
   /** The whole run is stopped. */
   stopped(): boolean;
   /** … or most of it, or a route that people's changes take: more than single channels. */
-  endsEarly(kind: RecordType): boolean;
+  endsEarly(type: RecordType): boolean;
 }
 
 /**
@@ -58,19 +58,19 @@ export function createCircuitBreaker(): CircuitBreaker {
   }
 
   return {
-    holds: (kind, change) =>
+    holds: (type, change) =>
       stops.has('run') ||
-      stops.has(kind.route(change.op)) ||
-      (change.part !== '' && stops.has(partOf(kind, change))) ||
+      stops.has(type.route(change.op)) ||
+      (change.part !== '' && stops.has(partOf(type, change))) ||
       (stops.has('most') && !isStatedOptOut(change)),
-    blinds: (kind, { op }) => op !== 'opt_out' && stops.has(kind.lookRoute(op)),
-    note(kind, change, outcome) {
+    blinds: (type, { op }) => op !== 'opt_out' && stops.has(type.lookRoute(op)),
+    note(type, change, outcome) {
       if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
       if (outcome.is === 'held' || outcome.is === 'stale') return;
       silence = 0;
-      if (outcome.is === 'acked') refusals.acked(kind, change);
-      else if (outcome.is === 'rejected') refusals.rejected(kind, change, outcome.status);
-      else stop(scopeOf(kind, change, outcome), outcome.why);
+      if (outcome.is === 'acked') refusals.acked(type, change);
+      else if (outcome.is === 'rejected') refusals.rejected(type, change, outcome.status);
+      else stop(scopeOf(type, change, outcome), outcome.why);
     },
     refuses(error) {
       const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
@@ -81,8 +81,8 @@ export function createCircuitBreaker(): CircuitBreaker {
     reasons: () => [...stops.values()],
     verdict: () => (stops.has('most') ? 'stopped' : refusals.verdict()),
     stopped: () => stops.has('run'),
-    endsEarly(kind) {
-      const routes = personOps.flatMap((op) => [kind.route(op), kind.lookRoute(op)]);
+    endsEarly(type) {
+      const routes = personOps.flatMap((op) => [type.route(op), type.lookRoute(op)]);
       return ['run', 'most', ...routes].some((scope) => stops.has(scope));
     },
   };
@@ -103,16 +103,16 @@ function countRefusals(stop: (scope: string, why: string) => void) {
   }
 
   return {
-    acked(kind: RecordType, change: Change): void {
+    acked(type: RecordType, change: Change): void {
       attempted += 1;
-      if (change.op === 'create') proven.add(partOf(kind, change));
+      if (change.op === 'create') proven.add(partOf(type, change));
     },
-    rejected(kind: RecordType, change: Change, status: number): void {
+    rejected(type: RecordType, change: Change, status: number): void {
       if (status === 409) return;
       attempted += 1;
       rejected += 1;
       const isStranger = status === 404 && change.op === 'create' && change.part !== '';
-      if (isStranger) noteStranger(partOf(kind, change), change.part);
+      if (isStranger) noteStranger(partOf(type, change), change.part);
       if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
       const count = `${rejected} of ${attempted}`;
       stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
@@ -125,14 +125,14 @@ function countRefusals(stop: (scope: string, why: string) => void) {
 }
 
 function scopeOf(
-  kind: RecordType,
+  type: RecordType,
   change: Change,
   stopped: SendOutcome & { is: 'stopped' },
 ): string {
   if (stopped.scope === 'route') return stopped.route;
-  return stopped.scope === 'run' ? 'run' : partOf(kind, change);
+  return stopped.scope === 'run' ? 'run' : partOf(type, change);
 }
 
-function partOf(kind: RecordType, { part }: Change): string {
-  return `${kind.name}/${part}`;
+function partOf(type: RecordType, { part }: Change): string {
+  return `${type.name}/${part}`;
 }

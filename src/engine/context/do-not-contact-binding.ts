@@ -39,13 +39,13 @@ export function bindDoNotContactList(mirror: Mirror): void {
 }
 
 function fill({ parts, snapshot, doNotContact, clock }: Mirror): void {
-  for (const { kind } of parts) {
-    for (let after: Key | undefined = ''; after !== undefined && kind.doNotContact;) {
-      const rows: RecordedRow[] = snapshot.recorded.next(kind.name, after, pageOfRows);
-      const { memories } = kind.doNotContact;
+  for (const { type } of parts) {
+    for (let after: Key | undefined = ''; after !== undefined && type.doNotContact;) {
+      const rows: RecordedRow[] = snapshot.recorded.next(type.name, after, pageOfRows);
+      const { memories } = type.doNotContact;
       const remarks = rows.map((row) => ({
         key: row.key,
-        ids: snapshot.recorded.originsOf(kind.name, row.key),
+        ids: snapshot.recorded.originsOf(type.name, row.key),
         adds: memories(row),
         ends: [],
       }));

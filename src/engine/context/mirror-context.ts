@@ -66,7 +66,7 @@ export interface Account {
 
 /** One kind of record and where its truth lives. */
 export interface MirrorPart {
-  kind: RecordType;
+  type: RecordType;
   source: Source;
   /** Names how the source is read: a cursor of another reading is none. Undefined: none is kept. */
   manner?: string | undefined;

@@ -59,8 +59,8 @@ export interface RunContext {
   rounds: number;
 }
 
-export function knowledgeOf({ known }: RunContext, kind: RecordType): RecordTypeKnowledge {
-  return known.get(kind) ?? unknown;
+export function knowledgeOf({ known }: RunContext, type: RecordType): RecordTypeKnowledge {
+  return known.get(type) ?? unknown;
 }
 
 /** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
@@ -68,7 +68,7 @@ export function excludePart(context: RunContext, part: MirrorPart, error: unknow
   const isLast = context.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;
-  context.reasons.push(`${part.kind.name}s are left out: ${error.message}`);
+  context.reasons.push(`${part.type.name}s are left out: ${error.message}`);
   context.parts = context.parts.filter((other) => other !== part);
 }
 

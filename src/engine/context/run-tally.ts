@@ -28,7 +28,7 @@ export interface RunTally {
   released(classes: readonly GuardClass[]): void;
   /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
   returned(problem: Problem, isNew: boolean): void;
-  settled(kind: RecordType, change: Change, outcome: SendOutcome): void;
+  settled(type: RecordType, change: Change, outcome: SendOutcome): void;
   settledCount(kind: RecordTypeName): number;
   /** A setting keeps a record from a change that is called for. */
   stopped(by: Stop): void;

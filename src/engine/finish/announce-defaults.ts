@@ -10,12 +10,12 @@ import { mustAnnounce, unsaid } from '../context/first-load.ts';
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
 export async function announceDefaults(context: RunContext): Promise<void> {
   const { run, notes } = context;
-  const kind = whollyRead(context);
-  if (!run.unstated || !kind || !mustAnnounce(run)) return;
+  const type = whollyRead(context);
+  if (!run.unstated || !type || !mustAnnounce(run)) return;
   const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
-  await forEachRange(run, ranges.ofKeys(kind.name), (range) => {
-    const { missing, flagged } = absences.countSubscribed(kind.name, range);
+  await forEachRange(run, ranges.ofKeys(type.name), (range) => {
+    const { missing, flagged } = absences.countSubscribed(type.name, range);
     people.missing += missing;
     people.flagged += flagged;
   });
@@ -30,9 +30,9 @@ export function clearAnnouncement(context: RunContext): void {
 
 function whollyRead({ run, parts, known }: RunContext) {
   if (onlyKey(run) !== undefined) return undefined;
-  const kind = parts.find((part) => part.kind.absence)?.kind;
-  const knowledge = kind && known.get(kind);
-  return knowledge?.certified && knowledge.whole ? kind : undefined;
+  const type = parts.find((part) => part.type.absence)?.type;
+  const knowledge = type && known.get(type);
+  return knowledge?.certified && knowledge.whole ? type : undefined;
 }
 
 function wordsOf(

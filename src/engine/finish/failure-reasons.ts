@@ -11,7 +11,7 @@ export function reasonsOf(context: RunContext, tally: readonly JournalTally[]): 
   const reasons = [...context.reasons, ...breaker.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
   if (!run.writes) return reasons;
-  const unknown = parts.flatMap(({ kind }) => openIn(run, kind.name)).length;
+  const unknown = parts.flatMap(({ type }) => openIn(run, type.name)).length;
   if (unknown > 0) {
     reasons.push(
       `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,

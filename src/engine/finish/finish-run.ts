@@ -45,7 +45,7 @@ export async function finishRun(context: RunContext): Promise<Summary> {
   }
   const returns = await reportOptOuts(context);
   const done = await tallyOf(run);
-  const people = context.parts.find(({ kind }) => kind.erase)?.kind;
+  const people = context.parts.find(({ type }) => type.erase)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
   // From here on nothing waits: what is written agrees with what it says of itself.
@@ -86,12 +86,12 @@ function keep(context: RunContext, summary: Summary): RecordType[] {
 function keepParked({ run, parts, known }: RunContext): void {
   const { problems } = run.snapshot;
   const isWhole = onlyKey(run) === undefined;
-  for (const { kind } of parts) {
-    const knowledge = known.get(kind);
+  for (const { type } of parts) {
+    const knowledge = known.get(type);
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
-    if (whole) storeWantedCounts(run.snapshot, kind.name, sizes);
-    if (isWhole) problems.dropUnnamed(kind.name, { but: supersededKeys(run, kind), whole });
+    if (whole) storeWantedCounts(run.snapshot, type.name, sizes);
+    if (isWhole) problems.dropUnnamed(type.name, { but: supersededKeys(run, type), whole });
   }
 }
 
@@ -103,18 +103,18 @@ function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefi
   const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
-  for (const { kind } of parts) {
-    const { name } = kind;
+  for (const { type } of parts) {
+    const { name } = type;
     yield* eachRange(ranges.ofNoticed(name), (range) => {
       transaction(() => problems.adopt(name, { ...by, range }));
     });
-    const knowledge = known.get(kind);
+    const knowledge = known.get(type);
     if (!knowledge?.certified || !plan) continue;
     const { whole } = knowledge;
     if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
     else {
       yield* eachRange(problems.ranges(name), (range) => {
-        const but = supersededKeys(run, kind);
+        const but = supersededKeys(run, type);
         transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
       });
     }
@@ -140,10 +140,10 @@ async function prune(run: Run): Promise<void> {
 /** What a certified reading says of ids holds, whatever becomes of the run. */
 async function keepOrigins({ run, parts, known }: RunContext): Promise<void> {
   const { recorded, ranges, transaction } = run.snapshot;
-  for (const { kind } of parts) {
-    if (!known.get(kind)?.certified) continue;
-    await forEachRange(run, ranges.ofStrangeIds(kind.name), (range) => {
-      transaction(() => recorded.adoptOrigins(kind.name, range, run.startedAt));
+  for (const { type } of parts) {
+    if (!known.get(type)?.certified) continue;
+    await forEachRange(run, ranges.ofStrangeIds(type.name), (range) => {
+      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
     });
   }
 }
@@ -171,7 +171,7 @@ function summaryOf(context: RunContext, { returns, done, held }: Done): Summary 
   const template = kindSummary(context, 'template', done);
   const reasons = reasonsOf(context, done);
   const erasures = unfinishedIn(run.snapshot);
-  const unfinished = erasures.length > 0 && parts.some(({ kind }) => kind.erase);
+  const unfinished = erasures.length > 0 && parts.some(({ type }) => type.erase);
   return {
     run: run.id,
     mirror: run.name,

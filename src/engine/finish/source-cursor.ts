@@ -40,13 +40,13 @@ export function loadCursors(
 ): Cursors {
   const taken = new Map<RecordType, string>();
   if (onlyKey({ mode }) !== undefined) return taken;
-  for (const { kind, manner } of parts) {
-    const text = meta.get(nameOf(kind.name));
+  for (const { type, manner } of parts) {
+    const text = meta.get(nameOf(type.name));
     if (text === undefined) continue;
-    if (writes) meta.drop(nameOf(kind.name));
+    if (writes) meta.drop(nameOf(type.name));
     if (text === spoilt) continue;
     const found = stored.parse(JSON.parse(text));
-    if (found.manner === manner) taken.set(kind, found.cursor);
+    if (found.manner === manner) taken.set(type, found.cursor);
   }
   return taken;
 }
@@ -63,7 +63,7 @@ export function invalidateCursor(
 export function invalidateCursorsAfter(context: RunContext): void {
   const { run, begun } = context;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(context)) return;
-  run.snapshot.transaction(() => begun.forEach(({ kind }) => invalidateCursor(run.snapshot, kind)));
+  run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
 }
 
 /** Whether a run about everybody was under way at any time of this one. */
@@ -81,16 +81,16 @@ function endedWell(context: RunContext, { name }: RecordType, status: Status): b
 export function storeCursors(context: RunContext, status: Status): void {
   const { run, begun, parts, known, since } = context;
   const { meta } = run.snapshot;
-  for (const { kind, manner } of begun) {
-    const name = nameOf(kind.name);
-    const isWell = endedWell(context, kind, status);
+  for (const { type, manner } of begun) {
+    const name = nameOf(type.name);
+    const isWell = endedWell(context, type, status);
     if (onlyKey(run) !== undefined) {
-      if (!isWell && (context.plan || overlapped(context))) invalidateCursor(run.snapshot, kind);
+      if (!isWell && (context.plan || overlapped(context))) invalidateCursor(run.snapshot, type);
       continue;
     }
-    const isWhole = parts.some((part) => part.kind === kind) && !context.isOvertakenEarly;
-    const gained = isWhole && isWell ? known.get(kind)?.cursor : undefined;
-    const cursor = gained ?? (run.mode === 'fast' ? since.get(kind) : undefined);
+    const isWhole = parts.some((part) => part.type === type) && !context.isOvertakenEarly;
+    const gained = isWhole && isWell ? known.get(type)?.cursor : undefined;
+    const cursor = gained ?? (run.mode === 'fast' ? since.get(type) : undefined);
     if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
     meta.set(name, JSON.stringify({ manner, cursor }));
   }

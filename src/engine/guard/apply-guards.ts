@@ -49,7 +49,7 @@ type Cause = 'run' | 'creation';
 
 function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
   const { guarded } = context.run.snapshot;
-  const names = new Set(context.parts.map(({ kind }) => kind.name));
+  const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
   for (const of of classes) {
     if (of === 'opt_in') yield* eachRangeOf(context, of, guarded.keepOut);

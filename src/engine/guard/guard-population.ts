@@ -48,7 +48,7 @@ export function* othersOf(
 ): Generator<undefined, number> {
   const { shaping } = run.snapshot;
   const { kind: name } = guardRows[guard];
-  const channels = parts.find(({ kind }) => kind.name === name)?.kind.parts?.names ?? [];
+  const channels = parts.find(({ type }) => type.name === name)?.type.parts?.names ?? [];
   let n = 0;
   for (const range of shaping.spansOfKnown(name)) {
     n += shaping.subscribed(name, { ...range, guard }, channels);

@@ -56,12 +56,12 @@ export async function closeHolds(
   const { run, parts, known, failure } = context;
   for (const guard of guardNames) {
     const { isStated, kind: name } = guardRows[guard];
-    const kind = parts.find((part) => part.kind.name === name)?.kind;
-    if (!kind) continue;
-    const { whole, certified } = knowledgeOf(context, kind);
-    const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
+    const type = parts.find((part) => part.type.name === name)?.type;
+    if (!type) continue;
+    const { whole, certified } = knowledgeOf(context, type);
+    const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
     const tells = isStated && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
-    if (tells || settled.includes(kind)) await settleStanding(context, { guard, kind });
+    if (tells || settled.includes(type)) await settleStanding(context, { guard, type });
     if (isStated)
       run.snapshot.transaction(() => run.snapshot.awaitingApproval.dropDone(guard, run.id));
   }
@@ -74,13 +74,13 @@ export async function closeHolds(
  */
 async function settleStanding(
   { run, approvals }: RunContext,
-  { guard, kind }: { guard: GuardClass; kind: RecordType },
+  { guard, type }: { guard: GuardClass; type: RecordType },
 ): Promise<void> {
   const { awaitingApproval, transaction } = run.snapshot;
   const ended = run.mode === 'full' ? approvals : [];
-  await forEachRange(run, awaitingApproval.ranges(guard, kind.name), (range) => {
-    const standing = { ...range, guard, kind: kind.name };
-    const but = supersededKeys(run, kind);
+  await forEachRange(run, awaitingApproval.ranges(guard, type.name), (range) => {
+    const standing = { ...range, guard, kind: type.name };
+    const but = supersededKeys(run, type);
     transaction(() => {
       awaitingApproval.dropUnwanted(standing, but);
       for (const { plan } of ended) awaitingApproval.dropApproved(standing, { plan, but });

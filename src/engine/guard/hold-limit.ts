@@ -21,7 +21,7 @@ export async function beginHolds({ run, parts }: RunContext): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   const { awaitingApproval, transaction } = run.snapshot;
   for (const guard of stated) {
-    const isPart = parts.some(({ kind }) => kind.name === guardRows[guard].kind);
+    const isPart = parts.some(({ type }) => type.name === guardRows[guard].kind);
     if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
     await askTime(run);
     if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));

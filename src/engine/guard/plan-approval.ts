@@ -98,15 +98,15 @@ export function closeApprovals(context: RunContext): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
   if (mode !== 'full' || failure || stop.aborted) return [];
-  const whole = wholeKinds(context).filter((kind) => !breaker.endsEarly(kind));
+  const whole = wholeKinds(context).filter((type) => !breaker.endsEarly(type));
   const at = run.clock.now();
-  if (whole.some((kind) => kind.name === 'contact' && namesAny(known, kind))) {
+  if (whole.some((type) => type.name === 'contact' && namesAny(known, type))) {
     endFirstLoad(snapshot, run.id);
   }
   const could = couldAll(context);
   // Of an export that was written anew meanwhile no delete has left any more.
   const settled = whole.filter(
-    (kind) => could.includes(kind) && (!kind.absence || known.get(kind)?.still()),
+    (type) => could.includes(type) && (!type.absence || known.get(type)?.still()),
   );
   const others = othersThan(run, settled);
   for (const { plan } of approvals) {
@@ -118,25 +118,25 @@ export function closeApprovals(context: RunContext): RecordType[] {
 }
 
 /** An export without anybody in it has loaded nobody. */
-function namesAny(known: RunContext['known'], kind: RecordType): boolean {
-  return (known.get(kind)?.sizes.valid ?? 0) > 0;
+function namesAny(known: RunContext['known'], type: RecordType): boolean {
+  return (known.get(type)?.sizes.valid ?? 0) > 0;
 }
 
 /** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
 function couldAll(context: RunContext): RecordType[] {
   const { run, known } = context;
   return wholeKinds(context).filter(
-    (kind) =>
-      !kind.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(kind)?.absenceCounts)),
+    (type) =>
+      !type.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(type)?.absenceCounts)),
   );
 }
 
 /** Those that took part, and whose readings, as far as there are two, are certified. */
 function wholeKinds({ run, parts, known }: RunContext): RecordType[] {
   if (run.quarantined) return [];
-  const kinds = parts.map(({ kind }) => kind);
-  return kinds.filter((kind) => {
-    const knowledge = known.get(kind);
+  const types = parts.map(({ type }) => type);
+  return types.filter((type) => {
+    const knowledge = known.get(type);
     if (!knowledge?.certified) return false;
     return run.mode !== 'full' || knowledge.listing?.complete;
   });
@@ -144,6 +144,6 @@ function wholeKinds({ run, parts, known }: RunContext): RecordType[] {
 
 /** The kinds of the mirror that are none of these. */
 function othersThan({ parts }: Run, kinds: readonly RecordType[]): RecordTypeName[] {
-  const all = parts.map(({ kind }) => kind.name);
-  return all.filter((name) => !kinds.some((kind) => kind.name === name));
+  const all = parts.map(({ type }) => type.name);
+  return all.filter((name) => !kinds.some((type) => type.name === name));
 }

@@ -40,11 +40,11 @@ const stagedAtOnce = 1_000;
 export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
 /** All pages, into what is still to be sorted in. */
-export async function passOver(run: Run, kind: RecordType): Promise<FirstPass> {
+export async function passOver(run: Run, type: RecordType): Promise<FirstPass> {
   const at = run.clock.now();
   const knew = run.doNotContact.newest();
   const [limit] = run.pageSizes;
-  const claim = await turnPages(run, kind, { limit, add: run.snapshot.staging.addListed });
+  const claim = await turnPages(run, type, { limit, add: run.snapshot.staging.addListed });
   const { date, organization } = claim;
   return { at, knew, by: run.clock.now(), date, organization, claim };
 }
@@ -52,25 +52,25 @@ export async function passOver(run: Run, kind: RecordType): Promise<FirstPass> {
 /** Whether that shows all there is, or what is read besides does: the first claim counts. */
 export async function prove(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
   const { staging } = run.snapshot;
-  const isProven = (): boolean => staging.countCreatedBy(kind.name, claim.began) >= claim.total;
+  const isProven = (): boolean => staging.countCreatedBy(type.name, claim.began) >= claim.total;
   if (isProven()) return { ...listing, complete: true };
   const [, ...others] = run.pageSizes;
   for (const limit of others) {
-    await turnPages(run, kind, { limit, add: staging.addObserved });
+    await turnPages(run, type, { limit, add: staging.addObserved });
     if (isProven()) break;
   }
-  if (!isProven()) await findMissing(run, kind, breaker);
+  if (!isProven()) await findMissing(run, type, breaker);
   return { ...listing, complete: isProven(), by: run.clock.now() };
 }
 
 /** Side by side as far as the total reaches, then on to the first short one. */
 async function turnPages(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
 ): Promise<Claim> {
   const { stage } = run.snapshot;
@@ -81,7 +81,7 @@ async function turnPages(
   let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
-    const found = await kind.list({ page: number, limit }, run.stop);
+    const found = await type.list({ page: number, limit }, run.stop);
     rows.push(...found.rows);
     if (found.parts) parts.push(found.parts);
     if (rows.length >= stagedAtOnce) stageRows();
@@ -89,7 +89,7 @@ async function turnPages(
     last = found;
     run.progress({
       stage: 'listing',
-      kind: kind.name,
+      kind: type.name,
       done: seen,
       of: Math.max(found.total, seen),
     });
@@ -107,7 +107,7 @@ async function turnPages(
   }
   stageRows();
   const { total, date, organization } = first;
-  const names = kind.parts?.names ?? [];
+  const names = type.parts?.names ?? [];
   const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
   return { total, began: beginning(first), date, organization, evidence };
 }

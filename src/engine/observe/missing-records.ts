@@ -24,14 +24,14 @@ const askedShare = 0.02;
  */
 export async function findMissing(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   breaker: CircuitBreaker,
 ): Promise<void> {
-  const { find } = kind;
+  const { find } = type;
   if (!find) return;
   const { recorded } = run.snapshot;
-  const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind.name) * askedShare));
-  const rows = await unlisted(run, kind.name, most);
+  const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
+  const rows = await unlisted(run, type.name, most);
   let isOver = false;
   let done = 0;
   await each(rows, askedAtOnce, async (row) => {
@@ -46,7 +46,7 @@ export async function findMissing(
       isOver ||= unwell || breaker.refuses(error);
     }
     done += 1;
-    run.progress({ stage: 'listing', kind: kind.name, done, of: rows.length });
+    run.progress({ stage: 'listing', kind: type.name, done, of: rows.length });
   });
 }
 

@@ -12,21 +12,21 @@ export interface Single {
 }
 
 /** Reads into staging what the platform shows of a person now, under former addresses too. */
-export async function lookUp(run: Run, kind: RecordType, single: Single): Promise<void> {
-  await stageOne(run, kind, single.key);
-  for (const key of formerKeys(run, kind, single)) await stageOne(run, kind, key);
+export async function lookUp(run: Run, type: RecordType, single: Single): Promise<void> {
+  await stageOne(run, type, single.key);
+  for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
 }
 
 /** The keys to decide upon: the person's, and former ones that no other record has taken over. */
-export function keysOf(run: Run, kind: RecordType, single: Single): Key[] {
+export function keysOf(run: Run, type: RecordType, single: Single): Key[] {
   const { staging } = run.snapshot;
-  const former = formerKeys(run, kind, single);
-  return [single.key, ...former.filter((key) => staging.desired(kind.name, key).length === 0)];
+  const former = formerKeys(run, type, single);
+  return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
 /** Other keys under which the person is recorded, by what the source says of her now. */
-export function formerKeys(run: Run, kind: RecordType, single: Single): Key[] {
-  return [...new Set(statesOf(run, kind, single).former.map(({ row }) => row.key))];
+export function formerKeys(run: Run, type: RecordType, single: Single): Key[] {
+  return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 
 /** What was read of one record; what has another name by now is staged under that. */
@@ -40,12 +40,12 @@ export function stageObservation(
   staging.addObserved(rows.filter((row) => !isHere(row)));
 }
 
-async function stageOne(run: Run, kind: RecordType, key: Key): Promise<void> {
+async function stageOne(run: Run, type: RecordType, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
-  if (!kind.read) return;
-  const rows = await kind.read({ key, id: recorded.get(kind.name, key)?.id }, run.stop);
+  if (!type.read) return;
+  const rows = await type.read({ key, id: recorded.get(type.name, key)?.id }, run.stop);
   run.snapshot.stage(() => {
-    stageObservation(run, kind, { key, rows });
-    staging.addLooked(kind.name, key, run.clock.now());
+    stageObservation(run, type, { key, rows });
+    staging.addLooked(type.name, key, run.clock.now());
   });
 }

@@ -18,34 +18,34 @@ export async function listAll(context: RunContext): Promise<void> {
   const { run, known, breaker } = context;
   if (run.mode === 'fast') return;
   const key = onlyKey(run);
-  if (key !== undefined) return eachListed(context, (kind) => lookAtOne(context, kind, key));
+  if (key !== undefined) return eachListed(context, (type) => lookAtOne(context, type, key));
   const { staging } = run.snapshot;
   const passed = new Map<RecordType, FirstPass>();
   staging.beginListing();
   try {
-    await eachListed(context, async (kind) => void passed.set(kind, await passOver(run, kind)));
+    await eachListed(context, async (type) => void passed.set(type, await passOver(run, type)));
   } finally {
     await sortIn(context);
   }
-  await eachListed(context, async (kind) => {
-    const first = passed.get(kind);
+  await eachListed(context, async (type) => {
+    const first = passed.get(type);
     if (!first) return;
     if (first.claim.evidence) run.facts.learn(first.claim.evidence);
-    const listing = await prove(run, kind, { first, breaker });
-    if (kind.keyedById) staging.resolveKeys(kind.name);
-    known.set(kind, { ...knowledgeOf(context, kind), listing });
+    const listing = await prove(run, type, { first, breaker });
+    if (type.keyedById) staging.resolveKeys(type.name);
+    known.set(type, { ...knowledgeOf(context, type), listing });
   });
 }
 
 /** Side by side. */
 async function eachListed(
   context: RunContext,
-  work: (kind: RecordType) => Promise<void>,
+  work: (type: RecordType) => Promise<void>,
 ): Promise<void> {
   const { parts, breaker } = context;
   await each(parts, parts.length, async (part) => {
     try {
-      await work(part.kind);
+      await work(part.type);
     } catch (error) {
       if (!breaker.refuses(error)) excludePart(context, part, error);
     }
@@ -60,20 +60,20 @@ async function sortIn({ run, parts }: RunContext): Promise<void> {
     sort();
   }
   await run.clock.sleep(0);
-  for (const { kind } of parts) {
-    await forEachRange(run, ranges.ofListedIds(kind.name), (range) => {
-      stage(() => staging.forgetRelisted(kind.name, range));
+  for (const { type } of parts) {
+    await forEachRange(run, ranges.ofListedIds(type.name), (range) => {
+      stage(() => staging.forgetRelisted(type.name, range));
     });
   }
 }
 
-async function lookAtOne(context: RunContext, kind: RecordType, key: Key): Promise<void> {
+async function lookAtOne(context: RunContext, type: RecordType, key: Key): Promise<void> {
   const { run } = context;
-  const single = { key, known: knowledgeOf(context, kind) };
+  const single = { key, known: knowledgeOf(context, type) };
   const also = {
-    keys: formerKeys(run, kind, single),
-    ids: run.snapshot.staging.idsOf(kind.name, key),
+    keys: formerKeys(run, type, single),
+    ids: run.snapshot.staging.idsOf(type.name, key),
   };
   if (context.taken?.also(also) === false) throw new Busy(atHer);
-  await lookUp(run, kind, single);
+  await lookUp(run, type, single);
 }

@@ -77,11 +77,11 @@ function* tellLedger({ snapshot, doNotContact, clock }: Run): Generator<undefine
 /** All ranges but the last: where there are few, everything is in that. */
 function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
   const { ranges, staging, transaction } = snapshot;
-  for (const { kind } of parts) {
-    for (const range of ranges.ofNoted(kind.name)) {
+  for (const { type } of parts) {
+    for (const range of ranges.ofNoted(type.name)) {
       if (typeof range.upTo !== 'string') continue;
       yield;
-      transaction(() => staging.adoptAlone(kind.name, range));
+      transaction(() => staging.adoptAlone(type.name, range));
     }
   }
 }
@@ -100,8 +100,8 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
  */
 export function dropSuperseded(run: Run): void {
   const { staging, stage } = run.snapshot;
-  for (const { kind } of run.parts) {
-    const keys = supersededKeys(run, kind);
-    if (keys.length > 0) stage(() => staging.undecide(kind.name, keys));
+  for (const { type } of run.parts) {
+    const keys = supersededKeys(run, type);
+    if (keys.length > 0) stage(() => staging.undecide(type.name, keys));
   }
 }

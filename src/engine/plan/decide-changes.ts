@@ -14,7 +14,7 @@ import type { RunTally } from '../context/run-tally.ts';
 
 interface Deciding {
   run: Run;
-  kind: RecordType;
+  type: RecordType;
   known: RecordTypeKnowledge;
   tally: RunTally;
 }
@@ -24,25 +24,25 @@ const pageOfKeys = 100;
 /** A refused opt-out is tried again at least daily. */
 export const longestDelayMs = 86_400_000;
 
-export async function decideChanges({ run, kind, known, tally }: Deciding): Promise<void> {
+export async function decideChanges({ run, type, known, tally }: Deciding): Promise<void> {
   const { candidates, journal } = run.snapshot;
-  const open = new Set(journal.open(kind.name).map(({ key }) => key));
+  const open = new Set(journal.open(type.name).map(({ key }) => key));
   let after = '';
   let done = 0;
   for (;;) {
-    const keys = candidates.next(kind.name, after, pageOfKeys);
+    const keys = candidates.next(type.name, after, pageOfKeys);
     if (keys.length === 0) return;
-    const superseded = new Set(supersededKeys(run, kind));
+    const superseded = new Set(supersededKeys(run, type));
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (superseded.has(key)) continue;
-        if (open.has(key)) decideUnknown(run, kind, { key, known });
-        else decideOne(run, kind, { key, known, tally });
+        if (open.has(key)) decideUnknown(run, type, { key, known });
+        else decideOne(run, type, { key, known, tally });
       }
     });
     after = keys.at(-1) ?? after;
     done += keys.length;
-    run.progress({ stage: 'deciding', kind: kind.name, done, of: undefined });
+    run.progress({ stage: 'deciding', kind: type.name, done, of: undefined });
     await run.clock.sleep(0);
   }
 }
@@ -52,15 +52,15 @@ export async function decideChanges({ run, kind, known, tally }: Deciding): Prom
  * nothing to decide. Whether anything is to be sent.
  */
 export function decideAgain(
-  { run, kind, known, tally, sift }: Deciding & { sift(): void },
+  { run, type, known, tally, sift }: Deciding & { sift(): void },
   key: Key,
   isSettled: boolean,
 ): boolean {
   const { staging, stage } = run.snapshot;
   let planned = 0;
-  staging.assume(kind.name, key);
+  staging.assume(type.name, key);
   if (isSettled) return false;
-  stage(() => (planned = decideOne(run, kind, { key, known, tally })));
+  stage(() => (planned = decideOne(run, type, { key, known, tally })));
   if (planned > 0) sift();
   commitNow(run);
   return planned > 0;
@@ -69,15 +69,15 @@ export function decideAgain(
 /** Answers how many changes it has planned. */
 function decideOne(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { key, known, tally }: { key: Key; known: RecordTypeKnowledge; tally: RunTally },
 ): number {
   const { staging } = run.snapshot;
-  const states = statesOf(run, kind, { key, known });
-  const decision = kind.decide(states);
+  const states = statesOf(run, type, { key, known });
+  const decision = type.decide(states);
   const name = calledOf(run.snapshot.meta, key, states);
-  staging.forgetNoticed(kind.name, name);
-  run.snapshot.guarded.forget(kind.name, key);
+  staging.forgetNoticed(type.name, name);
+  run.snapshot.guarded.forget(type.name, key);
   for (const problem of decision.problems) {
     tally.notice(name === key ? problem : { ...problem, key: name });
   }
@@ -85,13 +85,13 @@ function decideOne(
   if (decision.note && news) staging.addNoted(decision.note, isAlone(states, decision));
   const { adds, ends } = decision.news ?? noListChanges;
   if (adds.length + ends.length > 0) {
-    run.snapshot.listNews.add({ ...identityOf(run, kind, key), adds, ends });
+    run.snapshot.listNews.add({ ...identityOf(run, type, key), adds, ends });
   }
-  for (const old of decision.forgets) staging.addForgotten(kind.name, old);
-  if (decision.adopts) tally.adopted(kind.name);
+  for (const old of decision.forgets) staging.addForgotten(type.name, old);
+  if (decision.adopts) tally.adopted(type.name);
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const { changes } = decision;
-  const due = withoutParked(run, tally, { kind, states, changes });
+  const due = withoutParked(run, tally, { type, states, changes });
   const planned = run.quarantined ? due.filter(isStatedOptOut) : due;
   for (const change of planned) staging.addPlanned(change);
   return planned.length;
@@ -112,14 +112,14 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  */
 function decideUnknown(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   at: { key: Key; known: RecordTypeKnowledge },
 ): void {
   const { staging, journal } = run.snapshot;
-  const open = journal.open(kind.name).filter(({ key }) => key === at.key);
+  const open = journal.open(type.name).filter(({ key }) => key === at.key);
   const isOpen = ({ part, target }: Change) =>
     open.some(({ op, ...one }) => op === 'opt_out' && one.part === part && one.target === target);
-  for (const change of kind.decide(statesOf(run, kind, at)).changes) {
+  for (const change of type.decide(statesOf(run, type, at)).changes) {
     if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
   }
 }
@@ -135,11 +135,11 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
  * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
  * parked no longer.
  */
-function withoutParked(run: Run, tally: RunTally, { kind, states, changes }: Decided): Change[] {
+function withoutParked(run: Run, tally: RunTally, { type, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;
   const wish = desiredFingerprint(states.desired);
   const waiting: Change[] = [];
-  for (const parked of problems.parked(kind.name, states.key)) {
+  for (const parked of problems.parked(type.name, states.key)) {
     const change = changes.find(
       ({ part, target = '' }) => part === parked.part && target === parked.target,
     );
@@ -167,7 +167,7 @@ function isOver(parked: Parked, { sight }: States, wish: string): boolean {
 }
 
 interface Decided {
-  kind: RecordType;
+  type: RecordType;
   states: States;
   changes: Change[];
 }

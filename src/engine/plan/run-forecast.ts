@@ -39,12 +39,12 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
 export function forecastRun({ run, parts, plan }: RunContext): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
-  for (const { kind } of parts) {
+  for (const { type } of parts) {
     for (const op of ops) {
-      const n = plan?.changes[kind.name][op] ?? 0;
-      need(kind.route(op), n);
+      const n = plan?.changes[type.name][op] ?? 0;
+      need(type.route(op), n);
       // Who was not listed just now is searched for before being created.
-      if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(kind.lookRoute(op), n);
+      if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);
     }
   }
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(

@@ -12,20 +12,20 @@ import { supersededKeys } from '../context/superseded-records.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
 export async function countAbsences({ run, parts, known }: RunContext): Promise<void> {
-  for (const { kind } of parts) {
-    const knowledge = known.get(kind);
-    if (!knowledge || !kind.absence) continue;
+  for (const { type } of parts) {
+    const knowledge = known.get(type);
+    if (!knowledge || !type.absence) continue;
     const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
-    known.set(kind, { ...knowledge, absenceCounts });
+    known.set(type, { ...knowledge, absenceCounts });
     if (!run.writes) continue;
     const { absences, ranges, transaction } = run.snapshot;
     const only = onlyKey(run);
     transaction(() => {
-      if (only === undefined) absences.dropNamed(kind.name);
-      else absences.dropIfNamed(kind.name, only);
+      if (only === undefined) absences.dropNamed(type.name);
+      else absences.dropIfNamed(type.name, only);
     });
     if (!absenceCounts) continue;
-    const { absentReadings, absentForMs } = kind.absence;
+    const { absentReadings, absentForMs } = type.absence;
     const reading = {
       name: knowledge.reading,
       at: run.startedAt,
@@ -34,9 +34,9 @@ export async function countAbsences({ run, parts, known }: RunContext): Promise<
       absentForMs,
     };
     // Cut short, whoever was counted is not counted again by this reading.
-    await forEachRange(run, ranges.ofKeys(kind.name), (range) => {
-      const but = supersededKeys(run, kind);
-      transaction(() => absences.count(kind.name, range, { ...reading, but }));
+    await forEachRange(run, ranges.ofKeys(type.name), (range) => {
+      const but = supersededKeys(run, type);
+      transaction(() => absences.count(type.name, range, { ...reading, but }));
     });
   }
 }

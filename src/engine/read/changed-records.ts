@@ -26,7 +26,7 @@ const askedAtOnce = 4;
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
 export async function readPart(context: RunContext, part: MirrorPart): Promise<Read> {
   const { run, since } = context;
-  const cursor = since.get(part.kind);
+  const cursor = since.get(part.type);
   const isFast = modeName(run.mode) === 'fast';
   const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
   return found ?? read(run, part);
@@ -34,13 +34,13 @@ export async function readPart(context: RunContext, part: MirrorPart): Promise<R
 
 /** Undefined: everything has to be read. */
 async function readChanges(run: Run, part: MirrorPart, since: string): Promise<Read | undefined> {
-  const { kind, source } = part;
-  const told = await tell(run, kind, source.changes?.(since, requestOf(run, kind)));
+  const { type, source } = part;
+  const told = await tell(run, type, source.changes?.(since, requestOf(run, type)));
   const isAll = told && (await askOthers(run, part, told));
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
-  const skipped = await stageIncremental(run, kind.name, rows);
-  const sizes = incrementalSizes(run, kind.name, { rows, skipped });
+  const skipped = await stageIncremental(run, type.name, rows);
+  const sizes = incrementalSizes(run, type.name, { rows, skipped });
   return { ...told.certificate, whole: false, sizes };
 }
 
@@ -60,7 +60,7 @@ interface Told {
 
 async function tell(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
 ): Promise<Told | undefined> {
   const rows = new Map<string, DesiredRow>();
@@ -70,13 +70,13 @@ async function tell(
   if (!changes) return undefined;
   for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
     for (const record of some) {
-      const row = desiredOf(kind, record);
+      const row = desiredOf(type, record);
       if (rows.has(row.id)) twice.add(row.id);
       if (row.id === '') nameless.push(row);
       else rows.set(row.id, row);
     }
     const done = rows.size + nameless.length;
-    run.progress({ stage: 'reading', kind: kind.name, done, of: undefined });
+    run.progress({ stage: 'reading', kind: type.name, done, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
     if (done > most) return undefined;
   }
@@ -94,16 +94,16 @@ async function askOthers(
   part: MirrorPart,
   { rows, twice }: Pick<Told, 'rows' | 'twice'>,
 ): Promise<boolean> {
-  const { kind, source } = part;
-  const waiting = waitingIn(run, kind);
+  const { type, source } = part;
+  const waiting = waitingIn(run, type);
   // Under which ids somebody stands who was never there is known only of some.
-  if (waiting.some((key) => !run.snapshot.recorded.get(kind.name, key))) return false;
+  if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;
   let next = [
     ...twice,
-    ...waiting.flatMap((key) => idsAt(run, kind, key)),
-    ...companyOf(run, kind, [...rows.values()]),
+    ...waiting.flatMap((key) => idsAt(run, type, key)),
+    ...companyOf(run, type, [...rows.values()]),
   ];
   for (;;) {
     const fresh = [...new Set(next)].filter((id) => !asked.has(id));
@@ -112,15 +112,15 @@ async function askOthers(
     if (others > mostAsked) return false;
     const found: DesiredRow[] = [];
     await each(fresh, askedAtOnce, async (id) => {
-      const record = await source.one?.(id, requestOf(run, kind));
+      const record = await source.one?.(id, requestOf(run, type));
       asked.add(id);
       if (!record) rows.delete(id);
       if (!record) return;
-      const row = rowOf(kind, id, record);
+      const row = rowOf(type, id, record);
       found.push(row);
       rows.set(id, row);
     });
-    next = companyOf(run, kind, found);
+    next = companyOf(run, type, found);
   }
 }
 
@@ -134,12 +134,12 @@ function waitingIn(run: Run, { name }: RecordType): Key[] {
 }
 
 /** All ids under the names that these have, and had. */
-function companyOf(run: Run, kind: RecordType, rows: readonly DesiredRow[]): string[] {
+function companyOf(run: Run, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
-    ...recorded.ofOrigins(kind.name, [id], '').map((row) => row.key),
-    ...duplicates.namesOf(kind.name, id),
+    ...recorded.ofOrigins(type.name, [id], '').map((row) => row.key),
+    ...duplicates.namesOf(type.name, id),
   ]);
-  return [...new Set(keys)].flatMap((key) => idsAt(run, kind, key));
+  return [...new Set(keys)].flatMap((key) => idsAt(run, type, key));
 }

@@ -17,38 +17,38 @@ const page = 500;
 /** Those that hold an unknown word are listed by word, in a run about everybody. */
 export async function listInvalid(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { tally, known }: Pick<RunContext, 'tally' | 'known'>,
 ): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
-    const rows = run.snapshot.staging.desired(kind.name, only);
-    for (const row of rows) noticeOne(run, kind, { row, tally });
+    const rows = run.snapshot.staging.desired(type.name, only);
+    for (const row of rows) noticeOne(run, type, { row, tally });
     return;
   }
   let after = 0;
   for (;;) {
-    const rows = run.snapshot.staging.invalid(kind.name, after, page);
+    const rows = run.snapshot.staging.invalid(type.name, after, page);
     run.snapshot.stage(() => {
-      for (const row of rows) noticeOne(run, kind, { row, tally });
+      for (const row of rows) noticeOne(run, type, { row, tally });
     });
     if (rows.length < page) break;
     after = rows.at(-1)?.row ?? after;
     await run.clock.sleep(0);
   }
-  tally.unknown(kind.name, knowledgeNamed(known, kind.name).sizes.unknown);
+  tally.unknown(type.name, knowledgeNamed(known, type.name).sizes.unknown);
 }
 
 function noticeOne(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
   if (!row.invalid) return;
   const { reason, fix, option } = row.invalid;
   const problem: Problem = {
-    kind: kind.name,
-    key: nameOf(run, kind, row),
+    kind: type.name,
+    key: nameOf(run, type, row),
     class: 'invalid',
     part: '',
     reason: `${row.place}: ${reason}`,
@@ -58,13 +58,13 @@ function noticeOne(
 }
 
 /** What names nobody is listed by its id, or by its place. */
-function nameOf(run: Run, kind: RecordType, { key, id, place }: DesiredRow): Key {
+function nameOf(run: Run, type: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
-  if (!kind.doNotContact) return name;
-  const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, kind, key);
+  if (!type.doNotContact) return name;
+  const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, type, key);
   const entries = run.doNotContact.concerning(who);
-  const known = key === undefined ? undefined : recorded.get(kind.name, key);
+  const known = key === undefined ? undefined : recorded.get(type.name, key);
   return calledOf(meta, name, { recorded: known, entries });
 }
 

@@ -76,20 +76,20 @@ export async function keepDuplicates(
   when: 'read' | 'done',
 ): Promise<void> {
   const { ranges, duplicates, transaction } = run.snapshot;
-  for (const { kind, source } of parts) {
-    if (!source.one || !kind.read) continue;
+  for (const { type, source } of parts) {
+    if (!source.one || !type.read) continue;
     // What names few needs no walk through everybody who is recorded.
-    const all = known.get(kind)?.whole ? ranges.ofKeys(kind.name) : [everything];
+    const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
     await forEachRange(run, all, (range) => {
-      transaction(() => duplicates.note(kind.name, range, when));
+      transaction(() => duplicates.note(type.name, range, when));
     });
     transaction(() => {
-      const knowledge = known.get(kind);
+      const knowledge = known.get(type);
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
-      if (isNewest) duplicates.dropOld(kind.name);
+      if (isNewest) duplicates.dropOld(type.name);
       const isErased = run.doNotContact.erased();
-      const gone = isErased ? supersededKeys(run, kind).filter(isErased) : [];
-      for (const key of gone) duplicates.drop(kind.name, key);
+      const gone = isErased ? supersededKeys(run, type).filter(isErased) : [];
+      for (const key of gone) duplicates.drop(type.name, key);
     });
   }
 }
@@ -106,8 +106,8 @@ function both(one: LockedPeople, other: LockedPeople): LockedPeople {
 }
 
 /** Under which keys the record was last seen. */
-function keysOf({ snapshot }: Run, { kind }: MirrorPart, id: string): Key[] {
-  return snapshot.recorded.ofOrigins(kind.name, [id], '').map(({ key }) => key);
+function keysOf({ snapshot }: Run, { type }: MirrorPart, id: string): Key[] {
+  return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
 }
 
 /** Under which ids of the source somebody stands, as far as is known: each once. */
@@ -122,42 +122,42 @@ export function idsAt(
 }
 
 async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
-  const { kind, source } = part;
+  const { type, source } = part;
   const ids = [first];
   const now = new Set<Key>();
   const before = new Set<Key>();
   const rows: DesiredRow[] = [];
   for (const [at, id] of ids.entries()) {
     if (at >= most) break;
-    const record = await source.one?.(id, { fields: kind.fields, signal: run.stop });
-    const row = record && rowOf(kind, id, record);
+    const record = await source.one?.(id, { fields: type.fields, signal: run.stop });
+    const row = record && rowOf(type, id, record);
     if (row) rows.push(row);
     if (row?.key !== undefined) now.add(row.key);
     for (const old of keysOf(run, part, id)) before.add(old);
-    const others = [...now, ...before].flatMap((key) => idsAt(run, kind, key));
+    const others = [...now, ...before].flatMap((key) => idsAt(run, type, key));
     ids.push(...new Set(others.filter((other) => !ids.includes(other))));
   }
   return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };
 }
 
 /** One that cannot be read is still the record of this id. */
-export function rowOf(kind: RecordType, id: string, record: SourceRecord): DesiredRow {
-  const row = desiredOf(kind, record);
+export function rowOf(type: RecordType, id: string, record: SourceRecord): DesiredRow {
+  const row = desiredOf(type, record);
   return row.id === '' ? { ...row, id } : row;
 }
 
 async function stage(
   context: RunContext,
-  { kind }: MirrorPart,
+  { type }: MirrorPart,
   { rows, keys, complete }: Asked,
 ): Promise<void> {
   const { run, known } = context;
-  const skipped = await stageIncremental(run, kind.name, rows);
+  const skipped = await stageIncremental(run, type.name, rows);
   const [key] = keys;
   if (key === undefined) context.parts = [];
   else run.mode = { single: key };
-  const sizes = incrementalSizes(run, kind.name, { rows, skipped });
+  const sizes = incrementalSizes(run, type.name, { rows, skipped });
   const readAt = run.clock.now();
   const still = (): boolean => isFresh(run, readAt);
-  known.set(kind, { ...unknown, certified: complete, sizes, still });
+  known.set(type, { ...unknown, certified: complete, sizes, still });
 }

@@ -23,38 +23,38 @@ export function readingOf(
 /** What is known of one record, of all that was read and recorded. */
 export function statesOf(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { key, known }: { key: Key; known: RecordTypeKnowledge },
 ): States {
   const { staging, recorded, problems } = run.snapshot;
-  const row = recorded.get(kind.name, key);
-  const entries = kind.doNotContact ? run.doNotContact.concerning(identityOf(run, kind, key)) : [];
-  const looked = staging.lookedAt(kind.name, key) ?? outrun(known, { row, entries });
-  const observed = looked === 'assumed' ? [] : staging.observed(kind.name, key);
+  const row = recorded.get(type.name, key);
+  const entries = type.doNotContact ? run.doNotContact.concerning(identityOf(run, type, key)) : [];
+  const looked = staging.lookedAt(type.name, key) ?? outrun(known, { row, entries });
+  const observed = looked === 'assumed' ? [] : staging.observed(type.name, key);
   const listed = known.listing?.complete;
   const isListed = typeof looked === 'number' || (listed && looked === undefined);
   const sight = isListed ? 'listed' : 'assumed';
   const by = typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now());
   const assumedId = isListed ? undefined : row?.id;
-  const desired = staging.desired(kind.name, key);
+  const desired = staging.desired(type.name, key);
   const isNamed = desired.length > 0;
-  const successors = isNamed ? [] : successorsOf(run, kind, { key, known });
+  const successors = isNamed ? [] : successorsOf(run, type, { key, known });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   return {
     key,
     desired,
     recorded: row,
-    former: formerOf(run, kind, { key, known, desired, observed, assumedId }),
+    former: formerOf(run, type, { key, known, desired, observed, assumedId }),
     successors,
-    renamed: row ? renamedOf(run, kind, { row, known, isListed: sight === 'listed' }) : [],
-    origins: row ? recorded.originsOf(kind.name, key) : [],
-    parked: problems.parked(kind.name, key).map(({ part }) => part),
+    renamed: row ? renamedOf(run, type, { row, known, isListed: sight === 'listed' }) : [],
+    origins: row ? recorded.originsOf(type.name, key) : [],
+    parked: problems.parked(type.name, key).map(({ part }) => part),
     entries,
     observed,
     sight,
     certified: known.certified,
     restored: run.restored === true,
-    ...(isGone ? goneStates(run, kind, { key, known, isNamed, successors }) : stays),
+    ...(isGone ? goneStates(run, type, { key, known, isNamed, successors }) : stays),
     at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
     by,
     latest: by + latestNow(run) - run.clock.now(),
@@ -117,33 +117,33 @@ interface Seen {
 /** Under which other keys the record was known: by the platform's ids, or by the source's. */
 function formerOf(
   { snapshot }: Run,
-  kind: RecordType,
+  type: RecordType,
   { key, known, desired, observed, assumedId }: Seen,
 ): States['former'] {
   const { staging, recorded } = snapshot;
   const shown = observed.length > 0 ? observed.map(({ id }) => id) : [assumedId ?? []].flat();
   const replaced = ({ key: old }: RecordedRow): boolean =>
-    known.certified && staging.desired(kind.name, old).length === 0;
-  const takenOver = kind.keyedById
-    ? shown.flatMap((id) => recorded.ofId(kind.name, id, key) ?? []).filter(replaced)
-    : shown.flatMap((id) => recorded.everOfId(kind.name, id, key));
+    known.certified && staging.desired(type.name, old).length === 0;
+  const takenOver = type.keyedById
+    ? shown.flatMap((id) => recorded.ofId(type.name, id, key) ?? []).filter(replaced)
+    : shown.flatMap((id) => recorded.everOfId(type.name, id, key));
   const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  const rows = [...takenOver, ...recorded.ofOrigins(kind.name, ids, key)];
+  const rows = [...takenOver, ...recorded.ofOrigins(type.name, ids, key)];
   const former = new Map(rows.map((row) => [row.key, row]));
   return [...former.values()].map((row) => ({
     row,
-    seen: staging.observed(kind.name, row.key),
+    seen: staging.observed(type.name, row.key),
   }));
 }
 
 /** What is recorded under one name, and was read or is recorded under another one. */
 function renamedOf(
   run: Run,
-  kind: RecordType,
+  type: RecordType,
   { row, known, isListed }: { row: RecordedRow; known: RecordTypeKnowledge; isListed: boolean },
 ): States['renamed'] {
   const { staging, recorded } = run.snapshot;
-  const { name, idsOf } = kind;
+  const { name, idsOf } = type;
   return (idsOf?.(row) ?? []).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
     // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
@@ -152,7 +152,7 @@ function renamedOf(
     const now = seen?.alias ?? other?.key;
     const desired = now === undefined ? [] : staging.desired(name, now);
     const isLeft = now !== undefined && desired.length === 0;
-    const successors = isLeft ? successorsOf(run, kind, { key: now, known }) : [];
+    const successors = isLeft ? successorsOf(run, type, { key: now, known }) : [];
     const origins = successors.length > 0 && isLeft ? recorded.originsOf(name, now) : [];
     const next = { desired, successors, origins, recorded: known.whole ? undefined : other };
     return [{ id, row: seen, ...next }];

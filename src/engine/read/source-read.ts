@@ -20,33 +20,33 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-export async function read(run: Run, { kind, source }: MirrorPart): Promise<Read> {
+export async function read(run: Run, { type, source }: MirrorPart): Promise<Read> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
-  const records = source.read({ fields: kind.fields, signal: run.stop });
+  const records = source.read({ fields: type.fields, signal: run.stop });
   const unknown = countUnknown();
   let count = 0;
   let sorted = 0;
   for await (const some of endingIn(records, (last) => (end.certificate = last))) {
-    const rows = some.map((record) => desiredOf(kind, record));
+    const rows = some.map((record) => desiredOf(type, record));
     rows.forEach(unknown.add);
     stage(() => staging.addDesired(rows, count + 1));
     count += rows.length;
     if (count - sorted >= sortedAtOnce) {
-      await sortIn(run, kind.name);
+      await sortIn(run, type.name);
       sorted = count;
     }
-    run.progress({ stage: 'reading', kind: kind.name, done: count, of: undefined });
+    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   const { certificate } = end;
   if (!certificate) throw new TypeError('a reading ended without a word on how');
-  await sortIn(run, kind.name);
-  if (count === 0) refuseEmpty(run, kind.name);
-  const { all, skipped } = await settleIds(run, kind.name, count);
-  const counts = await sizesOf(run, kind.name, all);
+  await sortIn(run, type.name);
+  if (count === 0) refuseEmpty(run, type.name);
+  const { all, skipped } = await settleIds(run, type.name, count);
+  const counts = await sizesOf(run, type.name, all);
   const sizes = { ...counts, skipped, unknown: unknown.words() };
-  return { ...withAddresses(run, kind.name, certificate), whole: true, sizes };
+  return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
 /** Where most of those who are recorded have lost their address, a column is empty, not people. */
@@ -145,15 +145,15 @@ async function sizesOf(
   return sizes;
 }
 
-export function desiredOf(kind: RecordType, record: SourceRecord): DesiredRow {
-  if ('value' in record) return kind.desire(record.value, record.where);
+export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
+  if ('value' in record) return type.desire(record.value, record.where);
   return {
-    kind: kind.name,
+    kind: type.name,
     id: '',
     key: undefined,
     alias: '',
     place: record.where,
-    body: kind.unreadBody,
+    body: type.unreadBody,
     fingerprint: '',
     wants: false,
     presence: 'present',

@@ -24,31 +24,31 @@ export const sliceMs = 10 * 60_000;
 /** Those parts of which something is left when the time of the slice is over. */
 export function cutShort({ run, breaker, parts, sliceEndsAt }: RunContext): MirrorPart[] {
   if (run.stop.aborted || breaker.stopped() || run.clock.now() < sliceEndsAt) return [];
-  return parts.filter(({ kind }) => run.snapshot.slicing.hasPlanned(run.id, kind.name));
+  return parts.filter(({ type }) => run.snapshot.slicing.hasPlanned(run.id, type.name));
 }
 
 /** Reads the source of a part again where it has changed; answers whether to decide anew. */
 export async function readAgain(context: RunContext, part: MirrorPart): Promise<boolean> {
   const { run, known, reasons } = context;
-  const { kind, source } = part;
-  const before = known.get(kind) ?? unknown;
-  if (!kind.needsCertificate || before.still()) return false;
+  const { type, source } = part;
+  const before = known.get(type) ?? unknown;
+  if (!type.needsCertificate || before.still()) return false;
   const { slicing, staging, transaction } = run.snapshot;
-  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, kind.name)));
+  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, type.name)));
   run.snapshot.stage(() => {
-    staging.forgetDesired(kind.name);
-    slicing.assumeDone(run.id, kind.name);
+    staging.forgetDesired(type.name);
+    slicing.assumeDone(run.id, type.name);
   });
-  known.set(kind, { ...before, certified: false, still: () => false });
+  known.set(type, { ...before, certified: false, still: () => false });
   if (run.agrees) {
     reasons.push(
-      `the ${kind.name}s of the CRM have changed since the plan was agreed to → plan again`,
+      `the ${type.name}s of the CRM have changed since the plan was agreed to → plan again`,
     );
     return false;
   }
   try {
     const certificate = await read(run, part);
-    known.set(kind, { ...before, ...readingOf(source, certificate) });
+    known.set(type, { ...before, ...readingOf(source, certificate) });
     if (!certificate.complete) {
       const { why, fix } = certificate;
       reasons.push(`${why}, so only opt-outs are applied from now on → ${fix}`);
@@ -56,7 +56,7 @@ export async function readAgain(context: RunContext, part: MirrorPart): Promise<
     return true;
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
-    reasons.push(`the ${kind.name}s could not be read again, so the rest waits: ${error.message}`);
+    reasons.push(`the ${type.name}s could not be read again, so the rest waits: ${error.message}`);
     return false;
   }
 }

@@ -12,7 +12,7 @@ import { noListChanges, identityOf } from '../context/do-not-contact-identity.ts
 
 export interface Departing {
   mirror: Mirror;
-  kind: RecordType & { readonly unsubscribes: UnsubscribeListing };
+  type: RecordType & { readonly unsubscribes: UnsubscribeListing };
   /** The snapshot was put back from a backup, and the platform was not listed since. */
   restored: boolean;
 }
@@ -40,9 +40,9 @@ export function recordUnsubscribed(
   sight: Sight,
   more: (departed: Departed) => void,
 ): Departed {
-  const { kind, mirror } = departing;
+  const { type, mirror } = departing;
   const { snapshot, doNotContact, clock } = mirror;
-  const changes = snapshot.journal.open(kind.name);
+  const changes = snapshot.journal.open(type.name);
   const remarks: ListRemark[] = [];
   const notes: RecordedRow[] = [];
   const open: number[] = [];
@@ -51,10 +51,10 @@ export function recordUnsubscribed(
     open.push(...changes.filter((change) => change.key === key).map(({ seq }) => seq));
     if (isOpen.has(key)) continue;
     const states = statesOf(departing, key, { ...sight, observed });
-    const { note, news = noListChanges } = kind.decide(states);
+    const { note, news = noListChanges } = type.decide(states);
     const { adds, ends } = news;
     if (adds.length + ends.length > 0)
-      remarks.push({ ...identityOf(mirror, kind, key), adds, ends });
+      remarks.push({ ...identityOf(mirror, type, key), adds, ends });
     if (note && isNews(note, states.recorded)) notes.push(note);
   }
   doNotContact.write(remarks, clock.now());
@@ -69,18 +69,18 @@ export function recordUnsubscribed(
 
 /** By the keys under which they are known: their own, and the one their contact is recorded by. */
 function peopleIn(
-  { mirror, kind }: Departing,
+  { mirror, type }: Departing,
   rows: readonly ObservedRow[],
   isOpen: ReadonlySet<Key>,
 ): Map<Key, ObservedRow[]> {
   const { recorded, journal } = mirror.snapshot;
   const people = new Map<Key, ObservedRow[]>();
   const isKnown = (key: Key): boolean =>
-    recorded.get(kind.name, key) !== undefined ||
+    recorded.get(type.name, key) !== undefined ||
     isOpen.has(key) ||
-    journal.isPlanned(kind.name, key);
+    journal.isPlanned(type.name, key);
   for (const row of rows) {
-    const renamed = recorded.ofId(kind.name, row.id, row.alias);
+    const renamed = recorded.ofId(type.name, row.id, row.alias);
     const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...(renamed ? [renamed.key] : [])];
     for (const key of keys) people.set(key, [...(people.get(key) ?? []), row]);
   }
@@ -92,23 +92,23 @@ function peopleIn(
  * but that a change of hers is planned, that is taken for being named.
  */
 function statesOf(
-  { mirror, kind, restored }: Departing,
+  { mirror, type, restored }: Departing,
   key: Key,
   { observed, at, by }: Omit<Sight, 'rows'> & { observed: readonly ObservedRow[] },
 ): States {
   const { snapshot, doNotContact } = mirror;
-  const recorded = snapshot.recorded.get(kind.name, key);
+  const recorded = snapshot.recorded.get(type.name, key);
   return {
     key,
-    desired: recorded ? [] : [kind.unsubscribes.named(key)],
+    desired: recorded ? [] : [type.unsubscribes.named(key)],
     recorded,
     former: [],
     successors: [],
     renamed: [],
     strays: false,
-    origins: snapshot.recorded.originsOf(kind.name, key),
+    origins: snapshot.recorded.originsOf(type.name, key),
     parked: [],
-    entries: doNotContact.concerning(identityOf(mirror, kind, key)),
+    entries: doNotContact.concerning(identityOf(mirror, type, key)),
     observed,
     sight: 'assumed',
     certified: false,
@@ -119,7 +119,7 @@ function statesOf(
     at,
     by,
     latest: by + latestNow(mirror) - mirror.clock.now(),
-    lost: new Set(snapshot.retryLater.parts(kind.name).map(({ part }) => part)),
+    lost: new Set(snapshot.retryLater.parts(type.name).map(({ part }) => part)),
     facts: factsIn(snapshot),
   };
 }

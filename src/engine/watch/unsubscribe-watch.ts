@@ -87,25 +87,25 @@ type Listing = NonNullable<State['listing']>;
 /** Throws Invalid for a mirror of nobody who could leave, and what the platform's calls throw. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
   const { snapshot, account } = mirror;
-  const departing = { mirror, kind: peopleOf(mirror), restored: watching.restored ?? false };
-  const { kind } = departing;
+  const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
+  const { type } = departing;
   const idle = { pages: 0, learnt: 0 };
   const standing = standingOf(snapshot, account);
   if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
-  const counts = await kind.unsubscribes.counts(asking);
+  const counts = await type.unsubscribes.counts(asking);
   if (!counts) return { is: 'uncounted', ...idle };
   const before = stateOf(mirror);
-  const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, kind)));
+  const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, type)));
   if (before && listing) return list(departing, { before, listing, counts, asking });
   keep(mirror, { sibling: [], spent: [], ...before, counts });
   return { is: 'still', ...idle };
 }
 
-function peopleOf({ name: mirror, parts }: Mirror): Departing['kind'] {
-  for (const { kind } of parts) {
-    const { unsubscribes } = kind;
-    if (unsubscribes) return { ...kind, unsubscribes };
+function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
+  for (const { type } of parts) {
+    const { unsubscribes } = type;
+    if (unsubscribes) return { ...type, unsubscribes };
   }
   throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none → add contacts`);
 }
@@ -136,9 +136,9 @@ async function list(
   departing: Departing,
   { before, listing, counts, asking }: Listed,
 ): Promise<Sighting> {
-  const { mirror, kind } = departing;
+  const { mirror, type } = departing;
   const { clock } = mirror;
-  const { most, spent } = mayList(mirror, kind.unsubscribes, before.spent);
+  const { most, spent } = mayList(mirror, type.unsubscribes, before.spent);
   const sibling = before.listing ? before.sibling : [];
   let state: State = { ...before, listing, sibling };
   let overlaps = listing.page > 1 && most > 1;
@@ -148,7 +148,7 @@ async function list(
     const { ways, page } = state.listing;
     const at = clock.now();
     const query = { way: ways[0] ?? '', page: overlaps ? page - 1 : page, limit: pageSize };
-    const found = await kind.unsubscribes.list(query, asking);
+    const found = await type.unsubscribes.list(query, asking);
     const by = clock.now();
     pages += 1;
     const next = overlaps ? state : turned(state, state.listing, { found, counts });
@@ -212,8 +212,8 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
 }
 
-function underWay(mirror: Mirror, kind: RecordType): string[] {
-  const open = mirror.snapshot.journal.open(kind.name);
+function underWay(mirror: Mirror, type: RecordType): string[] {
+  const open = mirror.snapshot.journal.open(type.name);
   return [...runsUnderWay(mirror), ...open.map(({ seq }) => changeName(seq))];
 }
 

@@ -96,9 +96,9 @@ export async function findErased(run: Run, { name: of }: RecordType): Promise<Ke
  * After a full run, in place of what one found before; but for whom another run was at meanwhile:
  * she was erased since this one read of her. The transaction is the caller's.
  */
-export function noteUnfinished(run: Run, kind: RecordType, erased: readonly Key[]): void {
+export function noteUnfinished(run: Run, type: RecordType, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
-  const others = new Set(supersededKeys(run, kind));
+  const others = new Set(supersededKeys(run, type));
   const found = erased.filter((key) => !others.has(key));
   const known = unfinishedIn(snapshot);
   const kept = known.filter(({ by }) => by === 'forget');

@@ -86,8 +86,8 @@ export function mirrorOf(parts: Parts): Mirror {
   return {
     name: 'test',
     parts: [
-      { kind: contact, source: parts.contacts, manner: 'as it is' },
-      { kind: template, source: parts.templates },
+      { type: contact, source: parts.contacts, manner: 'as it is' },
+      { type: template, source: parts.templates },
     ],
     returns: parts.returns,
     snapshot,

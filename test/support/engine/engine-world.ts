@@ -209,11 +209,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     });
     const parts = [
       {
-        kind: contact,
+        type: contact,
         source: csvSource({ type: 'csv', path: csvPath }, { clock, random: () => 1 }),
       },
-      { kind: template, source: directorySource({ type: 'directory', path: templatesPath }) },
-    ].filter(({ kind }) => kinds.includes(kind.name));
+      { type: template, source: directorySource({ type: 'directory', path: templatesPath }) },
+    ].filter(({ type }) => kinds.includes(type.name));
     return { platform, parts, gate, close };
   }
   const world: World = {

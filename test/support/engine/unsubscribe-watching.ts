@@ -37,7 +37,7 @@ export async function watched(options: WorldOptions = {}): Promise<Watched> {
       const before = world.server.arrived.length;
       const snapshot = world.snapshot.sibling();
       const ledger = world.ledger.sibling();
-      const mirror = { ...world.mirror(connected, key), snapshot, ledger };
+      const mirror = { ...world.mirror(connected, key), snapshot, doNotContact: ledger };
       try {
         const sighting = await watch(mirror, { stop: never, abort: never, ...watching });
         return { ...sighting, asked: world.server.arrived.slice(before).map(asked) };
