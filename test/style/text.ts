@@ -32,7 +32,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The project's texts; data (exports of a CRM, lockfiles, generated files) is not among them. */
 export function readProject(): FileText[] {
   const tops = readdirSync(root, { withFileTypes: true });
-  const folders = ['.ci', 'bench', 'bin', 'config', 'src', 'test'];
+  const folders = ['.ci', 'bench', 'bin', 'config', 'docs', 'src', 'test'];
   const paths = tops.flatMap((top) => {
     if (top.isFile()) return [top.name];
     return folders.includes(top.name) ? filesUnder(top.name) : [];
