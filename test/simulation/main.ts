@@ -4,11 +4,11 @@
  */
 import { parseArgs } from 'node:util';
 import { createProgress } from './progress.ts';
-import { shrink } from './shrink.ts';
+import { shrink } from './story/shrink.ts';
 import { simulate } from './simulate.ts';
-import { playAll } from './spread.ts';
-import { storyOf, type Story } from './story.ts';
-import { beginning } from './words.ts';
+import { playAll } from './parallel-play.ts';
+import { storyOf, type Story } from './story/story.ts';
+import { beginning } from './story/story-text.ts';
 
 const help = `Plays the whole engine against the whole emulator, in virtual time, from seeds.
 

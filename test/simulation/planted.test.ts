@@ -1,10 +1,10 @@
 /** A simulation that cannot fail is worth nothing: each broken rule of the engine is found. */
 import { describe, expect, test } from 'vitest';
-import { broken } from './broken.ts';
-import { ruleOf } from './rules.ts';
-import { shrink } from './shrink.ts';
+import { broken } from './broken-engines.ts';
+import { ruleOf } from './checks/rules.ts';
+import { shrink } from './story/shrink.ts';
 import { simulate } from './simulate.ts';
-import { storyOf } from './story.ts';
+import { storyOf } from './story/story.ts';
 import { playsAll, sampled } from '../support/extent.ts';
 
 /** Another draw, or a small change of the engine, may find it later; not much later. */

@@ -1,7 +1,7 @@
 /** Many seeds, one after the other. */
-import { addUp } from './reached.ts';
+import { addUp } from './coverage.ts';
 import { simulate, type Told } from './simulate.ts';
-import { storyOf } from './story.ts';
+import { storyOf } from './story/story.ts';
 
 export interface Played extends Omit<Told, 'wrong'> {
   seeds: number;

@@ -12,30 +12,30 @@ import {
   checkRecorded,
   checkReleased,
   checkRequests,
-} from './end-checkers.ts';
-import { createAbsences } from './absence.ts';
-import { createApprovals } from './approvals.ts';
+} from './checks/end-checks.ts';
+import { createAbsences } from './checks/absence.ts';
+import { createApprovals } from './checks/approvals.ts';
 import { stateOf } from './end-state.ts';
-import { createErasures } from './erasures.ts';
-import { endApprovals, noteGuards, rememberStated } from './holds.ts';
-import { allowAgain, approve, forgetOne, whomOf } from './errands.ts';
-import { timeoutMs } from './faults.ts';
-import { contentOf, readFiles, removeFiles, type Traces } from './files.ts';
-import type { Known } from './known.ts';
-import { createMemories } from './memory.ts';
-import { jump, live, type Ground, type Lived } from './process.ts';
-import { checkQuiet, endingOf, isEmpty } from './quiet.ts';
-import { createReached, type Counts } from './reached.ts';
-import { judgeTelling } from './rules.ts';
-import { stepsOf } from './sequel.ts';
-import { createStanding } from './standing.ts';
-import { createStatements } from './stated.ts';
-import { calm, forgetting, type Forgetting, type RunStep, type Step } from './steps.ts';
-import { isCrowd, type Story } from './story.ts';
-import { whyProven } from './strange.ts';
-import { createUnanswered } from './unanswered.ts';
-import { inWords } from './words.ts';
-import { createWorld, hour } from './world.ts';
+import { createErasures } from './checks/erasures.ts';
+import { endApprovals, noteGuards, rememberStated } from './checks/held-checks.ts';
+import { allowAgain, approve, forgetOne, whomOf } from './world/operator-commands.ts';
+import { timeoutMs } from './world/faults.ts';
+import { contentOf, readFiles, removeFiles, type Traces } from './world/snapshot-files.ts';
+import type { Known } from './checks/checker-state.ts';
+import { createMemories } from './checks/expected-memory.ts';
+import { jump, live, type Ground, type Lived } from './world/process.ts';
+import { checkQuiet, endingOf, isEmpty } from './checks/run-completeness.ts';
+import { createReached, type Counts } from './coverage.ts';
+import { judgeTelling } from './checks/rules.ts';
+import { stepsOf } from './story/story-endings.ts';
+import { createStanding } from './checks/held-changes.ts';
+import { createStatements } from './checks/stated-opt-outs.ts';
+import { calm, forgetting, type Forgetting, type RunStep, type Step } from './story/steps.ts';
+import { isCrowd, type Story } from './story/story.ts';
+import { whyProven } from './checks/binding-refusal.ts';
+import { createUnanswered } from './checks/unanswered.ts';
+import { inWords } from './story/story-text.ts';
+import { createWorld, hour } from './world/world.ts';
 
 export interface Told {
   /** What was wrong, if anything was. */

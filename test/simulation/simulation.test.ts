@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createProgress } from './progress.ts';
-import { regressions } from './regressions.ts';
+import { regressions } from './story/regressions.ts';
 import { simulate } from './simulate.ts';
-import { calm } from './steps.ts';
-import { storyOf, type Story } from './story.ts';
-import { nobody, told } from './told.ts';
-import { beginning } from './words.ts';
+import { calm } from './story/steps.ts';
+import { storyOf, type Story } from './story/story.ts';
+import { nobody, told } from './story/told-stories.ts';
+import { beginning } from './story/story-text.ts';
 import { extent, playsAll, sampled } from '../support/extent.ts';
 
 interface Ended {

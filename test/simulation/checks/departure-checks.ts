@@ -1,0 +1,58 @@
+/** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
+import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
+import type { WriteBack } from '../../../src/sources/write-back.ts';
+import type { Known } from './checker-state.ts';
+import type { Life } from '../world/process-life.ts';
+import type { Reached } from '../coverage.ts';
+import type { Person, State } from '../world/platform-history.ts';
+
+interface Listening {
+  life: Life;
+  known: Known;
+  reached: Reached;
+  /** What a checker found. */
+  found(error: unknown): void;
+}
+
+export function listening({ life, known, reached, found }: Listening): WriteBack {
+  return {
+    most: 10,
+    takes: () => true,
+    look: () => 'kept',
+    async *tell(batch) {
+      for (const one of batch) {
+        await life.wait(Promise.resolve());
+        reached.note('run', 'somebody is reported as having left');
+        try {
+          checkReported(one, known);
+        } catch (error) {
+          found(error);
+        }
+        yield { is: 'told' };
+      }
+    },
+  };
+}
+
+/** A person, a colleague or another program did it, under this address or before it was changed. */
+function checkReported(
+  { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
+  { witness, memories, judge }: Known,
+): void {
+  const people = witness
+    .people()
+    .filter(({ key, former }) => key === email || former?.key === email);
+  const leftAll = people.some(({ left }) => left) || witness.wasTouched(email, '*');
+  const isLeft = (one: Person): boolean => wasLeft(one.channels.get(channel), memories.lostAt());
+  const left = channel === '*' ? leftAll : people.some(isLeft);
+  const wrong = !left && `${email} is reported as having left ${channel}, and nobody did that`;
+  judge('who is reported as having left has left', wrong);
+}
+
+/** Whose word it was goes with the snapshot. */
+function wasLeft(state: State | undefined, lostAt: number): boolean {
+  for (let then = state; then; then = then.before) {
+    if (then.is !== 'opt_in' && (then.by === 'others' || then.at <= lostAt)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,121 @@
+/** What guards are for: how many may pass, and what an approval lets pass beside them. */
+import { passes, type Passing } from './approvals.ts';
+import { wishFor } from '../world/crm.ts';
+import { horizon, type Arrival, type Known } from './checker-state.ts';
+import type { Rule } from './rules.ts';
+
+export function checkGuard(
+  what: string,
+  change: Omit<Passing, 'done'>,
+  { arrival: { outing, entry }, known }: { arrival: Arrival; known: Known },
+): void {
+  const { guard, keys } = change;
+  const { judge, standing } = known;
+  // A first load brings in whom it likes.
+  if (guard === 'opt_in' && !outing.isLoaded) return;
+  if (isApproved(change, { arrival: { outing, entry }, known })) return;
+  if (standing.some(guard)) {
+    const wrong = standing.holds(guard, keys) && `${what}, and was held before`;
+    judge('whom a run held stays held until that is approved', wrong);
+  }
+  const through = outing.through[guard];
+  // One person, who may have a contact under another address too.
+  if (!keys.some((key) => through.has(key))) through.add(keys[0] ?? '');
+  const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
+  judge(
+    outing.approvals.length > 0
+      ? 'who was not shown stays held, and who passed once'
+      : rules[guard],
+    many,
+  );
+}
+
+/** Notes that the approval has let it pass. */
+function isApproved(
+  change: Omit<Passing, 'done'>,
+  {
+    arrival: { outing, entry },
+    known,
+  }: { arrival: Pick<Arrival, 'outing' | 'entry'>; known: Known },
+): boolean {
+  const done = entry.status >= 200 && entry.status < 300;
+  const { approvals } = outing;
+  const isIn = passes({ ...change, done }, { run: outing, approvals }, known.unanswered);
+  if (isIn) outing.approved.add(change.guard);
+  return isIn;
+}
+
+function mostOf(guard: Passing['guard'], { story }: Known): number {
+  const most = {
+    delete: story.floor,
+    opt_in: story.optIns,
+    opt_out: story.optOuts,
+    template: story.letterFloor,
+  };
+  return most[guard];
+}
+
+const rules = {
+  delete: 'no more leave in a run than a guard lets pass',
+  opt_in: 'no more are brought in in a run than a guard lets pass',
+  opt_out: 'no more stated opt-outs leave in a run than a guard lets pass',
+  template: 'no more templates are changed in a run than a guard lets pass',
+} as const satisfies Record<Passing['guard'], Rule>;
+
+/** An opt-out that the CRM states of an address: held until its time is over, no longer. */
+export function checkStatedOptOut(
+  what: string,
+  change: Omit<Passing, 'done' | 'guard'>,
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { outing } = arrival;
+  const { keys, part } = change;
+  // An erasure that is not finished goes on.
+  const erasing = known.erasures.unsettled();
+  if (keys.some((key) => erasing.has(key))) return;
+  const guarded = { ...change, guard: 'opt_out' } as const;
+  const holds = keys.map((key) => known.standing.hold({ key, part }, momentOf(arrival, known)));
+  // By a wrong time of the platform everything may be over.
+  const isOver =
+    holds.some((hold) => hold === 'over' || hold === 'maybe over') ||
+    (known.story.dates === 'wrong' && holds.includes('held'));
+  const isHeld = !isOver && holds.includes('held');
+  if (isOver || isHeld) {
+    const isShown = outing.approvals.some(({ shown }) =>
+      shown.some((one) => one.guard === 'opt_out' && one.part === part && keys.includes(one.key)),
+    );
+    const wrong = isHeld && !isShown && `${what}, and that was held`;
+    known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
+  }
+  // What an earlier run has let through, and has not done, is not new; nor is it by being late.
+  const isCounted = keys.some((key) => known.letThrough.has(`${key} ${part}`));
+  if (isOver || isCounted) isApproved(guarded, { arrival, known });
+  else checkGuard(what, guarded, { arrival, known });
+}
+
+/** Nobody is brought in while the opt-out of another channel is held, and still stated. */
+export function checkHeldOut(
+  what: string,
+  { key, channel }: { key: string; channel: string },
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { standing, witness, judge } = known;
+  const { outing } = arrival;
+  const since = horizon(arrival);
+  for (const part of standing.partsOf(key)) {
+    if (part === channel || wishFor(outing.people, key, part) !== 'opt_out') continue;
+    const isHeld = standing.hold({ key, part }, momentOf(arrival, known)) === 'held';
+    const isIn = witness.present(key).some((person) => {
+      const state = person.channels.get(part);
+      return state?.is === 'opt_in' && state.at < since;
+    });
+    const isApproved = outing.approvals.length > 0;
+    const wrong = isHeld && isIn && !isApproved && `${what}, and an opt-out of ${part} is held`;
+    judge('who is held out is not opted in', wrong);
+  }
+}
+
+function momentOf({ sentAt, outing }: Arrival, { clock }: Known) {
+  const ours = Math.max(outing.ourStart, outing.ourStart + clock.monotonic() - outing.startedAt);
+  return { monotonic: sentAt, ours };
+}

@@ -1,0 +1,357 @@
+/**
+ * What must hold, whatever happens. The checkers know the specification of the platform and the
+ * rules of the README, not the engine: they see what reached the platform, what was there before,
+ * and what the CRM said.
+ *
+ * A run may act on what it was shown when it began, or a quarter of an hour before the request
+ * left; what happened before that it had to know.
+ */
+import { forbids, keyIn, textOf, wishFor, type CrmRecord, type Reading } from '../world/crm.ts';
+import { checkGuard, checkHeldOut, checkStatedOptOut } from './guard-checks.ts';
+import { horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
+import type { Former } from './expected-memory.ts';
+import { isReplaced, mayBeOptedOut } from './changed-address.ts';
+import { fallbackOf } from '../story/story.ts';
+import { checkCreation, checkUpdate } from './template-checks.ts';
+import { keyOf, type Person } from '../world/platform-history.ts';
+
+export function checkArrival(arrival: Arrival, known: Known): void {
+  const { route } = arrival.entry;
+  if (arrival.outing.forgets !== undefined) checkForgetting(arrival, known);
+  else if (route === 'contacts.enrol') checkEnrolment(arrival, known);
+  else if (route === 'contacts.delete') checkDelete(arrival, known);
+  else if (route === 'templates.create') checkCreation(arrival, known);
+  else if (route === 'templates.update') checkUpdate(arrival, known);
+  const allowed = answerable.has(route ?? '');
+  const wrong = !allowed && `${route} was asked for, and nothing allows that`;
+  known.judge('nothing is asked for but what is allowed', wrong);
+}
+
+/** What is judged, and may be asked for at all. */
+const answerable = new Set([
+  'contacts.enrol',
+  'contacts.delete',
+  'templates.create',
+  'templates.update',
+]);
+
+/** Whom somebody forgets the CRM need not want out, and no policy speaks for it. */
+function checkForgetting({ entry, outing }: Arrival, { witness, judge }: Known): void {
+  const { contactId, created, subscription, path, route } = entry;
+  const id = route === 'contacts.delete' ? path.split('/').at(-1) : contactId;
+  const person = witness.people().find((one) => one.id === id);
+  const isTheirs = person?.key === outing.forgets;
+  const isHarmless = !created && (route === 'contacts.delete' || subscription === 'opt_out');
+  const wrong =
+    (!isTheirs || !isHarmless) &&
+    `${route} of ${person?.key}, where ${outing.forgets} is forgotten`;
+  judge('where somebody is forgotten nobody else is touched', wrong);
+}
+
+function checkEnrolment(arrival: Arrival, known: Known): void {
+  const { entry, asks, outing } = arrival;
+  const since = horizon(arrival);
+  const person = known.witness.people().find(({ id }) => id === entry.contactId && !entry.created);
+  const named = person && asks.email === undefined ? keyThen(person, arrival) : entry.email;
+  const key = keyOf(named ?? '');
+  const channel = entry.channelId ?? '';
+  const about = { key, channel, since };
+  const isOut = entry.subscription === 'opt_out';
+  const what = `${key} was opted ${isOut ? 'out of' : 'in to'} ${channel}`;
+  if (!outing.people.certified) {
+    const wrong = !isOut && `${what} on an uncertified reading`;
+    known.judge('on an uncertified reading there are only opt-outs', wrong);
+  }
+  if (isOut) checkOptOut(what, { about, person }, { arrival, known });
+  else checkOptIn(what, { about, person }, { arrival, known });
+}
+
+function checkOptIn(
+  what: string,
+  { about, person }: { about: About; person: Person | undefined },
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { outing, asks } = arrival;
+  const { judge, memories } = known;
+  const { key, channel, since } = about;
+  const there = thereAt(since, key, { arrival, known });
+  const wish = wishFor(outing.people, key, channel);
+  const unwanted = `${what}, and the CRM wants ${wish ?? 'nothing of the kind'}`;
+  judge('who is opted in is wanted in by the CRM', wish !== 'opt_in' && unwanted);
+  if (asks.email !== undefined) {
+    const wrong = there.length > 0 && `${what} by email, and was on the platform`;
+    judge('who is on the platform is not opted in by email', wrong);
+  }
+  const listed = thereAt(outing.startedAt, key, { arrival, known }).length;
+  if (outing.mode === 'full' && listed > 0) {
+    const wrong = listed > 1 && `${what}, and ${listed} contacts share the address`;
+    judge('where contacts share an address nobody is opted in', wrong);
+  }
+  checkErasures(what, key, { arrival, known });
+  checkHeldOut(what, about, { arrival, known });
+  const keys = [key, ...keysOf(person)];
+  const change = { guard: 'opt_in', op: 'opt_in', keys, part: channel, target: asks.id } as const;
+  checkGuard(what, change, { arrival, known });
+  const newer = newerThan(arrival, known);
+  for (const one of there) {
+    // By id a fast run sees one contact, and not that another has its address by now.
+    const isSeen = outing.mode === 'full' || asks.email !== undefined || one === person;
+    if (!isSeen) continue;
+    checkStanding(one, what, { ...about, newer, known });
+    checkStated(one, what, { about, reading: outing.people, known });
+  }
+  if (there.length === 0) checkAbsent(what, about, known);
+  else checkTaken(person, what, { ...about, newer, known });
+  for (const former of memories.former(key, outing.people)) {
+    checkFormer(what, former, { about, known });
+  }
+}
+
+/** Those of an address who had come there by then, or whom the run was shown there. */
+function thereAt(
+  at: number,
+  key: string,
+  { arrival: { outing }, known }: { arrival: Arrival; known: Known },
+): Person[] {
+  return known.witness.present(key).filter(({ id, made, former }) => {
+    const isKnown = !former || former.until < at || outing.shown.get(id) === key;
+    return made.at < at && isKnown;
+  });
+}
+
+/** What was under way before may still arrive, unless it is certain that all is done. */
+function checkErasures(
+  what: string,
+  key: string,
+  { arrival: { outing, sentAt }, known }: { arrival: Arrival; known: Known },
+): void {
+  const against = known.erasures.against(key, outing.people);
+  const standing = against.filter(({ at, certified }) => certified || at < sentAt);
+  const own = standing.some((one) => one.key === key) && `${what}, and was forgotten`;
+  const shared = standing.map((one) => one.key).join(' and ');
+  const other = standing.length > 0 && `${what}, and was forgotten as ${shared}`;
+  known.judge('who was forgotten is not brought in', own);
+  known.judge('who was forgotten is not brought in under another address', other);
+}
+
+/** By id, a change reaches whoever has been renamed since. */
+function keysOf(person: Person | undefined): string[] {
+  return [person?.key, person?.former?.key].filter((key) => key !== undefined);
+}
+
+/** One address, one channel, and since when its state had to be known. */
+interface About {
+  key: string;
+  channel: string;
+  since: number;
+}
+
+/** And whether the CRM states a will for it that is newer than what happened then. */
+interface Outweighed extends About {
+  newer(key: string, at: number): boolean;
+  known: Known;
+}
+
+/** Row 17: whether the CRM's records of the address state a will that is newer than an opt-out. */
+function newerThan({ outing, entry }: Arrival, { story, clock }: Known) {
+  return (key: string, at: number): boolean => {
+    const channel = entry.channelId ?? '';
+    const records = outing.people.records.filter((record) => keyIn(record) === key);
+    const stated = records
+      .filter((record) => textOf(record, channel) !== '')
+      .map((record) => Date.parse(textOf(record, 'consent_at')));
+    const madeAt = clock.now() - clock.monotonic() + at;
+    return story.resubscribe === 'newer' && stated.every((time) => time > madeAt);
+  };
+}
+
+/** The address that the contact had; if it has changed since, the one that the run was shown. */
+function keyThen({ id, key, former }: Person, arrival: Arrival): string {
+  if (!former || former.until < horizon(arrival)) return key;
+  return arrival.outing.shown.get(id) ?? former.key;
+}
+
+function checkStanding(person: Person, what: string, about: Outweighed): void {
+  const { key, left, channels } = person;
+  const { channel, since, newer, known } = about;
+  const { judge, memories } = known;
+  const gone = left && left.at < since;
+  judge('who left all mail is not opted in', Boolean(gone) && `${what}, and had left all mail`);
+  const state = channels.get(channel);
+  if (!state || state.at >= since) return;
+  judge('who is in is not opted in again', state.is === 'opt_in' && `${what} a second time`);
+  if (state.is !== 'opt_out') return;
+  const isHers = memories.isTheirs(person, channel) && !newer(key, state.at);
+  judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
+}
+
+/** Row 16: what we opted out on the word of a record, only such a record takes back. */
+function checkStated(
+  { channels }: Person,
+  what: string,
+  { about, reading, known }: { about: About; reading: Reading; known: Known },
+): void {
+  const { memories, statements, judge } = known;
+  const { key, channel, since } = about;
+  const state = channels.get(channel);
+  if (state?.is !== 'opt_out' || state.by !== 'us' || state.at >= since) return;
+  if (state.at <= memories.lostAt() || !statements.has(key, channel)) return;
+  const wrong =
+    statements.stands(key, channel, reading) && `${what}, and none of its records had a say`;
+  judge('what one record has stated no other one takes back', wrong);
+}
+
+/** Rows 11 and 12: nobody who was ours and vanished, or left and was deleted, comes back. */
+function checkAbsent(what: string, { key, channel, since }: About, known: Known): void {
+  const { memories, witness, story, judge } = known;
+  const memory = memories.of(key);
+  const all = witness.people().filter((person) => person.key === key);
+  const ends = all.flatMap(({ gone }) => (gone && gone.at < since ? [gone] : []));
+  const last = ends.toSorted((one, other) => one.at - other.at).at(-1);
+  if (!memory || !last) return;
+  const left = memory.all || memory.outs.has(channel);
+  if (last.by === 'us') {
+    const wrong = left && `${what}, had left it and was then deleted`;
+    judge('who left and was deleted is not made again', wrong);
+    return;
+  }
+  // Whom we have deleted ourselves before, or a lost snapshot, is nobody we know.
+  const respects = story.missing === 'respect' && `${what}, and had vanished`;
+  if (memory.owned || memory.vanished)
+    judge('who vanished is not made again without leave', respects);
+  const wrong = left && `${what}, had left it and then vanished`;
+  judge('who left and then vanished is not made again', wrong);
+}
+
+/** Rows 14 and 18: a membership that was taken away is not given again. */
+function checkTaken(
+  person: Person | undefined,
+  what: string,
+  { key, channel, since, newer, known }: Outweighed,
+): void {
+  const { memories, story, judge } = known;
+  const state = person?.channels.get(channel);
+  const memory = memories.of(key);
+  if (!person || !state || state.is !== undefined || state.at >= since || !memory) return;
+  // Where that is shown as an opt-out, a newer will outweighs it as it does one.
+  if (fallbackOf(story) === 'opt_out' && newer(key, state.at)) return;
+  const left = memory.outs.has(channel) && `${what}, had left it and was then taken out`;
+  judge('who left and was then taken out is not put back', left);
+  // Out before that by us, or as if it had been us, she was not in.
+  const wasIn = state.before?.is !== 'opt_out' || memories.isTheirs(person, channel, state.before);
+  const taken = wasIn && memory.ins.has(channel) && `${what}, and had been taken out`;
+  judge('who was taken out is not put back', taken);
+}
+
+function checkFormer(
+  what: string,
+  { key, away, outs, isMet }: Former,
+  { about: { channel, since }, known }: { about: About; known: Known },
+): void {
+  const isOut = known.witness.present(key).some((person) => {
+    if (person.made.at >= since) return false;
+    const state = person.channels.get(channel);
+    const out = known.memories.isTheirs(person, channel) && state !== undefined && state.at < since;
+    return out || (person.away !== undefined && person.away.at < since);
+  });
+  const left = (isMet && isOut) || away || outs.has(channel);
+  const wrong = left && `${what}, and had left it as ${key}`;
+  known.judge('who left under a former address is not opted in', wrong);
+}
+
+function checkOptOut(
+  what: string,
+  { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { memories, statements, unanswered, judge } = known;
+  const { outing } = arrival;
+  statements.optedOut(key, channel, outing.people);
+  const keys = [key, ...keysOf(person)];
+  const isTheirs = (record: CrmRecord) =>
+    keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
+  const wanted = outing.people.records.some(
+    (record) => forbids(record, channel) && isTheirs(record),
+  );
+  const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
+  const { absent: policy, deletes } = known.story;
+  const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
+  const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
+  judge('an opt-out is wanted by the CRM', unwanted);
+  if (absent) checkAbsence(what, keys, { outing, known });
+  // Who is not opted out for absence is opted out before the delete alone.
+  if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
+  const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;
+  if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
+  // What a creation of this run has brought along is taken back at once.
+  const isOurs = person !== undefined && isMadeIn(outing, person);
+  // Whoever's record has moved away leaves that address, whatever the CRM states of another one.
+  const stated = moved ? [key] : keys;
+  const isStated = stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
+  const state = person?.channels.get(channel);
+  const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
+  const again = done && !unanswered.has(`${key} ${channel} opt_out`);
+  judge('nobody is opted out a second time', again && `${what} a second time`);
+}
+
+function isMadeIn({ startedAt }: Outing, { made }: Person): boolean {
+  return made.by === 'us' && made.at >= startedAt;
+}
+
+/** Rows 2 and 3: who left the CRM for long enough. */
+function checkAbsence(
+  what: string,
+  keys: readonly string[],
+  { outing, known }: { outing: Outing; known: Known },
+): void {
+  const { absences, judge } = known;
+  const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
+  const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
+  judge('who is taken out for absence has left the CRM for long enough', early);
+  const wasNamed = keys.some(absences.wasNamed);
+  const foreign = !wasNamed && `${what}, and the CRM never named them`;
+  judge('who is taken out for absence was in the CRM once', foreign);
+}
+
+/** Who is not flagged waits, from when they were due, or opted out by us. */
+function checkWait(
+  what: string,
+  person: Person | undefined,
+  { keys, outing, known }: { keys: readonly string[]; outing: Outing; known: Known },
+): void {
+  const { absences, story, judge } = known;
+  if (!person || story.deleteAfter === 0) return;
+  if (keys.some((key) => absences.isFlagged(key, outing))) return;
+  const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
+  const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
+  const early = !isOver && `${what}, and has not waited for that`;
+  judge('who is missing is deleted only so long after the opt-out', early);
+}
+
+function checkDelete(arrival: Arrival, known: Known): void {
+  const { entry, outing } = arrival;
+  const { witness, story, memories, judge } = known;
+  const person = witness.people().find(({ id }) => id === entry.path.split('/').at(-1));
+  if (!person) return;
+  const what = `${person.key} was deleted`;
+  judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
+  const key = keyThen(person, arrival);
+  const isFlagged = known.absences.isFlagged(key, outing);
+  const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
+  const isStill = !isFlagged && !replaced && outing.mode !== 'full';
+  const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
+  judge('only who is flagged or replaced is deleted in a fast run', fast);
+  const early = replaced === false && `${what}, and her new address is not on the platform`;
+  judge('who moved is not deleted before the new address is there', early);
+  if (!replaced) {
+    checkAbsence(what, [key], { outing, known });
+    checkWait(what, person, { keys: [key], outing, known });
+  }
+  const keys = [key, ...keysOf(person)];
+  const change = { guard: 'delete', op: 'delete', keys, part: '', target: person.id } as const;
+  checkGuard(what, change, { arrival, known });
+  const isAdopted = story.deletes === 'created' && !memories.isOfOurs(person);
+  const wrong = isAdopted && `${what}, and not made by us`;
+  judge('whom we only adopted is deleted only where policy says so', wrong);
+}

@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import type { Answer, Request } from '../../../src/domain/exchange.ts';
+import { isReadable } from './unanswered.ts';
+import { keyOf } from '../world/platform-history.ts';
+
+const contact = z.object({ id: z.string(), email: z.string() });
+const listed = z.object({ contacts: z.array(contact) });
+
+/**
+ * The contacts that an answer shows to whoever asked, each with its address: by its page, or by its
+ * id; a search is for one address, and shows more than that by chance.
+ */
+export function shownBy({ method, path }: Request, answer: Answer): { id: string; key: string }[] {
+  const { pathname, searchParams } = new URL(path, 'http://platform');
+  const isReading = method === 'GET' && pathname.startsWith('/api/contacts/');
+  if (!isReading || answer.status >= 300 || !isReadable(answer)) return [];
+  const body: unknown = JSON.parse(answer.body);
+  const contacts = pathname.endsWith('/list') ? listed.parse(body).contacts : [contact.parse(body)];
+  const search = searchParams.get('search');
+  return contacts
+    .map(({ id, email }) => ({ id, key: keyOf(email) }))
+    .filter(({ key }) => search === null || key === search);
+}

@@ -1,0 +1,215 @@
+/** What the simulation has found about opt-outs that nobody made, and those that somebody did. */
+import { forgetting, type Step } from './steps.ts';
+import {
+  everywhere,
+  happens,
+  inCrm,
+  member,
+  nobody,
+  onPlatform,
+  run,
+  told,
+  wanted,
+  type Regression,
+} from './told-stories.ts';
+import { sampled } from '../../support/extent.ts';
+
+const bare = ['enrol-raw', 'all-channels=opt_out'];
+const programOptsOut = { in: 'program', who: 0, does: 'opts out of the newsletter' } as const;
+const product = { ...wanted, wishes: ['', '1'] } satisfies typeof wanted;
+
+/** One story for each of the first requests of a run. */
+const atRequests = (story: (nth: number) => Parameters<typeof told>): Regression['stories'] =>
+  sampled([1, 2, 3, 4, 5, 6, 7], 3).map((nth) => told(...story(nth)));
+
+export const departures: readonly Regression[] = [
+  {
+    found:
+      'another program’s opt-out, seen when a creation was read back late, passed for a default',
+    stories: [
+      ...atRequests((nth) => [
+        [product],
+        [
+          run({
+            mode: 'fast',
+            faults: [{ nth, fault: '500-after' }],
+            meanwhile: [{ nth: nth + 1, act: programOptsOut }],
+          }),
+          inCrm(0, 'wants the newsletter'),
+          run({ mode: 'fast' }),
+        ],
+        { quirks: ['enrol-raw'] },
+      ]),
+      // Seen at once it does, until a listing or another creation shows that there are no defaults.
+      ...atRequests((nth) => [
+        [product, { ...wanted, wishes: ['yes', ''] }],
+        [
+          run({ meanwhile: [{ nth, act: programOptsOut }] }),
+          run(),
+          inCrm(0, 'wants the newsletter'),
+          run({ mode: 'fast' }),
+        ],
+        { quirks: ['enrol-raw'] },
+      ]),
+    ],
+  },
+  {
+    found: 'the id of an erased person’s record bars another record that was given it',
+    stories: [
+      told(
+        [
+          { ...nobody, crm: 'once', wishes: ['yes', '1'], platform: 'subscribed' },
+          { ...nobody, crm: 'once', wishes: ['', 'opt_in'], platform: 'subscribed' },
+          { ...nobody, crm: 'once', platform: 'suppressed', shown: ['none', 'out'] },
+          { ...nobody, crm: 'once', wishes: ['no', '0'], unsubscribed: 'true' },
+        ],
+        [
+          inCrm(2, 'moves to a new address'),
+          forgetting(0),
+          run({ killed: 29 }),
+          inCrm(3, 'gets the id of the next one'),
+          run({ mode: 'fast' }),
+          inCrm(0, 'forbids the newsletter'),
+          run({
+            meanwhile: [{ nth: 7, act: { in: 'crm', who: 3, does: 'has a broken address' } }],
+          }),
+          inCrm(3, 'is new'),
+          inCrm(0, 'is new'),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+          inCrm(0, 'is removed'),
+          run(),
+          { is: 'pause', minutes: 1560 },
+          inCrm(3, 'states a new will'),
+          run(),
+        ],
+        { absent: 'opt_out', deletes: 'created', optIns: 1 },
+      ),
+      ...[member, wanted].map((other) =>
+        told(
+          [member, other],
+          [
+            forgetting(0),
+            inCrm(1, 'gets the id of the next one'),
+            run(),
+            inCrm(0, 'is removed'),
+            inCrm(1, 'wants the newsletter'),
+            run(),
+          ],
+        ),
+      ),
+    ],
+  },
+  {
+    found: 'a channel’s default was reported as a departure, where no answer had shown it',
+    stories: [[run()], [run(), run({ mode: 'fast' })]].map((runs: Step[]) =>
+      told(
+        [
+          { ...wanted, wishes: ['yes', ''] },
+          { ...wanted, wishes: ['', '1'] },
+        ],
+        [...runs, run(), inCrm(0, 'wants the product mail'), inCrm(1, 'wants the newsletter')],
+        { quirks: bare },
+      ),
+    ),
+  },
+  {
+    found: 'an opt-in without an answer, where a default shows, was reported as a departure',
+    stories: (['timeout-before', 'timeout-after'] as const).flatMap((fault) =>
+      [bare, [...bare, 'enrol-touches']].flatMap((quirks) =>
+        atRequests((nth) => [
+          [
+            { ...wanted, wishes: ['yes', ''] },
+            { ...wanted, wishes: ['', '1'] },
+          ],
+          [
+            run(),
+            run(),
+            inCrm(0, 'wants the product mail'),
+            run({ faults: [{ nth, fault }] }),
+            run(),
+          ],
+          { quirks },
+        ]),
+      ),
+    ),
+  },
+  {
+    found: 'an opt-out of ours without an answer was reported as a departure, once taken back',
+    stories: (['timeout-before', 'timeout-after'] as const).flatMap((fault) =>
+      (['full', 'fast'] as const).flatMap((mode) =>
+        atRequests((nth) => [
+          [member, wanted],
+          [
+            run(),
+            inCrm(0, 'forbids the newsletter'),
+            run({ mode, faults: [{ nth, fault }] }),
+            inCrm(0, 'wants the newsletter'),
+            run({ mode, faults: [{ nth, fault }] }),
+            run(),
+          ],
+        ]),
+      ),
+    ),
+  },
+  {
+    found: 'what an erasure that was cut short had opted out was reported as a departure',
+    stories: everywhere((killed) =>
+      told([member, wanted], [run(), { ...forgetting(0), killed }, run(), run()]),
+    ),
+  },
+  {
+    found: 'another contact of the address, in fewer channels, was reported as a departure',
+    stories: [onPlatform(0, 'is made twice'), onPlatform(0, 'is deleted')].map((act) =>
+      told(
+        [member, wanted],
+        [
+          run(),
+          happens(act),
+          happens({ in: 'program', who: 0, does: 'opts in to the newsletter' }),
+          run(),
+          run(),
+        ],
+      ),
+    ),
+  },
+  {
+    found: 'a conflict over a renamed contact kept another contact of the person in',
+    stories: [
+      told(
+        [nobody],
+        [
+          inCrm(0, 'is new'),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          inCrm(0, 'leaves its double behind'),
+          happens({ in: 'program', who: 0, does: 'opts in to the newsletter' }),
+          happens(onPlatform(0, 'is made twice')),
+          run(),
+        ],
+      ),
+    ],
+  },
+  {
+    found: 'an opt-out of ours without an answer passed for a departure under a new address',
+    stories: [
+      told(
+        [nobody],
+        [
+          inCrm(0, 'is new'),
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          inCrm(0, 'leaves its double behind'),
+          run({
+            mode: 'fast',
+            faults: [{ nth: 1, fault: 'garbage' }],
+            jump: { touch: 1, seconds: -7200 },
+          }),
+        ],
+      ),
+    ],
+  },
+];

@@ -1,0 +1,130 @@
+/** What a story is made of: runs, what a person does beside them, and what befalls the machine. */
+import fc from 'fast-check';
+import { faultKinds } from '../../../src/emulator/faults/fault-kinds.ts';
+import { act, who, type Act } from './actions.ts';
+import { pick, sometimes } from './random-draws.ts';
+
+/** How the CRM is read: whole, as it was last time, with an error, or not at all. */
+export const readings = [
+  'whole',
+  'unchanged',
+  'cut short, and it shows',
+  'cut short, and nothing shows it',
+  'empty',
+  'failing',
+] as const;
+
+/** Those of the emulator, and one that happens before anything has left. */
+export const faults = [...faultKinds.map(({ name }) => name), 'no connection'];
+/** Most runs of so few people are short. */
+const nth = fc.oneof(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 40 }));
+const touch = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 200 }));
+
+/** By which a clock jumps. */
+const seconds = pick([-7200, -600, 90, 86_400]);
+
+const latency = fc.nat({ max: 1000 });
+
+/** A run of crm-mirror; what is counted is its requests, or its touches with the world outside. */
+const run = fc.record({
+  is: fc.constant('run'),
+  mode: fc.constantFrom('full' as const, 'full', 'fast'),
+  /** What the key may do. */
+  key: fc.oneof(
+    { weight: 20, arbitrary: fc.constant('everything' as const) },
+    { weight: 1, arbitrary: pick(['nothing', 'read']) },
+  ),
+  /** It is refused from the n-th request on, and accepted again in the next run. */
+  refused: sometimes(nth),
+  /** A plan: nothing is written. */
+  plans: fc.oneof(
+    { weight: 14, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
+  ),
+  only: sometimes(pick(['contacts', 'templates'])),
+  reading: fc.oneof(
+    { weight: 3, arbitrary: fc.constant('whole' as const) },
+    { weight: 2, arbitrary: pick(readings) },
+  ),
+  /** What becomes of the n-th request. */
+  faults: fc.array(fc.record({ nth, fault: pick(faults) }), { maxLength: 10, size: '+1' }),
+  /** Other programs eat the budget before the n-th request. */
+  eaten: sometimes(nth),
+  /** What happens while the n-th request is under way. */
+  meanwhile: fc.array(fc.record({ nth, act }), { maxLength: 3 }),
+  /** The process is killed at its n-th touch. */
+  killed: sometimes(touch, 3),
+  /** It is asked to stop at its n-th touch. */
+  stopped: sometimes(touch),
+  /** A second process is started at the n-th touch. */
+  rival: sometimes(touch),
+  /** Seconds by which our clock jumps at the n-th touch. */
+  jump: sometimes(fc.record({ touch, seconds })),
+  /** Draws how long requests and answers travel; 0 = no time at all. */
+  latency,
+});
+export type RunStep = typeof run extends fc.Arbitrary<infer T> ? T : never;
+
+/** A run in which nothing goes wrong. */
+export const calm: RunStep = {
+  is: 'run',
+  mode: 'full',
+  key: 'everything',
+  refused: undefined,
+  plans: false,
+  only: undefined,
+  reading: 'whole',
+  faults: [],
+  eaten: undefined,
+  meanwhile: [],
+  killed: undefined,
+  stopped: undefined,
+  rival: undefined,
+  jump: undefined,
+  latency: 0,
+};
+
+/** Between runs. */
+const pause = fc.record({ is: fc.constant('pause'), minutes: pick([1, 20, 130, 1560, 11_520]) });
+const jump = fc.record({ is: fc.constant('jump'), seconds });
+/** The snapshot is deleted, or was on a disk that broke. */
+const loss = fc.record({ is: fc.constant('loss') });
+
+/** What a guard holds is approved: what it holds now, or what it held before. */
+const approve = fc.record({ is: fc.constant('approve'), which: pick([0, 0, 0, 1]) });
+
+/** At the address she has in the beginning, or at the one she moves to. */
+const whom = { who, moved: pick([false, false, false, true]) };
+const forget = fc.record({
+  is: fc.constant('forget'),
+  ...whom,
+  faults: fc.array(fc.record({ nth: fc.integer({ min: 1, max: 6 }), fault: pick(faults) }), {
+    maxLength: 2,
+  }),
+  killed: sometimes(fc.integer({ min: 1, max: 30 }), 3),
+  stopped: sometimes(fc.integer({ min: 1, max: 30 })),
+  latency,
+});
+const allow = fc.record({ is: fc.constant('allow'), ...whom });
+
+/** Every step that is drawn as it is. */
+export const step = {
+  run,
+  /** A run in which nothing goes wrong. */
+  calm: latency.map((drawn): RunStep => ({ ...calm, latency: drawn })),
+  pause,
+  jump,
+  loss,
+  approve,
+  forget,
+  allow,
+};
+/** Somebody is forgotten, and nothing goes wrong. */
+export function forgetting(one: number, moved = false): Forgetting {
+  const quiet = { faults: [], killed: undefined, stopped: undefined, latency: 0 };
+  return { is: 'forget', who: one, moved, ...quiet };
+}
+
+type Drawn<One> = One extends fc.Arbitrary<infer T> ? T : never;
+export type Forgetting = Drawn<typeof forget>;
+export type Step = Drawn<(typeof step)[keyof typeof step]> | { is: 'act'; act: Act };

@@ -1,0 +1,162 @@
+/** How a story may end: what needs so many steps in a row that chance seldom finds them. */
+import fc from 'fast-check';
+import type { Act } from './actions.ts';
+import { pick } from './random-draws.ts';
+import { member } from './rare-sequences.ts';
+import { calm, step, type Step } from './steps.ts';
+import type { Story } from './story.ts';
+
+type CrmAct = Extract<Act, { in: 'crm' }>['does'];
+
+const some = fc.uniqueArray(fc.nat({ max: 6 }), { minLength: 1, maxLength: 3 });
+
+/** Some leave the CRM, and it is read twice, a day apart. */
+export const farewell = fc.record({
+  who: some,
+  does: pick(['is removed', 'is removed', 'is flagged as deleted']),
+  /** Somebody else, so that the second reading is another. */
+  other: fc.nat(),
+  run: step.run,
+});
+
+/** What is held then, or on other ground, is approved, and others come in after that. */
+export const release = fc.record({
+  who: some,
+  other: fc.nat(),
+  /**
+   * Wanted by the next run, again when it was done, or when the approval has ended, or is old; or
+   * nothing is approved, and fewer are held than would be.
+   */
+  how: pick(['at once', 'again', 'ended', 'late', 'fewer']),
+  run: step.run,
+});
+
+/** A column is wrong, or it is not: many are out of the newsletter at once. */
+export const accident = fc.record({
+  mode: pick(['full', 'fast']),
+  /** What comes after it, each time with a run. */
+  how: pick(['waits', 'waits', 'approved', 'mended', 'one more']),
+  other: fc.nat(),
+  run: step.run,
+});
+
+/** All that happens in a story. */
+export function stepsOf(story: Story): Step[] {
+  return [...story.steps, ...farewellOf(story), ...releaseOf(story), ...accidentOf(story)];
+}
+
+const day: Step = { is: 'pause', minutes: 1560 };
+
+function accidentOf(story: Story): Step[] {
+  const { accident: drawn } = story;
+  if (!drawn) return [];
+  const { mode, how, other, run } = drawn;
+  const all = story.people.slice(0, 7).map((_, at) => at);
+  const one = other % story.people.length;
+  const most = all.filter((at) => at !== one || how !== 'one more');
+  const after: Record<typeof how, Step[]> = {
+    waits: [calm, day, day, day, run, { ...calm, mode }],
+    approved: [approve, run, calm],
+    mended: [...all.map((at) => act(at, 'wants the newsletter')), run, calm, day, fast],
+    'one more': [act(one, 'forbids the newsletter'), run, fast],
+  };
+  return [
+    ...all.flatMap((at) =>
+      member.filter((line) => line.in === 'crm').map(({ does }) => act(at, does)),
+    ),
+    calm,
+    ...most.map((at) => act(at, 'forbids the newsletter')),
+    { ...calm, mode },
+    ...after[how],
+  ];
+}
+
+const act = (who: number, does: CrmAct): Step => ({ is: 'act', act: { in: 'crm', who, does } });
+const fast: Step = { ...calm, mode: 'fast' };
+const approve: Step = { is: 'approve', which: 0 };
+const eightDays: Step = { is: 'pause', minutes: 11_520 };
+
+/** Who does it, in a story of so many people, and somebody else. */
+function castOf(
+  { who, other }: { who: readonly number[]; other: number },
+  { people }: Pick<Story, 'people'>,
+) {
+  const stays = other % people.length;
+  const all = [...new Set(who.map((one) => one % people.length))];
+  return { stays, others: all.filter((one) => one !== stays) };
+}
+
+function farewellOf(story: Story): Step[] {
+  const { farewell: parting } = story;
+  if (!parting) return [];
+  const { stays, others: leaving } = castOf(parting, story);
+  return [
+    act(stays, 'is new'),
+    ...leaving.flatMap((one) => [act(one, 'is new'), act(one, 'wants the newsletter')]),
+    calm,
+    ...leaving.map((one) => act(one, parting.does)),
+    calm,
+    { is: 'pause', minutes: 1560 },
+    act(stays, 'states a new will'),
+    { ...parting.run, mode: 'full', reading: 'whole' },
+    ...(story.deleteAfter > 0 ? [...laterOf(stays), ...laterOf(stays)] : []),
+  ];
+}
+
+/** Another day, and another reading. */
+function laterOf(stays: number): Step[] {
+  return [{ is: 'pause', minutes: 1560 }, act(stays, 'states a new will'), calm];
+}
+
+/** Only where a guard is tight enough to hold what is to be approved. */
+function releaseOf(story: Story): Step[] {
+  const { release: one, optIns, floor } = story;
+  if (!one) return [];
+  const { how, run } = one;
+  const { stays, others } = castOf(one, story);
+  const last: Step = { ...run, reading: 'whole' };
+  const late = how === 'late' ? [eightDays] : [];
+  if (optIns < 100) {
+    const whom = others.length > 0 ? others : [stays];
+    if (how === 'again') return againOf(whom);
+    if (how === 'fewer') return [...fewerOf([stays, ...others]), last];
+    const comes = [...whom.flatMap(moves), calm, approve];
+    if (how === 'ended') return [calm, ...comes, ...forbid(whom), calm, ...want(whom), fast];
+    return [calm, ...comes, ...(others.length > 0 ? moves(stays) : []), ...late, last];
+  }
+  const [leaver] = castOf(story.farewell ?? one, story).others;
+  if (floor > 1 || !story.farewell || leaver === undefined) return [];
+  if (how === 'fewer') return [calm, ...returns(leaver), last];
+  return [approve, act(stays, 'is flagged as deleted'), ...late, last];
+}
+
+const forbid = (whom: readonly number[]) => whom.map((one) => act(one, 'forbids the newsletter'));
+const want = (whom: readonly number[]) => whom.map((one) => act(one, 'wants the newsletter'));
+
+/** Somebody is to be made under a new address. */
+function moves(who: number): Step[] {
+  return [act(who, 'is new'), ...want([who]), act(who, 'moves to a new address')];
+}
+
+function returns(who: number): Step[] {
+  return [act(who, 'is new'), act(who, 'is flagged no longer')];
+}
+
+/** They are opted in, out and back in, which is approved, and the same again. */
+function againOf(whom: readonly number[]): Step[] {
+  return [...backOf(whom), approve, fast, ...forbid(whom), fast, ...want(whom), fast];
+}
+
+/** The same, but nothing is approved, and all but one are to stay out after all. */
+function fewerOf(whom: readonly number[]): Step[] {
+  return [...backOf(whom), ...forbid(whom.length > 1 ? whom.slice(1) : whom), fast];
+}
+
+/** Whatever the CRM had of them before, they are in, are opted out, and are to be in again. */
+function backOf(whom: readonly number[]): Step[] {
+  const joins = (who: number): Step[] => [
+    act(who, 'is removed'),
+    ...member.map((one): Step => ({ is: 'act', act: { ...one, who } })),
+  ];
+  return [...whom.flatMap(joins), calm, ...forbid(whom), calm, ...want(whom), calm];
+}

@@ -1,0 +1,141 @@
+/** What a person does at the command line between runs: approves, forgets, allows again. */
+import { existsSync, readFileSync } from 'node:fs';
+import { allow } from '../../../src/erasure/allow-contact.ts';
+import { forget, type Certificate } from '../../../src/erasure/forget-person.ts';
+import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
+import { addressOf } from '../../support/engine/sample-people.ts';
+import { keyIn, type Reading } from './crm.ts';
+import { checkOuting } from '../checks/end-checks.ts';
+import { contentOf, readFiles } from './snapshot-files.ts';
+import type { Known } from '../checks/checker-state.ts';
+import { close, lead, open, type Ground, type Lived } from './process.ts';
+import { calm, type Forgetting } from '../story/steps.ts';
+import { movedOf } from './world.ts';
+
+/** Whom an errand is about. */
+interface Whom {
+  who: number;
+  moved: boolean;
+}
+
+export function whomOf({ who, moved }: Whom, count: number): string {
+  const address = addressOf(who % Math.max(1, count));
+  return moved ? movedOf(address) : address;
+}
+
+/** The newest of what is held, or what was held before that. */
+export function approve(ground: Ground, which: number): void {
+  const { path, world, known, aheadMs, reached } = ground;
+  if (!existsSync(path)) return;
+  const opened = open(ground);
+  try {
+    const held = readFiles(path).held.toReversed();
+    const plans = [...new Set(held.map(({ plan }) => plan))];
+    const plan = plans[which] ?? plans[0];
+    if (plan === undefined) return;
+    const { snapshot } = opened;
+    const at = world.clock.now() + aheadMs;
+    snapshot.transaction(() => snapshot.awaitingApproval.approve(plan, at));
+    const shown = held.filter((one) => one.plan === plan);
+    known.approvals.approve(plan, at, shown);
+    ground.log(`         approved: ${plan}`);
+    reached.note('run', 'something is approved');
+  } finally {
+    close(ground, { ...opened, killed: false });
+  }
+}
+
+/** Answers what the process has left, and whether it was refused for a key that is not proven. */
+export async function forgetOne(
+  ground: Ground,
+  step: Forgetting,
+  key: string,
+): Promise<Lived<Certificate>> {
+  const { world, known, reached } = ground;
+  const { faults, killed, stopped, latency } = step;
+  await world.clock.advance(1000);
+  const isThere = known.witness.present(key).length > 0;
+  const ids = idsOf(known, key, { records: world.people, certified: true });
+  // Since an erasure that nobody lived to tell of, nobody can tell what was recorded of her.
+  const isOpen = known.erasures.unsettled().has(key);
+  known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
+  known.standing.drop(key);
+  const lived = await lead(
+    ground,
+    { ...calm, faults, killed, stopped, latency },
+    {
+      forgets: key,
+      work: (mirror, { stop: signal, abort }) =>
+        forget(mirror, { part: peopleOf(mirror), key }, { signal, abort }),
+    },
+  );
+  const [first] = ground.found;
+  if (first) throw first;
+  checkOuting(lived.outing, lived.counts, known);
+  if (lived.killed) reached.note('run', 'killed while somebody is forgotten');
+  const { done } = lived;
+  ground.log(`         ${done ? (done.failure ?? 'forgotten') : 'not to its end'}`);
+  if (!done) return lived;
+  const certified = done.failure === undefined;
+  const named = idsOf(known, key, done.crm.read ? lived.outing.people : undefined);
+  known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids: named });
+  if (certified) conclude(ground, key);
+  else reached.note('run', 'somebody is not wholly forgotten');
+  if (certified && isThere) reached.note('run', 'somebody is forgotten who is on the platform');
+  return lived;
+}
+
+function conclude({ path, known, reached }: Ground, key: string): void {
+  const { memories, witness, judge } = known;
+  reached.note('run', 'somebody is forgotten');
+  memories.forget(key);
+  const there = witness.present(key).length > 0 && `${key} was forgotten, and is on the platform`;
+  judge('who was forgotten is not on the platform', there);
+  const trace = isTraceIn(path, key) && `${key} was forgotten, and stands in the snapshot`;
+  judge('who was forgotten leaves no trace in the snapshot', trace);
+}
+
+/** In its rows, or in what is left of rows in its files. */
+function isTraceIn(path: string, key: string): boolean {
+  const text = key.replaceAll('.', String.raw`\.`);
+  const inRows = new RegExp(`(?<![\\w.-])${text}(?![\\w.-])`);
+  // The fields of a row stand there without anything between them.
+  const inFile = new RegExp(`(?<!new-)${text}`);
+  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
+  return (
+    inRows.test(contentOf(path) ?? '') ||
+    files.some((file) => inFile.test(readFileSync(file, 'latin1')))
+  );
+}
+
+export async function allowAgain(ground: Ground, key: string): Promise<void> {
+  const { world, known, reached } = ground;
+  await world.clock.advance(1000);
+  const { done, outing } = await lead(ground, calm, {
+    forgets: key,
+    work: (mirror, { stop: signal, abort }) => {
+      const whom = { part: peopleOf(mirror), key, reason: 'she asked for it' };
+      return allow(mirror, whom, { signal, abort });
+    },
+  });
+  if (done?.taken.some(({ cause }) => cause === 'erasure'))
+    reached.note('run', 'who was forgotten is allowed again');
+  if (done?.freed.some(({ cause }) => cause === 'erasure'))
+    reached.note('run', 'who was forgotten under another address is allowed');
+  const ids = idsOf(known, key, outing.people);
+  known.erasures.allow(key, ids);
+  known.memories.allow(key, ids);
+  known.statements.allow(key);
+}
+
+function peopleOf({ parts }: Mirror): MirrorPart {
+  const people = parts.find((part) => part.type.name === 'contact');
+  if (!people) throw new Error('a mirror of people has them');
+  return people;
+}
+
+/** Under which ids the CRM, if it was read, and the snapshot know somebody. */
+function idsOf({ memories }: Known, key: string, reading: Reading | undefined): Set<string> {
+  const records = (reading?.records ?? []).filter((record) => keyIn(record) === key);
+  return new Set([...memories.idsOf(key), ...records.map(({ id }) => String(id))]);
+}
