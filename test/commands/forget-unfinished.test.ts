@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Fault } from '../support/engine/crm-server.ts';
+import type { Fault } from '../support/engine/platform-server.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { playsAll } from '../support/extent.ts';

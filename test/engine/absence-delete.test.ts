@@ -1,7 +1,7 @@
 /** When people who left the CRM are deleted: after their opt-out, at once, or by which clock. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const day = 24 * hour;

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { migrations } from '../../src/snapshot/database/migrations.ts';
 import { patience } from '../support/engine/engine-mirror.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const person = (id: number, more: Record<string, unknown> = {}) => ({

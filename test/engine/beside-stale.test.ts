@@ -1,7 +1,7 @@
 /** What a run about everybody believes of whom others were at meanwhile: it counts no more. */
 import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../src/domain/exchange.ts';
-import type { Stage } from '../support/engine/child-process.ts';
+import type { Stage } from '../support/engine/engine-stage.ts';
 import { alone, ann, record, sent, stageOf, wish } from '../support/engine/two-mirrors.ts';
 
 /** Holds back what `stops` from the moment it is closed until it is open again. */

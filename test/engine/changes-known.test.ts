@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { cid, edit, failing, fast, settled, shown } from '../support/engine/write-back-mirror.ts';
 import { alone, ann, record, stageOf } from '../support/engine/two-mirrors.ts';
 

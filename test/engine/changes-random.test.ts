@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import type { RunOptions } from '../../src/engine/context/mirror-context.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { extent, playsAll } from '../support/extent.ts';
 
 const from = process.env['CHANGES_SEED'];

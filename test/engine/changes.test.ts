@@ -1,6 +1,6 @@
 /** Fast runs over a CRM that tells what changed: they read that, and nobody is forgotten. */
 import { describe, expect, test } from 'vitest';
-import type { Stage } from '../support/engine/child-process.ts';
+import type { Stage } from '../support/engine/engine-stage.ts';
 import { edit, failing, fast, settled, shown } from '../support/engine/write-back-mirror.ts';
 import { ann, record, sent } from '../support/engine/two-mirrors.ts';
 import { playsAll } from '../support/extent.ts';

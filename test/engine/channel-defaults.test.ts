@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

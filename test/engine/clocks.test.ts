@@ -1,6 +1,6 @@
 /** Our clock is slow, or was set back: a will of before an opt-out is not a newer one. */
 import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { shown } from '../support/engine/write-back-mirror.ts';
 
 const hour = 3_600_000;

@@ -11,7 +11,7 @@ import { createPersonLocks, type PersonLocks } from '../../src/engine/context/pe
 import { commitPlan } from '../../src/engine/plan/commit-plan.ts';
 import type { Run } from '../../src/engine/context/mirror-context.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 import { quickClock } from '../support/engine/engine-world.ts';
 

@@ -9,7 +9,7 @@ import {
   person,
   standings,
 } from '../support/engine/sample-people.ts';
-import { createStage } from '../support/engine/child-process.ts';
+import { createStage } from '../support/engine/engine-stage.ts';
 import { extent } from '../support/extent.ts';
 
 describe('convergence over seeded worlds', () => {

@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Arrival } from '../support/engine/crm-server.ts';
+import type { Arrival } from '../support/engine/platform-server.ts';
 import {
   createWorld,
   launch,

@@ -10,7 +10,7 @@ import type { Random } from '../../src/domain/clock.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
 import { channels } from '../support/engine/engine-mirror.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 import { sampled } from '../support/extent.ts';
 
 const emails = ['ann@example.com', 'bob@example.com'];

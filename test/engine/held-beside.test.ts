@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Stage, StageOptions } from '../support/engine/child-process.ts';
+import type { Stage, StageOptions } from '../support/engine/engine-stage.ts';
 import {
   approve,
   deletes,

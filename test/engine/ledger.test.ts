@@ -1,6 +1,6 @@
 /** People whose record is gone on one side or the other, and who are remembered all the same. */
 import { describe, expect, test } from 'vitest';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = 'lea@example.com';
 const wants = { id: 'lea', email: lea, ch_news: 'yes' };

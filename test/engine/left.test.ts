@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 /** Nobody was opted in since the last look. */
 function expectNoOptIn(stage: Stage): void {

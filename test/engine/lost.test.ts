@@ -1,7 +1,7 @@
 /** A channel that most of its people have lost at once is one problem, and nobody's own word. */
 import { expect, onTestFinished, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const addressOf = (at: number) => `p${at}@example.com`;
 

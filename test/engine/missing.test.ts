@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../src/domain/exchange.ts';
 import { unlisted } from '../../src/engine/observe/missing-records.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { playsAll } from '../support/extent.ts';
 
 /** What is wrong with the platform, at the moment. */

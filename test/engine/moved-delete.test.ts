@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const policy = { deletes: 'created' } as const;
 const hour = 3_600_000;

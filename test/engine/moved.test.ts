@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,

@@ -1,7 +1,7 @@
 /** A contact that others made after the listing, and that our creation therefore finds there. */
 import { expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = { id: '1', email: 'lea@example.com', ch_news: 'yes', ch_product: 'yes' };
 

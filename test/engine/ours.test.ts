@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
 import { NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = 'lea@example.com';
 const says = (stage: Stage, word: 'yes' | 'no'): void => {

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SendOutcome } from '../../src/records/record-type.ts';
 import type { Change } from '../../src/domain/change.ts';
-import type { Arrival, Fault } from '../support/engine/crm-server.ts';
+import type { Arrival, Fault } from '../support/engine/platform-server.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
 
 const ann = 'ann@example.com';

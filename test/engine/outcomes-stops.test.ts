@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { run } from '../../src/engine/run.ts';
-import type { Arrival } from '../support/engine/crm-server.ts';
+import type { Arrival } from '../support/engine/platform-server.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
 
 const isEnrolment = ({ route }: Arrival): boolean => route === 'contacts.enrol';

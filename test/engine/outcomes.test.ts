@@ -3,7 +3,7 @@
  * and after the platform acted. What counts is what the platform has in the end, and how often.
  */
 import { describe, expect, test } from 'vitest';
-import type { Arrival, Fault } from '../support/engine/crm-server.ts';
+import type { Arrival, Fault } from '../support/engine/platform-server.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
 import { sampled } from '../support/extent.ts';
 

@@ -1,6 +1,6 @@
 /** Opt-outs that the mirror made, end to end: who may take them back, and who may not. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
 
 const lea = 'lea@example.com';

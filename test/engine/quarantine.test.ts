@@ -1,7 +1,7 @@
 /** Quarantine over runs: where changes are mostly refused, opt-outs only are sent for a while. */
 import { describe, expect, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import type { Arrival } from '../support/engine/crm-server.ts';
+import type { Arrival } from '../support/engine/platform-server.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
 

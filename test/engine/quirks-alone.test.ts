@@ -1,7 +1,7 @@
 /** What single quirks make impossible, or would break if they were not known, in words. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 function under(quirks: readonly string[], options: StageOptions = {}): Stage {
   return createStage({ ...options, platform: { quirks, ...options.platform } });

@@ -18,7 +18,7 @@ import {
   person,
   standings,
 } from '../support/engine/sample-people.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { wishesOf } from '../support/engine/wanted-people.ts';
 import { sampled } from '../support/extent.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage } from '../support/engine/child-process.ts';
+import { createStage } from '../support/engine/engine-stage.ts';
 
 const letter = {
   key: 'welcome',

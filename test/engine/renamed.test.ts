@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hearing } from '../support/engine/event-hearing.ts';
 import { sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const OLD = 'old@example.com';
 const NEW = 'new@example.com';

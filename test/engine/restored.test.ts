@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { toSend } from '../support/emulator/raw-socket.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
-import { createStage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { shown } from '../support/engine/write-back-mirror.ts';
 
 const ANN = 'ann@example.com';

@@ -1,7 +1,7 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
 import { hearing } from '../support/engine/event-hearing.ts';
-import type { Stage } from '../support/engine/child-process.ts';
+import type { Stage } from '../support/engine/engine-stage.ts';
 import { ann, record, stageOf } from '../support/engine/two-mirrors.ts';
 
 const bob = 'bob@example.com';

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../src/domain/errors.ts';
 import type { WriteBack } from '../../src/sources/write-back.ts';
 import { hearing, told } from '../support/engine/event-hearing.ts';
-import type { Stage, StageOptions } from '../support/engine/child-process.ts';
+import type { Stage, StageOptions } from '../support/engine/engine-stage.ts';
 import { ann, record, stageOf } from '../support/engine/two-mirrors.ts';
 
 const bob = 'bob@example.com';

@@ -1,6 +1,6 @@
 /** One CRM id with several addresses, and broken records of somebody known: present too. */
 import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const KNOWN = 'known@example.com';
 

@@ -1,7 +1,7 @@
 /** A run about one person: what it reads, decides and leaves alone. */
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

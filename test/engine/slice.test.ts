@@ -1,7 +1,7 @@
 /** A run that takes longer than a slice asks the CRM again before it goes on. */
 import { expect, test } from 'vitest';
 import type { Certificate } from '../../src/sources/source.ts';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const person = (at: number, word = 'yes') => ({
   id: `${at}`,

@@ -1,6 +1,6 @@
 /** The guard for templates: many that change at once are held, new ones never. */
 import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { approve, hour, range } from '../support/engine/change-volume.ts';
 
 const guards = { template: { percent: 20, floor: 3 } };

@@ -1,7 +1,7 @@
 /** Words that nobody knows are listed by word, rows that name nobody are skipped. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/child-process.ts';
+import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 function begin(options: StageOptions = {}): Stage {
   const stage = createStage(options);

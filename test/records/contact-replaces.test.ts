@@ -5,7 +5,7 @@ import { recordedBody } from '../../src/records/contact/observe/contact-state.ts
 import type { Decision, States } from '../../src/records/record-type.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import type { Subscription } from '../../src/platform/request-schemas.ts';
-import { createStage } from '../support/engine/child-process.ts';
+import { createStage } from '../support/engine/engine-stage.ts';
 import {
   ANN,
   bothIn,

@@ -4,7 +4,7 @@
  */
 import Database from 'better-sqlite3';
 import { expect, test, vi } from 'vitest';
-import { createStage, type Stage } from '../support/engine/child-process.ts';
+import { createStage, type Stage } from '../support/engine/engine-stage.ts';
 
 /** Everything that was compiled meanwhile, with how SQLite goes about it. */
 async function searches(story: () => Promise<void>): Promise<Map<string, string[]>> {

@@ -1,7 +1,7 @@
 /** A mirror whose guards hold what befalls more than three people. */
 import { expect, onTestFinished } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './child-process.ts';
+import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const hour = 3_600_000;
 const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };

@@ -15,7 +15,7 @@ import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { openFile } from '../../../src/emulator/store/sqlite-file.ts';
 import { calling } from '../commands/called-command.ts';
-import { servePlatform, type Arrival } from './crm-server.ts';
+import { servePlatform, type Arrival } from './platform-server.ts';
 
 const KEY = 'key_live_world';
 const files = join(import.meta.dirname, '../../engine/earlier-version');

@@ -33,7 +33,7 @@ import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
 import type { Mirror, MirrorPart, RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
 import { limits, patience } from './engine-mirror.ts';
-import { servePlatform, type Arrival, type Server } from './crm-server.ts';
+import { servePlatform, type Arrival, type Server } from './platform-server.ts';
 
 const KEY = 'key_live_world';
 const columns = { ch_news: 'news', ch_product: 'product', ch_lost: 'lost' };

@@ -1,6 +1,6 @@
 /** Somebody whose address changes in the CRM. */
 import { onTestFinished } from 'vitest';
-import { createStage, type Stage, type StageOptions } from './child-process.ts';
+import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const OLD = 'old@example.com';
 export const NEW = 'new@example.com';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { channels } from './engine-mirror.ts';
-import type { Stage } from './child-process.ts';
+import type { Stage } from './engine-stage.ts';
 
 /** What may be true of one address on both sides before a run. */
 export const person = fc.record({

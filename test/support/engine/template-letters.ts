@@ -1,7 +1,7 @@
 /** Templates on both sides of a mirror. */
 import fc from 'fast-check';
 import { canonicalJson } from '../../../src/domain/record.ts';
-import type { Stage } from './child-process.ts';
+import type { Stage } from './engine-stage.ts';
 
 /** What may be true of one template on both sides before a run. */
 export const letter = fc.record({

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { createStage, type Stage, type StageOptions } from './child-process.ts';
+import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const ann = 'ann@example.com';
 

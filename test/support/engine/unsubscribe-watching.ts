@@ -8,7 +8,7 @@ import {
 } from '../../../src/engine/watch/unsubscribe-watch.ts';
 import { run } from '../../../src/engine/run.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import type { Arrival } from './crm-server.ts';
+import type { Arrival } from './platform-server.ts';
 import { createWorld, type World, type WorldOptions } from './engine-world.ts';
 
 export const NEWS = 'ch_news';

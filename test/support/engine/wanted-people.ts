@@ -1,6 +1,6 @@
 /** What the CRM of a stage wants, told apart from how the engine finds it out. */
 import { channels } from './engine-mirror.ts';
-import type { Stage } from './child-process.ts';
+import type { Stage } from './engine-stage.ts';
 
 const yes = new Set(['yes', 'true', '1', 'opt_in']);
 const no = new Set(['no', '0']);

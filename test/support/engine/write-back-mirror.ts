@@ -1,7 +1,7 @@
 /** A CRM that tells what changed, and two people who are on the platform. */
 import { expect } from 'vitest';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './child-process.ts';
+import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
 import { ann, record } from './two-mirrors.ts';
 
 const bob = 'bob@example.com';
