@@ -212,4 +212,23 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'an opt-out sent by contact id passed for a departure, as another contact was out before',
+    stories: [
+      told(
+        [wanted],
+        [
+          run(),
+          happens(onPlatform(0, 'is made twice')),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          inCrm(0, 'is new'),
+          inCrm(0, 'wants the newsletter'),
+          inCrm(0, 'moves to a new address'),
+          run(),
+        ],
+      ),
+    ],
+  },
 ];

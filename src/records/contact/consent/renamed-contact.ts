@@ -18,11 +18,12 @@ import {
   type Membership,
   type ObservedContact,
   type RecordedContact,
+  type RecordedRenamed,
 } from '../observe/contact-state.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 export interface RenamedContact {
-  contact: ObservedContact;
+  contact: RecordedRenamed;
   /** What the CRM wants of the address that the contact has now. */
   wants(channel: string): DesiredSubscription;
 }
@@ -38,9 +39,16 @@ export function renamedOf(
 ): RenamedContact[] {
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
-    const contact = one.row ? observedBody.parse(JSON.parse(one.row.body)) : known;
+    const contact = one.row
+      ? withOutByUs(observedBody.parse(JSON.parse(one.row.body)), known?.outByUs)
+      : known;
     return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
   });
+}
+
+function withOutByUs(contact: ObservedContact, before: readonly string[] = []): RecordedRenamed {
+  const still = before.filter((channel) => contact.channels[channel] === 'opt_out');
+  return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
 /** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
@@ -66,8 +74,8 @@ export function renamedTargets(
 }
 
 /**
- * An opt-out that we made, or may have made, on the same contact under a former address is no
- * departure under its new one; but nobody takes it back for that.
+ * Marks as doubtful the opt-outs that we made, or may have made, on the same contact under a former
+ * address: they are no departure under the new one, but are not taken back for that.
  */
 export function withoutOurs(
   channels: RecordedContact['channels'],
@@ -80,7 +88,9 @@ export function withoutOurs(
   );
   if (same.length === 0) return channels;
   const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
-    const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]));
+    const isOutById = ({ renamed = [] }: RecordedContact): boolean =>
+      renamed.some((one) => isShown(one) && one.outByUs?.includes(channel));
+    const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]) || isOutById(past));
     const wasIn = is.made !== undefined && is.made.after !== null;
     return [
       channel,

@@ -46,6 +46,13 @@ export const observedBody = z.object({
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
+/** A contact of the person that has another address on the platform by now, as shown last. */
+const renamedBody = observedBody.extend({
+  /** The channels in which we opted it out by its id, while the opt-out is shown. */
+  outByUs: z.array(z.string()).optional(),
+});
+export type RecordedRenamed = z.infer<typeof renamedBody>;
+
 /**
  * When something happened that nobody dated, in milliseconds since the epoch: after a time by our
  * clock, and by one of whichever clock showed more, ours or the platform's.
@@ -95,8 +102,7 @@ export const recordedBody = z.object({
   left: bracket.optional(),
   /** Channels that she joined by herself after she left the ones they took over from. */
   outgrown: z.array(z.string()).default([]),
-  /** Contacts of the person that have another address on the platform by now, as shown last. */
-  renamed: z.array(observedBody).optional(),
+  renamed: z.array(renamedBody).optional(),
   /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
   protected: z.literal(true).optional(),
 });

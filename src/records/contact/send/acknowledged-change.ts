@@ -37,7 +37,9 @@ export function acknowledge(
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
   const isRenamed = isElsewhere(recorded, id, ack);
-  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed });
+  const isOutByUs = change.op === 'opt_out' && !ack.found;
+  const outByUs = isOutByUs ? [change.part] : [];
+  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
   const body: RecordedContact = {
     channels: channelsAfter(recorded, change, { ...ack, id, row: before }),
     contacts,
@@ -72,13 +74,22 @@ function contactsAfter(
     contact,
     others,
     isRenamed,
-  }: { contact: ObservedContact; others: ObservedContact[]; isRenamed: boolean },
+    outByUs,
+  }: {
+    contact: ObservedContact;
+    others: ObservedContact[];
+    isRenamed: boolean;
+    outByUs: string[];
+  },
 ): Pick<RecordedContact, 'contacts' | 'renamed'> {
   if (!isRenamed) {
     return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
   }
   const contacts = others.length > 0 ? others : [contact];
-  return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), contact] };
+  const before = renamed.find(({ id }) => id === contact.id)?.outByUs ?? [];
+  const all = [...new Set([...before, ...outByUs])];
+  const moved = all.length > 0 ? { ...contact, outByUs: all } : contact;
+  return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
 }
 
 /** Under its former address a contact that was renamed is there no more. */
