@@ -213,7 +213,8 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out sent by contact id passed for a departure, as another contact was out before',
+    found:
+      'an opt-out sent by contact id passed for a departure, as another contact was out before',
     stories: [
       told(
         [wanted],
