@@ -2,8 +2,8 @@ import type { GuardClass } from './guard-classes.ts';
 import type { Key, RecordTypeName } from './record.ts';
 
 /**
- * What can be done to a record on the platform. `complete` is the second step of a template's
- * creation: the fields that only an update can set.
+ * The operations on a record of the platform. `complete` is the second step of creating a template:
+ * it sets the fields that only an update can set.
  */
 export const ops = [
   'create',
@@ -14,44 +14,58 @@ export const ops = [
   'archive',
   'delete',
 ] as const;
+/** One of `ops`. */
 export type Op = (typeof ops)[number];
 
-/** One request the plan wants to send, about one record. */
+/** One request that the plan contains, about one record. */
 export interface Change {
   kind: RecordTypeName;
   key: Key;
   op: Op;
-  /** What of the record it concerns: a contact's channel; '' for the whole. */
+  /**
+   * The part of the record that changes: the id of a contact's channel; '' for the whole record.
+   */
   part: string;
-  /** The platform's id it is sent to; undefined = whatever id the record has by then. */
+  /**
+   * The platform's id that the request goes to; undefined means the id that is recorded when it is
+   * sent.
+   */
   target: string | undefined;
-  /** What is sent, as the kind understands it: JSON. */
+  /** The content of the request as JSON text; the record type knows its shape. */
   body: string;
   /** Changes of a lower phase are sent first. */
   phase: number;
-  /** Which guard counts it; none: it is never held. */
+  /**
+   * The guard class that counts the change; undefined: no guard counts it, and it is never held.
+   */
   guard?: GuardClass | undefined;
 }
 
 /**
- * Whether a change is an opt-out on the CRM's word: it goes first, and nothing but the guard for
- * mass opt-outs holds it up. Earlier versions journaled it without a guard.
+ * Returns whether a change is an opt-out that the CRM states. Such a change is sent first, and only
+ * the guard for mass opt-outs can hold it. Earlier versions stored it without a guard class.
  */
 export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boolean {
   return op === 'opt_out' && (guard === undefined || guard === 'opt_out');
 }
 
 /**
- * The states of a journaled change. planned: may be dropped. sent: committed before the request
- * leaves. acked, rejected and stale are final (stale: what it was planned on no longer holds).
- * unknown: sent, outcome not known; resolved by reading.
+ * The states of a change in the journal.
+ *
+ *   planned                  may still be dropped
+ *   sent                     committed before the request leaves
+ *   acked, rejected, stale   final; stale means that what the plan was based on no longer holds
+ *   unknown                  sent without a known outcome, which a later reading finds out
  */
 export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 'unknown';
 
 /** A change in the journal. */
 export interface JournaledChange extends Change {
+  /** The number of the change; later changes have greater numbers. */
   seq: number;
+  /** The id of the run that planned it. */
   run: string;
   state: ChangeState;
+  /** When it was marked as sent, in milliseconds since the epoch; undefined: it was not. */
   sentAt: number | undefined;
 }

@@ -1,12 +1,17 @@
-/** Time, passed in everywhere below command/, so that a test can run it virtually. */
+/**
+ * The clock of a process. Code below the command line takes it as a parameter, so that a test can
+ * run time virtually.
+ */
 export interface Clock {
-  /** Milliseconds since the epoch; for records and messages, never for measuring a wait. */
+  /**
+   * Returns milliseconds since the epoch, for records and messages. Never measure a wait with it.
+   */
   now(): number;
-  /** Milliseconds of a clock that never jumps. */
+  /** Returns the milliseconds of a clock that never jumps, for measuring. */
   monotonic(): number;
-  /** Resolves after `ms`; rejects with the signal's reason when aborted. */
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** A number in [0, 1), passed in like the clock. */
+/** Returns a number in [0, 1). Passed in like the clock. */
 export type Random = () => number;

@@ -1,17 +1,18 @@
-/** A condition on a CRM record, as the configuration states it. */
+/** The result of a condition of the configuration, and the condition itself. */
 
-/** Pure, and parsed once: a million records are judged by the same parsed expression. */
+/** A condition on a CRM record. It is pure and parsed once for all records. */
 export interface Condition {
-  /** As it was written. */
+  /** The text of the condition, as the configuration has it. */
   readonly text: string;
-  /** The fields of a record it reads. */
+  /** The fields of a record that the condition reads. */
   readonly fields: readonly string[];
-  /** Never throws. */
+  /** Evaluates the condition on one record. Never throws. */
   judge(record: Readonly<Record<string, unknown>>): ConditionResult;
 }
 
 /**
- * What came out of it, whatever that is; or the fields it could not be evaluated on, if known.
- * `longest`: their texts have more characters than this, which is as many as it reads.
+ * The value that a condition gave, of any type; or the fields on which it could not be evaluated,
+ * as far as they are known. `longest` is set where a field's text is too long to read: it is the
+ * greatest number of characters that a condition reads.
  */
 export type ConditionResult = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

@@ -1,8 +1,8 @@
-/** The way back: that somebody left, as the CRM is told it (README, back to the CRM). */
+/** Opt-outs on the platform, as they are reported to the CRM (README, back to the CRM). */
 
 /**
- * How somebody left, and there is no other cause: what is told to the CRM is an opt-out by its
- * type. all_mail: out of all mail, and how was not told apart when it was seen.
+ * How a person opted out. No other cause exists, so every report is an opt-out by its type.
+ * all_mail: from all mail, when it could not be told how.
  */
 export const returnCauses = [
   'opt_out',
@@ -13,26 +13,36 @@ export const returnCauses = [
   'complaint',
   'suppressed',
 ] as const;
+/** One of `returnCauses`. */
 export type ReturnCause = (typeof returnCauses)[number];
 
-/** One opt-out for one record of the CRM. Times in milliseconds since the epoch. */
+/** One opt-out, reported for one record of the CRM. Times are milliseconds since the epoch. */
 export interface OptOutReport {
-  /** The same however often it is told; of a later opt-out of the same person another one. */
+  /**
+   * Identifies the report: the same for every attempt, and another one for a later opt-out of the
+   * person.
+   */
   readonly id: string;
+  /** The address of the contact. */
   readonly email: string;
-  /** The CRM's id of the record; '': it has none. */
+  /** The CRM's id of the record; '' when it has none. */
   readonly crmId: string;
-  /** The channel that was left; '*': all mail. */
+  /** The id of the channel; '*' for all mail. */
   readonly channel: string;
   readonly cause: ReturnCause;
-  /** It was later than this (null: nobody knows), and not later than `by`. */
+  /** The opt-out happened after this time (null: unknown) and not later than `by`. */
   readonly after: number | null;
   readonly by: number;
 }
 
 /**
- * The states of a return. needless: the CRM says so itself, or has no such record. planned: to be
- * told. sent: on disk before it leaves. acked, and rejected: what the CRM made of it; what it
- * rejected is told again after a day. unknown: sent, and nobody knows whether it arrived.
+ * The states of a report.
+ *
+ *   needless   the CRM says so itself, or has no such record
+ *   planned    to be sent
+ *   sent       stored on disk before it is sent
+ *   acked      the CRM accepted it
+ *   rejected   the CRM refused it; sent again after a day
+ *   unknown    sent, and it is not known whether it arrived
  */
 export type ReturnState = 'needless' | 'planned' | 'sent' | 'acked' | 'rejected' | 'unknown';

@@ -1,21 +1,33 @@
 import type { Key, RecordTypeName } from './record.ts';
 
 /**
- * invalid: the source's record is unusable. rejected: the platform refused it. conflict: both sides
- * disagree and people come first. held: a guard withholds a class of changes, which its key names.
+ * The classes of problems.
+ *
+ *   invalid    the record of the source cannot be used
+ *   rejected   the platform refused a change
+ *   conflict   CRM and platform disagree, and the person's own choice wins
+ *   held       a guard holds back a class of changes; the key names the class
  */
 export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
 
-/** Something about one record that a person should know: one line each, no address in them. */
+/**
+ * A problem with one record that people should know of. Its texts are one line each, without
+ * addresses.
+ */
 export interface Problem {
   kind: RecordTypeName;
-  /** The record's key, or its place in the source when it has none. */
+  /** The record's key; its place in the source when it has no key. */
   key: Key;
   class: ProblemClass;
-  /** What of the record it concerns: a channel, an operation; '' for the whole. */
+  /** The part of the record: a channel or an operation; '' for the whole record. */
   part: string;
+  /** What is wrong. */
   reason: string;
+  /** How to mend it. */
   fix: string;
-  /** An opt-out that the source states is not sent for it: listed first, and each time. */
+  /**
+   * Set when an opt-out that the source states cannot be sent. Such a problem is listed first,
+   * every time.
+   */
   urgent?: true;
 }

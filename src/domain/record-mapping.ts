@@ -1,6 +1,6 @@
 /**
- * What the module of `contacts.map` exports as its default: one CRM record in, the record that is
- * read instead of it out. It must give the same for the same; what it throws makes a record that
- * cannot be read, and so does giving none.
+ * The default export of the module that `contacts.map` names: takes one CRM record and returns the
+ * record to read in its place. It must return the same for the same input. A record for which it
+ * throws or returns nothing cannot be read.
  */
 export type MapRecord = (record: Record<string, unknown>) => Record<string, unknown>;

@@ -1,91 +1,111 @@
 import { hash } from 'node:crypto';
 
-/** The kinds of record a mirror keeps equal. */
+/** The record types that a mirror keeps equal. */
 export type RecordTypeName = 'contact' | 'template';
 
 /**
- * What names a record on both sides: a contact's trimmed lower-cased email, a template's source
- * key.
+ * Names a record on both sides: a contact's trimmed, lower-cased email address, or the source key
+ * of a template.
  */
 export type Key = string;
 
 /**
- * How a record came to be recorded. created, adopted: it is ours. noted: it is not, and stands here
- * only so that what the source has it say outlives the run; any other foreign one is not recorded.
+ * How a record came to be recorded. created, adopted: the mirror owns it. noted: it is foreign, and
+ * stored only because the source's statement about it must outlive the run; other foreign records
+ * are not stored.
  */
 export type Ownership = 'created' | 'adopted' | 'noted';
 
 /**
- * How a source names a record. flagged: it says itself that the record is gone. outside: out of
- * scope, as if it were not named. An invalid record is present, whatever it says.
+ * How a source names a record. flagged: the record itself says that it is gone. outside: it is out
+ * of scope, and treated as if the source did not name it. An invalid record is always present.
  */
 export type Presence = 'present' | 'flagged' | 'outside';
 
-/** One record of the source, in the canonical form of its kind, as it is staged. */
+/** One record of the source, in the canonical form of its record type, as it is staged. */
 export interface DesiredRow {
   kind: RecordTypeName;
   /** The source's own stable id of the record; '' when it has none. */
   id: string;
-  /** Undefined when the record is too broken to tell whom it is about. */
+  /** Undefined when the record is too broken to tell which contact or template it is. */
   key: Key | undefined;
   /**
-   * The name under which the platform would list it: the key of a contact, the name of a template.
+   * The name that the platform would list the record under: the key of a contact, the name of a
+   * template.
    */
   alias: string;
-  /** Where in the source it stands ("line 17"), for messages. */
+  /** Where the record stands in the source ("line 17"), for messages. */
   place: string;
+  /** The canonical form, as JSON text. */
   body: string;
   fingerprint: string;
   /**
-   * Whether it asks for something to exist that may not: without it an absent record needs no look.
+   * Whether the record asks for something that may not exist yet. A record without this that is
+   * missing on the platform is not looked up.
    */
   wants: boolean;
   presence: Presence;
+  /** Why the record cannot be used; undefined: it can. */
   invalid: Fault | undefined;
-  /** Values of an invalid one that have no known meaning; they are counted as it is read. */
+  /**
+   * The values of an invalid record that have no known meaning. They are counted as they are read.
+   */
   unknown?: readonly UnknownWord[] | undefined;
 }
 
-/** In how many readings of the source, all of them whole, a record of ours was not named. */
+/** How often the source did not name an owned record. Only readings of the whole source count. */
 export interface Absence {
+  /** The number of readings in a row that did not name the record. */
   readings: number;
-  /** When the first and the last of them were made, by our clock; milliseconds since the epoch. */
+  /**
+   * When the first and the last of these readings were made, by our clock, in milliseconds since
+   * the epoch.
+   */
   firstAt: number;
   lastAt: number;
-  /** Time between them, added up from reading to reading by the slower of two clocks. */
+  /**
+   * The time between them in milliseconds: the sum over the readings, each by the slower of two
+   * clocks.
+   */
   ageMs: number;
   /**
-   * The same since the absence was due, or since our last opt-out after that; null: it is not due.
+   * The same since the absence became due, or since our last opt-out after that; null: it is not
+   * due.
    */
   waitedMs: number | null;
 }
 
-/** From when on it counts that the source has not named a record. */
+/** When an absence counts: both conditions have to hold. */
 export interface AbsenceDue {
-  /** Readings of the source that have to have missed it … */
+  /** The number of readings that did not name the record, at least. */
   absentReadings: number;
-  /** … and the least time between the first and the last of them. */
+  /** The milliseconds between the first and the last of them, at least. */
   absentForMs: number;
 }
 
-/** Why something is not right and how to mend it; one line each, free of personal data. */
+/** What is wrong and how to mend it: one line each, without personal data. */
 export interface Fault {
   reason: string;
   fix: string;
-  /** Whether it is that the record has no address: one that was never known is skipped. */
+  /**
+   * Whether the fault is a missing address. Such a record is skipped if it never had a known
+   * address.
+   */
   noAddress?: boolean | undefined;
-  /** The option whose field holds an unknown word: such are listed by word, not by record. */
+  /**
+   * The option whose field holds an unknown word. Such faults are listed by word, not by record.
+   */
   option?: string | undefined;
 }
 
-/** The value of a field that has no known meaning. It may hold personal data. */
+/** The value of a field that has no known meaning. It may be personal data. */
 export interface UnknownWord {
   /** The option of the configuration that names the field. */
   option: string;
-  /** How such a value is given a meaning. */
+  /** How to give such a value a meaning. */
   fix: string;
   unknown: 'word' | 'future' | 'no single value';
-  /** Undefined: a list or an object. */
+  /** The value as text; undefined for a list or an object. */
   text: string | undefined;
 }
 
@@ -93,42 +113,54 @@ export interface UnknownWord {
 export interface ObservedRow {
   kind: RecordTypeName;
   id: string;
+  /** The name that the platform lists it under: the key of a contact, the name of a template. */
   alias: string;
   body: string;
   fingerprint: string;
-  /** Milliseconds since the epoch by the platform's clock, when it says so. */
+  /**
+   * Milliseconds since the epoch by the platform's clock; undefined when the platform does not say.
+   */
   createdAt: number | undefined;
 }
 
-/** One record of the snapshot: what was last seen acknowledged. */
+/** One record of the snapshot, in the state that the platform last confirmed. */
 export interface RecordedRow {
   kind: RecordTypeName;
   key: Key;
-  /** The platform's id; undefined once it vanished there. */
+  /** The platform's id; undefined once the record vanished there. */
   id: string | undefined;
   ownership: Ownership;
   body: string;
-  /** Fingerprint of the observed state that `body` knows; undefined = look again. */
+  /**
+   * The fingerprint of the observed state that `body` contains; undefined: look at the record
+   * again.
+   */
   shown: string | undefined;
   /**
-   * Fingerprint of the desired state for which nothing was left to do; undefined = decide again.
+   * The fingerprint of the desired state for which nothing was left to do; undefined: decide again.
    */
   desired: string | undefined;
-  /** When the platform last showed it to us, by our clock. */
+  /** When the platform last showed the record, by our clock, in milliseconds since the epoch. */
   seenAt: number;
 }
 
-/** JSON text with the keys of every object sorted, so that equal values are equal texts. */
+/**
+ * Returns a value as JSON text with the keys of every object sorted, so that equal values give
+ * equal texts.
+ */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(isSorted(value) ? value : sorted(value));
 }
 
-/** Most are made in that order: asked for every record, this takes less than sorting again. */
+/**
+ * Returns whether all keys are sorted already. Most records are, and checking takes less time than
+ * sorting.
+ */
 function isSorted(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return true;
   if (Array.isArray(value)) return value.every(isSorted);
   let before = '';
-  // In the order in which JSON.stringify writes them; without making a list of them first.
+  // Reads the keys in the order in which JSON.stringify writes them, without making a list of them.
   for (const name in value) {
     if (name < before || !isSorted(Reflect.get(value, name))) return false;
     before = name;
@@ -136,7 +168,7 @@ function isSorted(value: unknown): boolean {
   return true;
 }
 
-/** By hand: a replacer of JSON.stringify takes longer. */
+/** Sorts the keys by hand, because a replacer of JSON.stringify takes longer. */
 function sorted(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map(sorted);
@@ -144,7 +176,10 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
 }
 
-/** Names a canonical form: equal forms have equal fingerprints. 128 bits, hexadecimal. */
+/**
+ * Returns the fingerprint of a canonical form: 128 bits as hexadecimal digits. Equal forms have
+ * equal fingerprints.
+ */
 export function fingerprint(canonical: string): string {
   return hash('sha256', canonical, 'hex').slice(0, 32);
 }

@@ -1,10 +1,11 @@
-/** What the platform allows of one route, as its answers tell ("Limits" 4). */
+/** The rate limit of one route, as its answers show it ("Limits" 4). */
 export interface RouteLimit {
-  /** Requests in every window; undefined: no answer named it. */
+  /** Requests per window; undefined: no answer named it. */
   limit: number | undefined;
+  /** The length of the window; undefined: no answer named it. */
   windowMs: number | undefined;
-  /** As the last answer had it, without what is reserved for others. */
+  /** Requests left after the last answer, without the share reserved for other programs. */
   left: number | undefined;
-  /** Share of the limit that others used, of this window or of the one before, 0 to 1. */
+  /** The share of the limit that other programs used in this window or the one before, 0 to 1. */
   others: number;
 }

@@ -1,35 +1,38 @@
 /**
- * The values of a source that have no known meaning, counted as they are read: one line for each
- * option of the configuration, whatever the number of records. Memory does not grow with them.
+ * Counts the values of a source that have no known meaning while it is read. A message has one line
+ * for each option of the configuration. The memory in use does not grow with the number of records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/scalar.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
 interface Value extends Pick<UnknownWord, 'text' | 'unknown'> {
-  /** How many records hold it. */
+  /** The number of records that hold it. */
   records: number;
 }
 
-/** All that was found for one option. */
+/** The unknown values of one option. */
 export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
   values: readonly Value[];
-  /** Records whose value is not among them, since there were too many. */
+  /** The number of records with further values, which are not told apart. */
   others: number;
-  /** Where the first of all these records stands. */
+  /** The place of the first of all these records. */
   first: string;
 }
 
-/** So many values of one option are told apart. */
+/** The number of different values that are told apart for one option. */
 const mostValues = 1_000;
 const mostCharacters = 60;
 
+/** Counts unknown values, record by record. */
 export interface UnknownCount {
+  /** Adds the unknown values of one record. */
   add(row: Pick<DesiredRow, 'unknown' | 'place'>): void;
-  /** By option; the values that most records hold come first. */
+  /** Returns the counts of each option. The values that most records hold come first. */
   words(): UnknownWords[];
 }
 
+/** Creates an empty count. */
 export function countUnknown(): UnknownCount {
   const options = new Map<string, UnknownWords & { byName: Map<string, Value> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {
@@ -53,16 +56,16 @@ export function countUnknown(): UnknownCount {
   };
 }
 
-/** So many values are named in one line. */
+/** The number of values that one line names. */
 const mostNamed = 8;
-/** A value is no secret where it is so short, and so many records hold it. */
+/** A value this short, held by this many records, is not personal data. */
 const plainLength = 20;
 const plainRecords = 3;
 
 /**
- * Says what was found: `312 records hold "Nein", 4 hold "-", which are no known words (the first:
- * line 7)`. `asTheyAre`: whether every value may be shown; else one that may be personal is shown
- * by its form, which is said.
+ * Renders the unknown values of one option: `312 records hold "Nein", 4 hold "-", which are no
+ * known words (the first: line 7)`. With `asTheyAre` every value is shown. Otherwise the form of a
+ * value that may be personal data is shown, and the text says so.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,
@@ -105,7 +108,9 @@ function nameOf(value: Value, asTheyAre: boolean): string {
   return unknown === 'future' ? `${shown} (in the future)` : shown;
 }
 
-/** Letters become a, digits 9; of what holds an @ nothing else is told. */
+/**
+ * Returns the form of a text: a for letters, 9 for digits. A text with an @ is not shown further.
+ */
 function formOf(text: string): string {
   if (text.includes('@')) return 'a…@…';
   const form = text

@@ -1,10 +1,9 @@
-/** One abort signal for two. */
 
 const composites = new WeakMap<AbortSignal, WeakMap<AbortSignal, AbortSignal>>();
 
 /**
- * One signal for two, of which either may be missing. For the same two the same one: made for
- * every request, it would take a tenth of the time that the request takes.
+ * Returns one abort signal for two, of which either may be missing. The same two give the same
+ * signal: making one for every request would take a tenth of the request's time.
  */
 export function anySignal(
   one: AbortSignal | undefined,

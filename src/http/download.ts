@@ -1,7 +1,7 @@
 /**
- * One file, streamed as it is: asked for once, no redirect, no opinion about the status. Nothing is
- * held but a few chunks; where nobody takes them, the sender waits. What has come before a failure
- * is given first.
+ * Downloads one file as a stream: asks once, follows no redirect, does not interpret the status.
+ * Only a few chunks are in memory; the sender waits while nobody reads. The body gives everything
+ * that arrived before a failure, then throws.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { describe, type Stage } from './request-failure.ts';
@@ -9,24 +9,29 @@ import { flatten } from './send-request.ts';
 
 const HELD_BYTES = 256 * 1024;
 
+/** One file to download. */
 export interface DownloadRequest {
-  /** http or https, with its path and query. */
+  /** An http or https address with path and query. */
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** For a connection, for the answer to begin, and between two of its pieces. */
+  /** The longest wait for a connection, for the answer to begin, and between two of its pieces. */
   timeoutMs: number;
 }
 
+/** The answer, with its body still to be read. */
 export interface Download {
   status: number;
-  /** Lower-case names. */
+  /** Header names are in lower case. */
   headers: Readonly<Record<string, string>>;
-  /** To be read once. Throws Unavailable where it is cut off. */
+  /** Can be read once. Throws Unavailable when the answer is cut off. */
   body: AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
-/** Throws Unavailable when there is no answer, and the signal's reason when aborted. */
+/**
+ * Starts a download and resolves when the answer begins. Throws Unavailable when there is no
+ * answer, and the signal's reason when it is aborted.
+ */
 export async function download(
   { url, headers, timeoutMs }: DownloadRequest,
   signal: AbortSignal,
@@ -44,6 +49,7 @@ export async function download(
   const flow = createFlow(host, signal);
   const stop = () => flow.fail(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
+  /** Ends the connection. */
   const close = () => {
     signal.removeEventListener('abort', stop);
     return pool.destroy();
@@ -58,7 +64,7 @@ export async function download(
   }
 }
 
-/** What comes, held until it is taken. */
+/** Buffers what arrives until it is read. */
 function createFlow(host: string, signal: AbortSignal) {
   const begun = Promise.withResolvers<Pick<Download, 'status' | 'headers'>>();
   const held: Buffer[] = [];

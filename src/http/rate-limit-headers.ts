@@ -1,31 +1,36 @@
-/** What the headers of one answer say about its route's budget (specification, "Limits" 4). */
+/**
+ * Reads what the headers of one answer say about the budget of its route (specification, "Limits"
+ * 4).
+ */
 
 const DAY_MS = 86_400_000;
-/** X-RateLimit-Reset below this is no epoch time but the seconds left. */
+/** X-RateLimit-Reset below this is not an epoch time but the seconds left. */
 const EPOCH_SINCE_S = 1e9;
-/** …and above this it counts milliseconds. */
+/** X-RateLimit-Reset above this is in milliseconds. */
 const EPOCH_SINCE_MS = 1e11;
 
+/** What one answer shows of the budget of its route; undefined: nothing usable. */
 export interface Observation {
-  /** The answer was a 429. */
+  /** Whether the answer is a 429. */
   refused: boolean;
   /** Requests per window. */
   limit: number | undefined;
-  /** Requests left now, this one counted; never above `limit`. */
+  /** Requests left after this one; never above `limit`. */
   remaining: number | undefined;
   windowMs: number | undefined;
-  /** Time until the window ends, counted from this answer. */
+  /** Milliseconds from this answer to the end of the window. */
   resetInMs: number | undefined;
-  /** The server's own time of day, in whole seconds (epoch milliseconds). */
+  /** The server's time of day in epoch milliseconds, precise to the second. */
   dateMs: number | undefined;
-  /** The wait asked for; 0 when the time named has passed. */
+  /** The wait that the answer asks for; 0 when the time it names has passed. */
   retryAfterMs: number | undefined;
 }
 
 /**
- * Reads the headers (lower-case names) of one answer. A malformed, negative or missing value loses
- * only itself; no time is longer than a day. Points in time are taken relative to the answer's own
- * Date header, so that a wrong clock here changes nothing; without one, to `nowMs` (epoch).
+ * Reads the headers (lower-case names) of one answer. A malformed, negative or missing value
+ * affects only its own field. No duration is longer than a day. Points in time are taken relative
+ * to the answer's own Date header, so that a wrong clock here changes nothing; without a Date,
+ * relative to `nowMs` (epoch).
  */
 export function observe(
   status: number,
@@ -49,9 +54,9 @@ export function observe(
   };
 }
 
-/** An HTTP date as epoch milliseconds; undefined for anything else. */
+/** Returns an HTTP date as epoch milliseconds; undefined for any other text. */
 export function httpDate(text: string | undefined): number | undefined {
-  // Date.parse alone takes nearly everything, '-5' included.
+  // Date.parse alone accepts nearly everything, '-5' included.
   if (text === undefined || !/^[A-Z][a-z]{2,8},? .* GMT$/.test(text.trim())) return undefined;
   const time = Date.parse(text);
   return Number.isNaN(time) ? undefined : time;

@@ -1,6 +1,6 @@
 /**
- * Sends again what may be sent again, a bounded number of times, with full jitter. What an
- * operation allows is data; 429 is no business of this file: the gate waits it out.
+ * Sends a request again where its operation allows it, a bounded number of times, with full jitter.
+ * A 429 is not handled here: the gate waits it out.
  */
 import type { Clock, Random } from '../domain/clock.ts';
 import { Held, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
@@ -10,47 +10,60 @@ const MOST_ATTEMPTS = 4;
 const BASE_MS = 250;
 const CAP_MS = 5000;
 
-/** When an operation may be sent again. What provably never left (`acted` 'no') always may. */
+/**
+ * When an operation may be sent again. A request that provably never left (`acted` 'no') always
+ * may.
+ */
 export interface Resend {
-  /** Whether it changes anything; if not, nothing is ever unknown about its effect. */
+  /** Whether the operation changes anything. The outcome of one that does not is never unknown. */
   changes: boolean;
-  /** After these answers. */
+  /** The statuses after which it may be sent again. */
   after: 'every 5xx' | readonly number[];
-  /** After no usable answer at all: a time-out, a cut connection, an unreadable body. */
+  /**
+   * Whether it may be sent again without a usable answer: after a time-out, a cut connection or an
+   * unreadable body.
+   */
   unanswered: boolean;
 }
 
-/** The kinds of operation there are; a row of the table of operations names one. */
+/** The rules that the table of operations names. */
 export const resend = {
-  /** Reads. */
+  /** For reads. */
   freely: { changes: false, after: 'every 5xx', unanswered: true },
-  /** Twice is the same as once: PUT, DELETE, an enrolment of a contact named by its id. */
+  /**
+   * For operations that have the same effect twice as once: PUT, DELETE, an enrolment of a contact
+   * by its id.
+   */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
-  /** A 500 is the platform's own; 502 and above may be a proxy's, which cannot know. */
+  /**
+   * For operations that are unsafe to repeat after a proxy's error: the platform itself answers
+   * 500, but a 502 and above may come from a proxy, which does not know the outcome.
+   */
   afterOwnFailure: { changes: true, after: [500], unanswered: false },
-  /** Twice makes two. */
+  /** For operations that would take effect twice. */
   never: { changes: true, after: [], unanswered: false },
 } as const satisfies Record<string, Resend>;
 
 interface RetryOptions {
   clock: Clock;
   random: Random;
-  /** The first one included. */
+  /** The first attempt included. */
   maxAttempts?: number | undefined;
-  /** Stops the waiting between attempts. */
+  /** Ends the waits between attempts. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Calls `attempt` until it gives a value, throws what is final, or the attempts are used up. An
+ * Calls `attempt` until it returns a value, throws a final error, or all attempts are used up. An
  * attempt throws Unavailable, with `status` when there was an answer (5xx).
  *
  * Throws Unavailable with `acted` 'maybe' if any attempt may have had its effect, else 'no'; the
- * signal's reason when aborted and nothing may have acted; Rejected with `acted` when an attempt
- * before it may have acted; everything else as the attempt threw it.
+ * signal's reason when it is aborted and no attempt may have acted; Rejected with `acted` when an
+ * earlier attempt may have acted; every other error of an attempt as it is.
  */
 type Retry = <T>(rule: Resend, attempt: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
+/** Creates a `Retry` for one client. */
 export function createRetry({ clock, random, maxAttempts, signal: stop }: RetryOptions): Retry {
   const most = maxAttempts ?? MOST_ATTEMPTS;
   return async (rule, attempt, signal) => {
@@ -86,7 +99,10 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
   return new Unavailable(message, { acted, ...status, cause: error });
 }
 
-/** Given up between attempts of which one may have acted: that outweighs why it was given up. */
+/**
+ * Returns the error to throw when the attempts end for another reason than a failure. If an earlier
+ * attempt may have acted, the error says so, whatever the reason.
+ */
 function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSignal): unknown {
   if (acted === 'no') return error;
   if (error instanceof Rejected) {

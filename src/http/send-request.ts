@@ -1,10 +1,10 @@
 /**
- * One request, sent once, over a pool of kept connections: no retry, no redirect, no opinion about
- * the status.
+ * Sends one request once over a pool of kept connections: no retry, no redirect, no interpretation
+ * of the status.
  *
- * What counts is the proof. undici calls `onRequestStart` in the same tick in which it writes the
- * first byte, and not before; so a failure until then (name, connection, TLS, waiting for a
- * connection) certainly changed nothing, and any failure from then on may have.
+ * The point is the proof of what was sent. undici calls `onRequestStart` in the same tick in which
+ * it writes the first byte, and not before. So a failure up to then (name, connection, TLS, waiting
+ * for a connection) certainly changed nothing, and any later failure may have.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
@@ -13,20 +13,23 @@ import { describe, type Stage } from './request-failure.ts';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
+/** How a client sends. */
 export interface SendOptions {
-  /** Base address; its path is kept in front of every request's path. */
+  /** The base address; its path is put in front of the path of every request. */
   url: string;
-  /** For one request: waiting for a connection, sending, headers and body together. */
+  /** The time for one request: waiting for a connection, sending, headers and body together. */
   timeoutMs: number;
   userAgent: string;
-  /** Connections at most; without it as many as there are requests in flight. */
+  /** The most connections; without it as many as there are requests in flight. */
   connections?: number;
 }
 
 /**
- * Throws Invalid when `url` is no http(s) address. The `send` it gives throws Unavailable (`acted`
- * 'no' only when nothing was written), Invalid for a request no HTTP client could write, and the
- * signal's reason when aborted before writing. `close` ends whatever is still under way.
+ * Creates a pool of connections to one host. Throws Invalid when `url` is no http(s) address.
+ *
+ * `send` throws Unavailable (`acted` 'no' only when nothing was written), Invalid for a request
+ * that HTTP cannot express, and the signal's reason when it is aborted before writing. `close` ends
+ * all requests in flight.
  */
 export function createSend(options: SendOptions): { send: Send; close(): Promise<void> } {
   const base = parseAddress(options.url);
@@ -37,7 +40,7 @@ export function createSend(options: SendOptions): { send: Send; close(): Promise
     pipelining: 1,
     allowH2: false,
     connectTimeout: options.timeoutMs,
-    // undici's own timers tick once a second: the exact deadline is ours.
+    // undici's own timers tick once a second; the exact deadline is set below.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: LARGEST_ANSWER,
@@ -60,7 +63,7 @@ function parseAddress(url: string): URL {
   return base;
 }
 
-/** Long enough for the answers of all that was under way. */
+/** Long enough to read the answers to all requests in flight. */
 const hearingMs = 100;
 
 interface Limits {
@@ -69,7 +72,7 @@ interface Limits {
   signal: AbortSignal | undefined;
 }
 
-/** One request on its way. */
+/** One request in flight. */
 interface Flight {
   host: string;
   stage: Stage | 'over';
@@ -84,7 +87,7 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
 
   const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
-  // A process that stood still (a slow disk, a suspended machine) first hears what has come.
+  // A process that stood still (a slow disk, a suspended machine) first reads what has arrived.
   const overdue = (): void => {
     if (flight.stage === 'waiting') expire();
     else timer = setTimeout(expire, hearingMs);
@@ -109,13 +112,13 @@ function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
   const chunks: Buffer[] = [];
   return {
     onRequestStart(controller) {
-      // Over already, or about to be written a second time: neither may leave.
+      // The request ended already, or is about to be written a second time: it must not be sent.
       if (flight.stage !== 'waiting') return controller.abort(new Error('not to be sent'));
       flight.controller = controller;
       flight.stage = 'written';
     },
     onResponseStart(_, status, headers) {
-      // 1xx come before the answer.
+      // 1xx responses come before the answer.
       if (status < 200 || flight.stage !== 'written') return;
       flight.stage = 'answering';
       answer.status = status;
@@ -130,7 +133,7 @@ function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
   };
 }
 
-/** The first end counts; whatever happens to the connection afterwards is of no interest. */
+/** Ends a request. Only the first end counts; later events of the connection are ignored. */
 function end(flight: Flight, settle: () => void): void {
   if (flight.stage === 'over') return;
   flight.stage = 'over';
@@ -150,7 +153,7 @@ function late(stage: Stage | 'over', timeoutMs: number): string {
   return `did not finish its answer within ${timeoutMs} ms`;
 }
 
-/** Each header as one text. */
+/** Returns each header as one text. */
 export function flatten(
   headers: Record<string, string | string[] | undefined>,
 ): Record<string, string> {
@@ -163,7 +166,7 @@ export function flatten(
 
 const utf8 = new TextDecoder();
 
-/** A byte order mark is dropped, since no JSON parser takes it. */
+/** Decodes a body as UTF-8 and drops a byte order mark, which no JSON parser accepts. */
 function decode([first, ...others]: Buffer[]): string {
   if (!first) return '';
   return utf8.decode(others.length === 0 ? first : Buffer.concat([first, ...others]));

@@ -1,14 +1,14 @@
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 
-/** The time of this machine. */
+/** The clock of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   async sleep(ms, signal) {
     try {
       if (ms > 0) await wait(ms, undefined, { signal });
-      // A timer would take a millisecond, and who lets others have their turn does so often.
+      // A timer would take at least a millisecond, and code that yields does so often.
       else await turn(undefined, { signal });
     } catch (error) {
       signal?.throwIfAborted();

@@ -1,6 +1,6 @@
 /**
- * The value of a JSON text; undefined when it is none. A whole number that a double cannot hold
- * stays a text: two ids must not become one.
+ * Returns the value of a JSON text; undefined when the text is not JSON. A whole number that a
+ * double cannot hold stays a text, so that two ids never become one.
  */
 export function parseJson(text: string): unknown {
   try {
@@ -15,10 +15,15 @@ function exact(_: string, value: unknown, context?: { source?: string }): unknow
   return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
 }
 
-/** How deep lists and objects may stand in one another: far deeper than anything that is kept. */
+/**
+ * The greatest depth of nested lists and objects that is accepted. No useful value is that deep.
+ */
 export const mostLevels = 500;
 
-/** Whether they stand deeper: what goes through such a value by recursion would overflow. */
+/**
+ * Returns whether a value is nested deeper than that. Code that walks such a value by recursion
+ * would overflow the stack.
+ */
 export function isTooDeep(value: unknown): boolean {
   let level: object[] = isNested(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth += 1) {

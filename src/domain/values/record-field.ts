@@ -1,4 +1,7 @@
-/** A field of a CRM record by its exact name, else by its dotted path; undefined when absent. */
+/**
+ * Returns a field of a CRM record, by its exact name or else by its dotted path; undefined when it
+ * is absent.
+ */
 export function fieldAt(value: unknown, field: string): unknown {
   if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
   return field.split('.').reduce<unknown>((inner, name) => {

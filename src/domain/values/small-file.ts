@@ -1,12 +1,11 @@
-/** Files that hold one small thing: a key, a password, a configuration. */
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Far more than any of them needs. */
+/** Far more than a key, a password or a configuration needs. */
 const mostBytes = 1024 * 1024;
 
 /**
- * The bytes of the file at `path`. Reads at most a mebibyte, so that a device which never ends ends
- * here; throws an error with the code EFBIG for more, and what the file system throws.
+ * Returns the bytes of the file at `path`. Reads at most a mebibyte, because a device may never
+ * end. Throws an error with the code EFBIG for a larger file, and the errors of the file system.
  */
 export function readSmallFile(path: string): Buffer {
   const file = openSync(path, 'r');
