@@ -2,13 +2,13 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
 import type { PlatformOptOut } from '../records/opt-outs.ts';
-import { milliseconds } from '../domain/values/duration.ts';
+import { milliseconds } from '../domain/values/config-value.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/learned-facts.ts';
-import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 interface Flags extends LookFlags {

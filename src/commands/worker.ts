@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { placeOf } from '../domain/values/file-place.ts';
+import { placeOf } from '../domain/values/config-file.ts';
 import { dueIn, type Schedule } from '../worker/queues/run-schedule.ts';
 import { codeOfStop } from '../cli/output/failure-report.ts';
 import { serve, type Workable } from '../worker/mirror-service.ts';

@@ -1,8 +1,8 @@
 /** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
 import type { z } from 'zod';
 import type { Condition } from '../domain/condition.ts';
-import { milliseconds } from '../domain/values/duration.ts';
-import { placeOf } from '../domain/values/file-place.ts';
+import { milliseconds } from '../domain/values/config-value.ts';
+import { placeOf } from '../domain/values/config-file.ts';
 import type { CsvOptions } from '../sources/csv/options.ts';
 import type { DirectoryOptions } from '../sources/directory/options.ts';
 import type { HttpOptions } from '../sources/http/options.ts';

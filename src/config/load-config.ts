@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
-import { readSmallFile } from '../domain/values/small-file.ts';
+import { readSmallFile } from '../domain/values/config-file.ts';
 import { complain, valueAt } from './schema-diagnostics.ts';
 import { settle, type Config } from './config.ts';
 import { readTree, spotOf, type Tree } from './yaml-document.ts';

@@ -1,7 +1,7 @@
 /** The key that the ledger's hashes are made with: 32 random bytes, hexadecimal, in a file. */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { createHmac, createSecretKey } from 'node:crypto';
-import { readSmallFile } from '../domain/values/small-file.ts';
+import { readSmallFile } from '../domain/values/config-file.ts';
 
 /** The key in `file`; undefined when there is no file, or no key in it. */
 export function readKey(file: string): string | undefined {

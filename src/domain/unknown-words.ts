@@ -3,7 +3,7 @@
  * for each option of the configuration. The memory in use does not grow with the number of records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
-import { wordOf } from './values/scalar.ts';
+import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
 interface Value extends Pick<UnknownWord, 'text' | 'unknown'> {

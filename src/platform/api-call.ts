@@ -1,9 +1,8 @@
 /** One call of one operation: request out, answer read, sent again where its row allows it. */
 import type { z } from 'zod';
-import { anySignal } from '../http/composite-signal.ts';
+import { anySignal, createRetry } from '../http/retry.ts';
 import type { Gate } from '../rate-limit/request-gate.ts';
-import type { Priority } from '../rate-limit/priority-lanes.ts';
-import { createRetry } from '../http/retry.ts';
+import type { Priority } from '../rate-limit/route-queue.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Answer, Request, Send } from '../domain/exchange.ts';

@@ -7,14 +7,13 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { createGate, urgently, type BudgetOf, type Counts } from '../rate-limit/request-gate.ts';
-import type { Stuck } from '../rate-limit/stuck-routes.ts';
+import { type BudgetOf, type Counts, createGate, urgently } from '../rate-limit/request-gate.ts';
+import type { Stuck } from '../rate-limit/route-queue.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import { createSend } from '../http/send-request.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import { createPlatform as createClient, type Platform } from './api-client.ts';
-
 export { Invalid, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 export type {
   ApiKey,
@@ -39,6 +38,7 @@ export type {
   TemplateUpdateBody,
   TestSendBody,
 } from './request-schemas.ts';
+
 export type { BudgetOf, Clock, Counts, Random };
 
 export interface PlatformOptions {

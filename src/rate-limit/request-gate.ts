@@ -13,11 +13,17 @@ import { RateLimited, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import { type Budget, CEILING, createBudget } from './route-budget.ts';
-import { createLanes, type Lanes, type Priority } from './priority-lanes.ts';
+import {
+  createLanes,
+  type Lanes,
+  type Priority,
+  type Stuck,
+  type StuckWatch,
+  watchStuck,
+} from './route-queue.ts';
 import type { Ticket } from './limit-learning.ts';
 import { type Observation, observe } from '../http/rate-limit-headers.ts';
-import { type Stuck, type StuckWatch, watchStuck } from './stuck-routes.ts';
-import { anySignal } from '../http/composite-signal.ts';
+import { anySignal } from '../http/retry.ts';
 
 /** 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;

@@ -1,7 +1,7 @@
 /** Who may see what the server shows. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { isLoopback } from '../domain/values/loopback-address.ts';
+import { isLoopback } from '../domain/values/config-value.ts';
 
 /**
  * With a token: who sends it, as `Authorization: Bearer …`, or as the password of HTTP Basic, as

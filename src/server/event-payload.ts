@@ -1,6 +1,5 @@
 /** Of which records the events of a CRM tell. */
-import { fieldAt } from '../domain/values/record-field.ts';
-import { textOf } from '../domain/values/scalar.ts';
+import { fieldAt, textOf } from '../domain/values/record-field.ts';
 
 const longestId = 500;
 

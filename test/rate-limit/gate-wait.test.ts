@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createGate, type Gate } from '../../src/rate-limit/request-gate.ts';
-import type { Stuck } from '../../src/rate-limit/stuck-routes.ts';
+import type { Stuck } from '../../src/rate-limit/route-queue.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import { virtualClock } from '../support/clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLanes, type Priority } from '../../src/rate-limit/priority-lanes.ts';
+import { createLanes, type Priority } from '../../src/rate-limit/route-queue.ts';
 
 interface Named {
   priority: Priority;

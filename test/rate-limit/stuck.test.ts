@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchStuck, type Stuck } from '../../src/rate-limit/stuck-routes.ts';
+import { type Stuck, watchStuck } from '../../src/rate-limit/route-queue.ts';
 import { virtualClock } from '../support/clock.ts';
 
 function watch() {

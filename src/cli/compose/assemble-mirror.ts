@@ -10,13 +10,13 @@ import { templateType } from '../../records/template/template-type.ts';
 import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';
 import {
   organizationOf,
-  sharedBudgets,
   type SharedBudgets,
+  sharedBudgets,
 } from '../../rate-limit/shared/shared-budget.ts';
 import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
-import { readDoNotContactList, openDoNotContactList } from '../../do-not-contact/list-file.ts';
+import { openDoNotContactList, readDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
@@ -26,7 +26,7 @@ import { refusePaused } from './paused-mirror.ts';
 import type { Shell } from './process-shell.ts';
 import { contactReturns, contactSource, templateSource } from './source-registry.ts';
 import { lasting } from '../output/format-values.ts';
-import type { Stuck } from '../../rate-limit/stuck-routes.ts';
+import type { Stuck } from '../../rate-limit/route-queue.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { Assembled } from './assembled-mirror.ts';
 

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { Invalid } from '../../domain/errors.ts';
-import { readSmallFile } from '../../domain/values/small-file.ts';
+import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
 import type { Mapping } from '../../sources/shared/mapped-source.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { readSmallFile } from '../../domain/values/small-file.ts';
+import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 
 /** The counts that stand beside these are for people, who read what they agree to. */

@@ -5,23 +5,22 @@
  * becomes a text here: true is "true", 42 is "42", null is "".
  */
 import {
+  type ASTNode,
   EvaluationError,
   ParseError,
   TypeError as TypeMistake,
-  type ASTNode,
 } from '@marcbachmann/cel-js';
 import { z } from 'zod';
 import type { Condition } from '../../domain/condition.ts';
-import { fieldAt } from '../../domain/values/record-field.ts';
-import { textOf } from '../../domain/values/scalar.ts';
+import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 import {
   bounded,
   environment,
   evaluateOnce,
+  type Flaw,
   inner,
   longestText,
   tooMuch,
-  type Flaw,
 } from './condition-bounds.ts';
 import { text as textField } from './field-types.ts';
 

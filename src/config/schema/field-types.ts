@@ -1,6 +1,6 @@
 /** What the fields of the configuration are made of. */
 import { z } from 'zod';
-import { numeric } from '../../domain/values/scalar.ts';
+import { numeric } from '../../domain/values/config-value.ts';
 
 /** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
 export function isHeaderText(text: string): boolean {

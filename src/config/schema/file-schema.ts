@@ -3,9 +3,7 @@
  * configuration). Own messages read "what is wrong → how to mend it".
  */
 import { z } from 'zod';
-import { delayForm, durationForm } from '../../domain/values/duration.ts';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
-import { truth } from '../../domain/values/scalar.ts';
+import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
 import { csvOptions } from '../../sources/csv/options.ts';
 import { directoryOptions } from '../../sources/directory/options.ts';
 import { httpOptions } from '../../sources/http/options.ts';

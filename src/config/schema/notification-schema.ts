@@ -1,6 +1,6 @@
 /** The YAML of what a worker tells of its mirror by itself: where to, and how that is signed. */
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { onMapping, secret } from './field-types.ts';
 import { isBase64 } from './webhook-schema.ts';
 

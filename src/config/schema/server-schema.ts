@@ -1,6 +1,6 @@
 /** The YAML of the worker's own server: health, metrics, status, and the CRM's events. */
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 
 const noUrl = 'is no web address → write https://HOST, as the CRM calls it';

@@ -1,6 +1,6 @@
 /** A field of the configuration that may name its own words (README, values). */
 import { z } from 'zod';
-import { wordOf } from '../../domain/values/scalar.ts';
+import { wordOf } from '../../domain/values/record-field.ts';
 import { onMapping, text } from './field-types.ts';
 
 const word = (what: string) =>

@@ -1,3 +1,5 @@
+/** The fields of a CRM record, and how their texts are read and compared. */
+
 /**
  * Returns a field of a CRM record, by its exact name or else by its dotted path; undefined when it
  * is absent.
@@ -15,4 +17,22 @@ function isObject(value: unknown): value is object {
 
 function own(value: object, name: string): unknown {
   return Reflect.get(value, name);
+}
+
+/**
+ * Returns the trimmed text of a field of a CRM record, '' when it is empty; undefined for a list or
+ * an object, which has no single value.
+ */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value.trim();
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return value === null || value === undefined ? '' : undefined;
+}
+
+/**
+ * Returns a word in the form in which words are compared: trimmed, in lower case, in one Unicode
+ * form.
+ */
+export function wordOf(text: string): string {
+  return text.trim().toLowerCase().normalize('NFC');
 }

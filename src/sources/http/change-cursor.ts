@@ -2,7 +2,7 @@
  * From where changes are read on: a time of the CRM's own clock, in whole seconds, as its Date
  * header is.
  */
-import { milliseconds } from '../../domain/values/duration.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 import type { Listed } from './record-listing.ts';
 import type { ChangesOptions } from './options.ts';
 

@@ -13,13 +13,13 @@
  *
  * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
  */
-import { milliseconds } from '../../domain/values/duration.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
 import { brokenFlaw, certificateOf, type Flaw, withCursor } from '../shared/read-certificate.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import { holding } from '../shared/reading-lifetime.ts';
-import { createApi, type Api } from './hubspot-api.ts';
+import { type Api, createApi } from './hubspot-api.ts';
 import { contactRecords } from './contact-record.ts';
 import type { HubspotOptions } from './options.ts';
 import { createPace } from './request-pace.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { overlap, text, whole } from '../shared/option-fields.ts';
 
 const noToken = 'is empty or holds what a header cannot carry → write the token alone';

@@ -4,7 +4,7 @@
  * the recycle bin for 15 days: an older cursor would miss some.
  */
 import { hash } from 'node:crypto';
-import { milliseconds } from '../../domain/values/duration.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 import type { SalesforceOptions } from './options.ts';
 
 const MOST_AGE_MS = 14 * 86_400_000;

@@ -1,7 +1,7 @@
 /** The signed claim of the JWT bearer flow (RFC 7523): who asks, as whom, of whom, until when. */
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
-import { readSmallFile } from '../../domain/values/small-file.ts';
+import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { SalesforceOptions } from './options.ts';
 
 /** Salesforce takes none that is good for longer than three minutes. */

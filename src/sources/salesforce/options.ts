@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { text, whole } from '../shared/option-fields.ts';
 
 const auth = z

@@ -1,7 +1,6 @@
 /** What the YAML of several sources has in common. */
 import { z } from 'zod';
-import { durationForm } from '../../domain/values/duration.ts';
-import { numeric, truth } from '../../domain/values/scalar.ts';
+import { durationForm, numeric, truth } from '../../domain/values/config-value.ts';
 
 export const text = (what: string) => z.string().min(1).describe(what);
 

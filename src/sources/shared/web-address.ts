@@ -1,6 +1,6 @@
 /** Addresses of the web in a configuration, and the headers that are sent there. */
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 
 /** What this client says itself. */
 const own = [

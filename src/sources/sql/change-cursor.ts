@@ -1,6 +1,6 @@
 /** From where `changes` goes on: a moment by the database's clock, and of what. */
 import { hash } from 'node:crypto';
-import { milliseconds } from '../../domain/values/duration.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { SqlOptions } from './options.ts';
 

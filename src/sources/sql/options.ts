@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { durationForm } from '../../domain/values/duration.ts';
+import { durationForm } from '../../domain/values/config-value.ts';
 import { absoluteAddress, placeOf } from './drivers/database-address.ts';
 import { namedIn, parameters, unknownIn } from './named-parameters.ts';
 import { flag, text, whole } from '../shared/option-fields.ts';

@@ -1,5 +1,5 @@
 /** A row as a record. */
-import { textOf } from '../../domain/values/scalar.ts';
+import { textOf } from '../../domain/values/record-field.ts';
 import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Relation } from './relation-query.ts';

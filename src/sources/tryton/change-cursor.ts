@@ -4,7 +4,7 @@
  * renamed or removed, of which no party tells.
  */
 import { hash } from 'node:crypto';
-import { milliseconds } from '../../domain/values/duration.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 import type { Api, Listed } from './tryton-api.ts';
 import type { SelectedFields } from './field-selection.ts';
 import type { TrytonOptions } from './options.ts';

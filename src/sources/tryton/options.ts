@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isLoopback } from '../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { flag, overlap, text, whole } from '../shared/option-fields.ts';
 
 /** The YAML of this source; a relative path has been resolved by the time it is read. */

@@ -1,14 +1,13 @@
 /** From a CRM record to what it wants (README, configuration: contacts). */
 import type { Condition } from '../../../domain/condition.ts';
-import { fieldAt } from '../../../domain/values/record-field.ts';
+import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import {
   canonicalJson,
-  fingerprint,
   type DesiredRow,
   type Fault,
+  fingerprint,
   type UnknownWord,
 } from '../../../domain/record.ts';
-import { textOf } from '../../../domain/values/scalar.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { isAddress } from './email-address.ts';
@@ -16,12 +15,12 @@ import { isZoneless, readConsentAt } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
 import {
+  type Ask,
   asking,
+  type Flag,
   namesIn,
   notAnAnswer,
   notEvaluated,
-  type Ask,
-  type Flag,
   type StatedField,
 } from './field-statement.ts';
 

@@ -16,7 +16,7 @@
  * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
  */
 import type { UnknownWord } from '../../../domain/record.ts';
-import { textOf, wordOf } from '../../../domain/values/scalar.ts';
+import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 import { dateIn } from './date-text.ts';
 
 /** What a field is about. */

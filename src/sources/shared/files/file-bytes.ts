@@ -1,7 +1,7 @@
 /** The bytes of a file, and what makes it unreadable. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { readSmallFile } from '../../../domain/values/small-file.ts';
+import { readSmallFile } from '../../../domain/values/config-file.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
 

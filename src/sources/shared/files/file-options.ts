@@ -1,6 +1,6 @@
 /** The YAML of a file as a source: where it lies, and what is said to get it from there. */
 import { z } from 'zod';
-import { placeOf } from '../../../domain/values/file-place.ts';
+import { placeOf } from '../../../domain/values/config-file.ts';
 import { addressFault, headers } from '../web-address.ts';
 import { flag, whole } from '../option-fields.ts';
 

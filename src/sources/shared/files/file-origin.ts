@@ -4,7 +4,7 @@
  */
 import type { Clock, Random } from '../../../domain/clock.ts';
 import { Invalid } from '../../../domain/errors.ts';
-import { placeOf } from '../../../domain/values/file-place.ts';
+import { placeOf } from '../../../domain/values/config-file.ts';
 import type { Flaw } from '../read-certificate.ts';
 import { chunksOf, opened as openedAt } from './file-bytes.ts';
 import type { Input } from './standard-input.ts';

@@ -1,5 +1,5 @@
 /** Where a database is: what stands in `url`, taken apart. */
-import { isLoopback } from '../../../domain/values/loopback-address.ts';
+import { isLoopback } from '../../../domain/values/config-value.ts';
 
 export type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
 

@@ -4,8 +4,7 @@
  */
 import nock from 'nock';
 import { onTestFinished } from 'vitest';
-import { fieldAt } from '../../../../src/domain/values/record-field.ts';
-import { textOf } from '../../../../src/domain/values/scalar.ts';
+import { fieldAt, textOf } from '../../../../src/domain/values/record-field.ts';
 
 export const ORIGIN = 'https://acme.my.salesforce.com';
 export const NOW = Date.UTC(2026, 0, 15, 12);

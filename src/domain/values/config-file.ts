@@ -1,3 +1,4 @@
+/** Files that a configuration names: where they lie, and the bytes of small ones. */
 import { closeSync, openSync, readSync } from 'node:fs';
 
 /** Far more than a key, a password or a configuration needs. */
@@ -22,4 +23,16 @@ export function readSmallFile(path: string): Buffer {
   }
   const error = new Error(`${path}: holds more than 1 MiB`);
   throw Object.assign(error, { code: 'EFBIG', syscall: 'read', path });
+}
+
+/** Where a file that the configuration names lies. */
+export type Place = 'file' | 'address' | 'input';
+
+/**
+ * Returns where a path points: `-` is standard input; a text that begins with a scheme is a web
+ * address, or is meant to be one.
+ */
+export function placeOf(path: string): Place {
+  if (path === '-') return 'input';
+  return /^[a-z][a-z\d+.-]+:\/\//i.test(path) ? 'address' : 'file';
 }

@@ -1,4 +1,5 @@
-/** Who goes next, of all that wait for one route: the more urgent first, and nobody never. */
+/** The queue of one route: whose turn it is, and whether the route is stuck. */
+import type { Clock } from '../domain/clock.ts';
 
 const URGENCY = ['event', 'opt_out', 'other'] as const;
 export type Priority = (typeof URGENCY)[number];
@@ -61,4 +62,39 @@ function earliest<Entry extends Waiting>(entries: Iterable<Entry>): Entry | unde
   let first: Entry | undefined;
   for (const entry of entries) if (!first || entry.order < first.order) first = entry;
   return first;
+}
+
+/** It is said when one request was refused so often, and for so long no other got through. */
+const leastRefusals = 3;
+
+const leastMs = 30_000;
+
+export interface Stuck {
+  route: string;
+  /** For how long one was refused again and again, milliseconds; undefined: it gets through. */
+  forMs: number | undefined;
+}
+
+export interface StuckWatch {
+  through(): void;
+  /** One request was refused so often by now, for the first time at `sinceMs` (monotonic). */
+  refused(refusals: number, sinceMs: number): void;
+}
+
+export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void): StuckWatch {
+  let throughMs = Number.NEGATIVE_INFINITY;
+  let isStuck = false;
+  return {
+    through() {
+      throughMs = clock.monotonic();
+      if (isStuck) tell({ route, forMs: undefined });
+      isStuck = false;
+    },
+    refused(refusals, sinceMs) {
+      const forMs = clock.monotonic() - Math.max(sinceMs, throughMs);
+      if (isStuck || refusals < leastRefusals || forMs < leastMs) return;
+      isStuck = true;
+      tell({ route, forMs });
+    },
+  };
 }
