@@ -2,14 +2,14 @@
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { RunState } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
 import {
   isRecord,
-  modeName,
-  onlyKey,
   type Mirror,
   type MirrorPart,
-  type Run,
+  modeName,
+  onlyKey,
   type RunOptions,
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
@@ -20,7 +20,7 @@ import { loadCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/for-each-range.ts';
 import { gatherIn } from './context/group-commit.ts';
 
-export function beginRun(mirror: Mirror, options: RunOptions): RunContext {
+export function beginRun(mirror: Mirror, options: RunOptions): RunState {
   const { snapshot } = mirror;
   const clock = even(mirror.clock);
   const at = clock.now();
@@ -32,7 +32,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunContext {
   const facts = createFacts(snapshot, options.writes);
   const platformTime = { isAsked: false };
   const own = { clock, id, startedAt: at, quarantined, facts, groupCommit, platformTime };
-  const run: Run = { ...mirror, ...options, ...own };
+  const run: RunContext = { ...mirror, ...options, ...own };
   const parts = mirror.parts.filter(
     ({ type }) => !options.only || options.only === `${type.name}s`,
   );
@@ -75,7 +75,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunContext {
 }
 
 /** Written down, with what those before it have left; answers from where changes may be read. */
-function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
+function start(run: RunContext, parts: readonly MirrorPart[]): RunState['since'] {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
@@ -96,7 +96,7 @@ function start(run: Run, parts: readonly MirrorPart[]): RunContext['since'] {
 export async function abandonUnsent({
   run,
   parts,
-}: Pick<RunContext, 'run' | 'parts'>): Promise<void> {
+}: Pick<RunState, 'run' | 'parts'>): Promise<void> {
   const { journal, transaction } = run.snapshot;
   for (const { type } of parts) {
     await untilDone(run, () => {

@@ -6,7 +6,8 @@ import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/snapshot-ownership.ts';
 import { decideChanges } from './plan/decide-changes.ts';
-import type { Mirror, Run, RunOptions } from './context/mirror-context.ts';
+import type { RunContext } from './context/run-context.ts';
+import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
@@ -58,7 +59,7 @@ export async function examine(
 }
 
 /** The platform is asked only where what is recorded holds there. */
-async function ask(run: Run, type: RecordType, single: Single): Promise<undefined> {
+async function ask(run: RunContext, type: RecordType, single: Single): Promise<undefined> {
   await proveOwn(run, run.stop);
   await lookUp(run, type, single);
 }

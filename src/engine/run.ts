@@ -15,17 +15,17 @@ import { apply } from './apply/apply-changes.ts';
 import type { Applying } from './apply/apply-context.ts';
 import { checkOwnership, claimSnapshot } from './account/snapshot-ownership.ts';
 import { readPart } from './read/changed-records.ts';
-import { type RunContext, knowledgeOf, excludePart } from './context/run-context.ts';
+import { excludePart, knowledgeOf, type RunState } from './context/run-state.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
 import { readingOf } from './read/record-states.ts';
+import type { RunContext } from './context/run-context.ts';
 import {
   isRecord,
   type Mirror,
   type MirrorPart,
   onlyKey,
-  type Run,
   type RunOptions,
 } from './context/mirror-context.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
@@ -64,7 +64,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   }
 }
 
-async function lead(context: RunContext, options: RunOptions): Promise<Summary> {
+async function lead(context: RunState, options: RunOptions): Promise<Summary> {
   try {
     if (options.writes && onlyKey(context.run) === undefined) await abandonUnsent(context);
     await checkOwnership(context);
@@ -98,7 +98,7 @@ async function lead(context: RunContext, options: RunOptions): Promise<Summary> 
 }
 
 /** A run about one person has her to itself. */
-async function take(context: RunContext): Promise<void> {
+async function take(context: RunState): Promise<void> {
   const { mode, locks } = context.run;
   if (typeof mode === 'string') return;
   context.taken = isRecord(mode)
@@ -106,7 +106,7 @@ async function take(context: RunContext): Promise<void> {
     : await locks.take({ keys: [mode.single], ids: [] });
 }
 
-function leave({ run, taken }: RunContext): void {
+function leave({ run, taken }: RunState): void {
   taken?.release();
   run.locks.end(run.id);
 }
@@ -115,7 +115,7 @@ function leave({ run, taken }: RunContext): void {
  * Reads the sources, one after the other. One that cannot be read takes its own kind out of the run
  * and no other; throws what it threw when none is left.
  */
-async function readAll(context: RunContext): Promise<void> {
+async function readAll(context: RunState): Promise<void> {
   const { reasons, known } = context;
   for (const part of context.parts) {
     const certificate = await readPart(context, part).catch((error: unknown) =>
@@ -130,7 +130,7 @@ async function readAll(context: RunContext): Promise<void> {
 }
 
 /** Finds out which records need a decision, and which parts of the platform they have lost. */
-async function narrow(context: RunContext, type: RecordType): Promise<void> {
+async function narrow(context: RunState, type: RecordType): Promise<void> {
   const { run, known, tally } = context;
   const knowledge = knowledgeOf(context, type);
   await addCandidates(run, type, knowledge);
@@ -149,7 +149,7 @@ async function narrow(context: RunContext, type: RecordType): Promise<void> {
 }
 
 async function addCandidates(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   known: RecordTypeKnowledge,
 ): Promise<void> {
@@ -173,7 +173,7 @@ async function addCandidates(
   candidates.parked(name);
 }
 
-async function plan(context: RunContext): Promise<void> {
+async function plan(context: RunState): Promise<void> {
   const { run, tally } = context;
   for (const { type } of context.parts) {
     await decideChanges({ run, type, tally, known: knowledgeOf(context, type) });
@@ -190,7 +190,7 @@ async function plan(context: RunContext): Promise<void> {
 }
 
 /** What the decisions come to, read part by part. */
-async function readPlan({ snapshot: { staging }, clock }: Run): Promise<Plan> {
+async function readPlan({ snapshot: { staging }, clock }: RunContext): Promise<Plan> {
   const plan = planning();
   for (const stretch of staging.chunks()) {
     plan.add(staging.plannedIn(stretch));
@@ -200,7 +200,7 @@ async function readPlan({ snapshot: { staging }, clock }: Run): Promise<Plan> {
 }
 
 /** After the last round, what is still not in line is left to the next run, and said. */
-function isLeftOver({ run, reasons }: RunContext, round: number): boolean {
+function isLeftOver({ run, reasons }: RunState, round: number): boolean {
   if (round <= (run.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.guarded.countPassing();
   if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
@@ -208,7 +208,7 @@ function isLeftOver({ run, reasons }: RunContext, round: number): boolean {
 }
 
 async function eachPart(
-  context: RunContext,
+  context: RunState,
   step: (applying: Applying) => Promise<void>,
   toBeListed = false,
 ): Promise<void> {
@@ -234,7 +234,7 @@ async function eachPart(
 }
 
 /** In slices, as long as it takes. */
-async function applyAll(context: RunContext): Promise<void> {
+async function applyAll(context: RunState): Promise<void> {
   const { run } = context;
   for (;;) {
     context.sliceEndsAt = run.clock.now() + sliceMs;
@@ -247,7 +247,7 @@ async function applyAll(context: RunContext): Promise<void> {
 }
 
 /** What is left of a part, by what its source says now. */
-async function planAgain(context: RunContext, { type }: MirrorPart): Promise<void> {
+async function planAgain(context: RunState, { type }: MirrorPart): Promise<void> {
   const { run, tally } = context;
   await narrow(context, type);
   await decideChanges({ run, type, tally, known: knowledgeOf(context, type) });
@@ -258,7 +258,7 @@ async function planAgain(context: RunContext, { type }: MirrorPart): Promise<voi
 }
 
 /** Whether something was learnt that calls for another decision. */
-function again({ run, parts, breaker }: RunContext): boolean {
+function again({ run, parts, breaker }: RunState): boolean {
   if (run.stop.aborted || breaker.stopped()) return false;
   return parts.some(({ type }) => run.snapshot.candidates.next(type.name, '', 1).length > 0);
 }

@@ -23,13 +23,13 @@ import type { OptOutReport } from '../domain/opt-out-report.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { KeyRange } from '../snapshot/database/key-range.ts';
 import type { WriteBack } from '../sources/write-back.ts';
-import type { Run } from '../engine/context/mirror-context.ts';
+import type { RunContext } from '../engine/context/run-context.ts';
 import type { RecordTypeKnowledge } from '../engine/context/source-knowledge.ts';
 import { forEachRange } from '../engine/context/for-each-range.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 export interface Finding {
-  run: Run;
+  run: RunContext;
   type: RecordType & { readonly outs: PlatformOptOuts };
   returns: WriteBack;
   known: RecordTypeKnowledge;
@@ -151,7 +151,7 @@ function remembered({ run, type }: Finding, key: Key): Person {
  * nobody else has the address, nor came to it after that one: it is another's that stands under
  * another one by now.
  */
-function idsOf({ snapshot }: Run, kind: RecordTypeName, key: Key): string[] {
+function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
   const { staging, recorded } = snapshot;
   const now = staging.desired(kind, key).map(({ id }) => id);
   const isLast = (id: string): boolean => recorded.isLastOrigin(kind, id, key);
@@ -226,7 +226,7 @@ function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): v
  * The same opt-out has the same id for as long as this snapshot knows when it was seen; from it
  * nobody learns of whom it is.
  */
-function idOf({ snapshot }: Run, { email, crmId, channel, by }: One): string {
+function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): string {
   const secret = snapshot.meta.get('name-key') ?? '';
   const text = JSON.stringify([email, crmId, channel, by]);
   return `ret_${createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)}`;
@@ -247,7 +247,11 @@ function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   return of.some((row) => type.outs.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
-function standing({ snapshot }: Run, kind: RecordTypeName, { email, crmId }: One): DesiredRow[] {
+function standing(
+  { snapshot }: RunContext,
+  kind: RecordTypeName,
+  { email, crmId }: One,
+): DesiredRow[] {
   const { staging } = snapshot;
   const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
   return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);

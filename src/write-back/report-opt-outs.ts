@@ -1,6 +1,6 @@
 /** The last step of a run: the CRM is told who left on the platform (README, back to the CRM). */
 import type { ReturnsSummary } from '../engine/report/run-summary.ts';
-import type { RunContext } from '../engine/context/run-context.ts';
+import type { RunState } from '../engine/context/run-state.ts';
 import { onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
 import { knowledgeNamed } from '../engine/context/source-knowledge.ts';
@@ -13,7 +13,7 @@ const listed = 100;
  * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or such a
  * run does not.
  */
-export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary | undefined> {
+export async function reportOptOuts(context: RunState): Promise<ReturnsSummary | undefined> {
   const { run, begun, known, failure, isEvent, tally } = context;
   const { returns, snapshot, writes } = run;
   const type = begun.map((part) => part.type).find(({ outs }) => outs);
@@ -40,7 +40,7 @@ export async function reportOptOuts(context: RunContext): Promise<ReturnsSummary
 }
 
 /** What earlier runs were refused; what this one was is listed already. */
-function listKnown({ run, tally }: RunContext, kind: 'contact' | 'template'): void {
+function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void {
   if (onlyKey(run) !== undefined) return;
   for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {
     const { email: key, channel: part, reason, fix } = row;

@@ -9,10 +9,9 @@ import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { abandonUnsent, beginRun } from '../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../src/engine/context/person-locks.ts';
 import { commitPlan } from '../../src/engine/plan/commit-plan.ts';
-import type { Run } from '../../src/engine/context/mirror-context.ts';
+import type { RunContext } from '../../src/engine/context/run-context.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
 import { createStage, type Stage } from '../support/engine/engine-stage.ts';
-
 import { quickClock } from '../support/engine/engine-world.ts';
 
 const all = 12_000;
@@ -32,7 +31,7 @@ beforeEach(() => {
 });
 
 /** A run whose turns are told of, by their number. */
-function runOf(turn: (nth: number) => void = () => undefined): Run {
+function runOf(turn: (nth: number) => void = () => undefined): RunContext {
   const { signal } = new AbortController();
   const never = () => Promise.reject(killed);
   const source = { describe: 'a CRM', read: never, name: 'crm' };
@@ -77,7 +76,7 @@ function decideAll(isAlone: (key: string) => boolean = () => true): void {
   });
 }
 
-const planned = (run: Run): string[] => [
+const planned = (run: RunContext): string[] => [
   ...snapshot.journal.plannedNext({ run: run.id, kind: 'contact', phase: 1 }, '', all).keys(),
 ];
 const recorded = (): string[] =>

@@ -4,7 +4,7 @@ import type { RecordType } from '../../src/records/record-type.ts';
 import type { ObservedRow } from '../../src/domain/record.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import type { CircuitBreaker } from '../../src/engine/context/circuit-breaker.ts';
-import type { Run } from '../../src/engine/context/mirror-context.ts';
+import type { RunContext } from '../../src/engine/context/run-context.ts';
 import type { PlatformListing } from '../../src/engine/context/source-knowledge.ts';
 import { passOver, prove } from '../../src/engine/observe/certified-listing.ts';
 
@@ -37,7 +37,7 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
     doNotContact: { newest: () => SEQ + pages },
     random: () => 0,
     progress: () => undefined,
-  } as unknown as Run;
+  } as unknown as RunContext;
   const list = async () => {
     const rows = shows[pages] ? [ann] : [];
     pages += 1;

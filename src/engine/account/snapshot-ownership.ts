@@ -10,7 +10,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { bind, boundTo, keepOrganization, standingOf } from './account-binding.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import { prove, strange } from './account-proof.ts';
 
@@ -37,7 +37,7 @@ export async function proveOwn(
 }
 
 /** The first step of a run. Throws as the proof does. */
-export async function checkOwnership({ run, notes }: RunContext): Promise<void> {
+export async function checkOwnership({ run, notes }: RunState): Promise<void> {
   const how = await proveOwn(run, run.stop);
   if (how === undefined) return;
   if (run.writes) bind(run.snapshot, run.account);
@@ -48,7 +48,7 @@ export async function checkOwnership({ run, notes }: RunContext): Promise<void> 
 }
 
 /** Binds what is free, and keeps the organization as soon as a listing names it. */
-export function claimSnapshot({ run: { snapshot, account }, known }: RunContext): void {
+export function claimSnapshot({ run: { snapshot, account }, known }: RunState): void {
   const isFree = standingOf(snapshot, account) === 'free';
   const { key, organization } = boundTo(snapshot);
   if (isFree || key === undefined) bind(snapshot, account);

@@ -6,8 +6,8 @@ import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { Held } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
-import { isFresh, type Run } from '../context/mirror-context.ts';
-import { type Applying, knownOf, isPastSlice } from './apply-context.ts';
+import { isFresh, type RunContext } from '../context/run-context.ts';
+import { type Applying, isPastSlice, knownOf } from './apply-context.ts';
 import { decideAgain } from '../plan/decide-changes.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { isSuperseded } from '../context/superseded-records.ts';
@@ -118,7 +118,7 @@ const reasonOf: Readonly<Record<Late, string>> = {
 
 /** What will not be sent, since what it was planned on no longer holds. */
 function drop(
-  { snapshot, clock }: Run,
+  { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
   reason: string | null = null,
 ) {

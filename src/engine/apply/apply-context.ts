@@ -1,16 +1,16 @@
 /** What the sending of one kind's changes shares, and how fresh it is. */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
-import type { RecordType, KnownRecord } from '../../records/record-type.ts';
+import type { KnownRecord, RecordType } from '../../records/record-type.ts';
 import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
-import { isFresh, type Run } from '../context/mirror-context.ts';
+import { isFresh, type RunContext } from '../context/run-context.ts';
 import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
 export interface Applying {
-  run: Run;
+  run: RunContext;
   type: RecordType;
   known: RecordTypeKnowledge;
   /** The platform is still to be listed: what is read before that will not be the newest. */

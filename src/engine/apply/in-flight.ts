@@ -6,7 +6,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Applying, Underway } from './apply-context.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { identityWith } from '../context/do-not-contact-identity.ts';
 
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
@@ -28,7 +28,7 @@ export function identityInFlight({ run, type, entered }: Applying, key: Key): Un
   return entered.get(key) ?? ask(run, type, key);
 }
 
-function ask(run: Run, type: RecordType, key: Key): Underway {
+function ask(run: RunContext, type: RecordType, key: Key): Underway {
   const ids = run.snapshot.staging.idsOf(type.name, key);
   const who = identityWith(run, type, { key, ids });
   let entries: readonly Entry[] | undefined;

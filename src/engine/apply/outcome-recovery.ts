@@ -7,7 +7,7 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
 import { withTarget } from './apply-changes.ts';
-import { isFresh, openIn } from '../context/mirror-context.ts';
+import { isFresh, openIn } from '../context/run-context.ts';
 import { type Applying, knownOf } from './apply-context.ts';
 import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';

@@ -4,9 +4,9 @@ import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { Applying } from './apply-context.ts';
-import { longestDelayMs, desiredFingerprint } from '../plan/decide-changes.ts';
+import { desiredFingerprint, longestDelayMs } from '../plan/decide-changes.ts';
 import { learnOf } from './do-not-contact-updates.ts';
-import { latestNow } from '../context/mirror-context.ts';
+import { latestNow } from '../context/run-context.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { identityInFlight } from './in-flight.ts';
 

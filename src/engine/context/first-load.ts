@@ -3,12 +3,15 @@
  * has come to its end.
  */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Run } from './mirror-context.ts';
+import type { RunContext } from './run-context.ts';
 
 /** Names the full run that has ended the first load. */
 const loaded = 'loaded';
 
-export function isFirstLoad({ firstLoad, snapshot }: Pick<Run, 'firstLoad' | 'snapshot'>): boolean {
+export function isFirstLoad({
+  firstLoad,
+  snapshot,
+}: Pick<RunContext, 'firstLoad' | 'snapshot'>): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
 }
 
@@ -21,6 +24,9 @@ export function endFirstLoad({ meta }: Snapshot, run: string): void {
 export const unsaid = 'unsaid';
 
 /** Whether this run may only announce the default. */
-export function mustAnnounce({ snapshot, unstated }: Pick<Run, 'snapshot' | 'unstated'>): boolean {
+export function mustAnnounce({
+  snapshot,
+  unstated,
+}: Pick<RunContext, 'snapshot' | 'unstated'>): boolean {
   return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
 }

@@ -1,9 +1,9 @@
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
-import type { Run } from './mirror-context.ts';
+import type { RunContext } from './run-context.ts';
 
 /** Does a part of the work, which must be short, for each range; others have their turn between. */
 export async function forEachRange(
-  { clock }: Pick<Run, 'clock'>,
+  { clock }: Pick<RunContext, 'clock'>,
   ranges: Iterable<KeyRange>,
   work: (range: KeyRange) => void,
 ): Promise<void> {
@@ -22,6 +22,9 @@ export function* eachRange(
 }
 
 /** Does a part of the work, as short, until it answers that nothing is left. */
-export async function untilDone({ clock }: Pick<Run, 'clock'>, work: () => boolean): Promise<void> {
+export async function untilDone(
+  { clock }: Pick<RunContext, 'clock'>,
+  work: () => boolean,
+): Promise<void> {
   while (work()) await clock.sleep(0);
 }

@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import type { AbsenceDue, Key, RecordTypeName } from '../../domain/record.ts';
+import type { AbsenceDue, Key } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
 import type { Plan } from '../report/change-plan.ts';
@@ -12,9 +12,6 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
 import type { PersonLocks } from './person-locks.ts';
-import type { LearnedFacts } from './learned-facts.ts';
-import type { GroupCommit } from './group-commit.ts';
-import type { JournaledChange } from '../../domain/change.ts';
 
 /** One mirror, put together: everything a run needs, and nothing it has to look for. */
 export interface Mirror {
@@ -113,26 +110,6 @@ export interface Progress {
   of: number | undefined;
 }
 
-/** Everything within a run that its steps share. */
-export interface Run extends Mirror, RunOptions {
-  id: string;
-  /** By our clock; milliseconds since the epoch. */
-  startedAt: number;
-  /** What is known of the platform itself. */
-  facts: LearnedFacts;
-  /** Writes to the snapshot what others write at the same time. */
-  groupCommit: GroupCommit;
-  /** Only opt-outs are planned. */
-  quarantined: boolean;
-  /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
-  platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
-}
-
-/** The latest time that it may be: either clock may be slow, or was set back. */
-export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
-  return Math.max(clock.now(), platformNow() ?? 0);
-}
-
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
   return typeof mode === 'string' ? mode : 'single';
 }
@@ -145,21 +122,4 @@ export function isRecord(mode: Mode): mode is { record: string } {
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;
-}
-
-/** What the run has to find out about: not what others are at. */
-export function openIn(run: Run, kind: RecordTypeName): JournaledChange[] {
-  const only = onlyKey(run);
-  const open = run.snapshot.journal.open(kind);
-  if (only !== undefined) return open.filter(({ key }) => key === only);
-  const others = run.locks.others(run.id);
-  return open.filter((change) => !others.includes(change.run));
-}
-
-/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
-const freshMs = 15 * 60_000;
-
-/** Seen in this run, and not too long ago. */
-export function isFresh(run: Run, at: number): boolean {
-  return at >= run.startedAt && run.clock.now() - at < freshMs;
 }

@@ -14,7 +14,7 @@
 import { z } from 'zod';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { BreakerVerdict } from './circuit-breaker.ts';
-import type { RunContext } from './run-context.ts';
+import type { RunState } from './run-state.ts';
 
 const name = 'quarantine';
 const shortestMs = 3_600_000;
@@ -44,7 +44,7 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
 }
 
 /** At the end of a run: keeps what becomes of it, and has the run say so. */
-export function storeQuarantine({ run, breaker, reasons, notes }: RunContext): void {
+export function storeQuarantine({ run, breaker, reasons, notes }: RunState): void {
   if (run.quarantined) return;
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);

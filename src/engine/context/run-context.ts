@@ -1,77 +1,43 @@
-import type { RecordType } from '../../records/record-type.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
-import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
+/** What every step of a run needs. A step reads it and never writes to it. */
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { Forecast } from '../report/duration-forecast.ts';
-import type { HoldReason } from '../report/guard-rules.ts';
-import type { Plan } from '../report/change-plan.ts';
-import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
-import type { Unread } from '../../snapshot/tables/retry-later.ts';
-import type { PersonLock } from './person-locks.ts';
-import type { CircuitBreaker } from './circuit-breaker.ts';
-import { type RecordTypeKnowledge, unknown } from './source-knowledge.ts';
-import type { MirrorPart, Run } from './mirror-context.ts';
-import type { RunTally } from './run-tally.ts';
+import type { LearnedFacts } from './learned-facts.ts';
+import type { GroupCommit } from './group-commit.ts';
+import type { JournaledChange } from '../../domain/change.ts';
+import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 
-/** Everything the steps of a run share, and what they have found out so far. */
-export interface RunContext {
-  run: Run;
-  /** Those that take part: one that cannot be read or listed leaves. */
-  parts: readonly MirrorPart[];
-  /** Those that it began with. */
-  begun: readonly MirrorPart[];
-  /** From where the changes of their sources may be read, where that is known. */
-  since: ReadonlyMap<RecordType, string>;
-  /** Somebody was taken when it began: what is heard of her then may be older than what is read. */
-  isOvertakenEarly: boolean;
-  /** How many runs about everybody had ended when it began. */
-  endedBefore: number;
-  /** The CRM told of a record: it is about whoever stands under that. */
-  isEvent: boolean;
-  /** Whom it is about, where that is one person. */
-  taken: PersonLock | undefined;
-  tally: RunTally;
-  breaker: CircuitBreaker;
-  known: Map<RecordType, RecordTypeKnowledge>;
-  /** What is known of those whom a reading of changes does not name, by kind. */
-  unread: Map<RecordTypeName, Unread>;
-  /** Why the source's reading, or the run, is not what it should be. */
-  reasons: string[];
-  /** Why the CRM cannot be told who left: it stops nothing, and is not kept quiet. */
-  stuck: string | undefined;
-  /** What is to be said besides, of a run that may be all it should be. */
-  notes: string[];
-  plan: Plan | undefined;
-  /** Of that plan. */
-  forecast: Forecast | undefined;
-  /** When to ask the source again; by the clock of the run, in milliseconds since the epoch. */
-  sliceEndsAt: number;
-  failure: Expected | undefined;
-  /** In force when the run began. */
-  approvals: Approval[];
-  /** Classes that a guard holds, from the first time on. */
-  held: Map<GuardClass, HoldReason>;
-  /** People whose stated opt-outs stay held, and of whom this run did not read. */
-  unplanned: number;
-  /** How many records a class is about, once that was counted. */
-  population: Partial<Record<GuardClass, number>>;
-  /** How often the guards were asked. */
-  rounds: number;
+/** Everything within a run that its steps share. */
+export interface RunContext extends Mirror, RunOptions {
+  id: string;
+  /** By our clock; milliseconds since the epoch. */
+  startedAt: number;
+  /** What is known of the platform itself. */
+  facts: LearnedFacts;
+  /** Writes to the snapshot what others write at the same time. */
+  groupCommit: GroupCommit;
+  /** Only opt-outs are planned. */
+  quarantined: boolean;
+  /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
+  platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
 }
 
-export function knowledgeOf({ known }: RunContext, type: RecordType): RecordTypeKnowledge {
-  return known.get(type) ?? unknown;
+/** The latest time that it may be: either clock may be slow, or was set back. */
+export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
+  return Math.max(clock.now(), platformNow() ?? 0);
 }
 
-/** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-export function excludePart(context: RunContext, part: MirrorPart, error: unknown): undefined {
-  const isLast = context.parts.length === 1;
-  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
-  if (isLast || endsAll || !isExpected(error)) throw error;
-  context.reasons.push(`${part.type.name}s are left out: ${error.message}`);
-  context.parts = context.parts.filter((other) => other !== part);
+/** What the run has to find out about: not what others are at. */
+export function openIn(run: RunContext, kind: RecordTypeName): JournaledChange[] {
+  const only = onlyKey(run);
+  const open = run.snapshot.journal.open(kind);
+  if (only !== undefined) return open.filter(({ key }) => key === only);
+  const others = run.locks.others(run.id);
+  return open.filter((change) => !others.includes(change.run));
 }
 
-function isRefusedKey(error: unknown): boolean {
-  return error instanceof Rejected && error.status === 401;
+/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
+const freshMs = 15 * 60_000;
+
+/** Seen in this run, and not too long ago. */
+export function isFresh(run: RunContext, at: number): boolean {
+  return at >= run.startedAt && run.clock.now() - at < freshMs;
 }

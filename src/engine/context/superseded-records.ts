@@ -1,10 +1,13 @@
 /** Whom other runs took since this one began, by what this one has read of the source. */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Run } from './mirror-context.ts';
+import type { RunContext } from './run-context.ts';
 
 /** Under the keys that the others know, and under those that she has by this run's reading. */
-export function supersededKeys({ locks, snapshot, id }: Run, { name, read }: RecordType): Key[] {
+export function supersededKeys(
+  { locks, snapshot, id }: RunContext,
+  { name, read }: RecordType,
+): Key[] {
   if (!read) return [];
   const { keys, ids } = locks.superseded(id);
   if (ids.size === 0) return [...keys];
@@ -12,7 +15,7 @@ export function supersededKeys({ locks, snapshot, id }: Run, { name, read }: Rec
 }
 
 /** Whether she is one of them. */
-export function isSuperseded(run: Run, { name, read }: RecordType, key: Key): boolean {
+export function isSuperseded(run: RunContext, { name, read }: RecordType, key: Key): boolean {
   if (!read) return false;
   const { keys, ids } = run.locks.superseded(run.id);
   return (

@@ -2,13 +2,14 @@
  * Says once, after an upgrade, what a default that is new will do, and to how many people. Until a
  * run has said so, the default does nothing; what it acts upon is counted from then on.
  */
+import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
 /** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
-export async function announceDefaults(context: RunContext): Promise<void> {
+export async function announceDefaults(context: RunState): Promise<void> {
   const { run, notes } = context;
   const type = whollyRead(context);
   if (!run.unstated || !type || !mustAnnounce(run)) return;
@@ -23,12 +24,12 @@ export async function announceDefaults(context: RunContext): Promise<void> {
 }
 
 /** What was said is not said again. Within a transaction. */
-export function clearAnnouncement(context: RunContext): void {
+export function clearAnnouncement(context: RunState): void {
   const { run } = context;
   if (run.writes && whollyRead(context)) run.snapshot.meta.drop(unsaid);
 }
 
-function whollyRead({ run, parts, known }: RunContext) {
+function whollyRead({ run, parts, known }: RunState) {
   if (onlyKey(run) !== undefined) return undefined;
   const type = parts.find((part) => part.type.absence)?.type;
   const knowledge = type && known.get(type);
@@ -37,7 +38,7 @@ function whollyRead({ run, parts, known }: RunContext) {
 
 function wordsOf(
   { missing, flagged }: { missing: number; flagged: number },
-  { absentReadings, absentForMs, deletes, deleteAfterMs }: NonNullable<Run['unstated']>,
+  { absentReadings, absentForMs, deletes, deleteAfterMs }: NonNullable<RunContext['unstated']>,
 ): string {
   const readings = absentReadings === 1 ? '1 reading' : `${absentReadings} readings`;
   const later = deleteAfterMs === 0 ? 'at once' : `${inWords(deleteAfterMs)} after that`;

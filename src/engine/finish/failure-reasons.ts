@@ -1,12 +1,12 @@
 /** Why a run that did not end as it should did not. */
 import { Interrupted } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
-import { openIn } from '../context/mirror-context.ts';
+import { openIn } from '../context/run-context.ts';
 
 /** `tally`: of the changes of the run. */
-export function reasonsOf(context: RunContext, tally: readonly JournalTally[]): string[] {
+export function reasonsOf(context: RunState, tally: readonly JournalTally[]): string[] {
   const { run, breaker, failure, parts } = context;
   const reasons = [...context.reasons, ...breaker.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);

@@ -6,9 +6,10 @@ import type { ChangeCounts } from '../report/change-plan.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals } from '../guard/plan-approval.ts';
+import type { RunState } from '../context/run-state.ts';
+import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { yielding, dropSuperseded } from '../plan/commit-plan.ts';
-import { modeName, onlyKey, type Run } from '../context/mirror-context.ts';
+import { modeName, onlyKey } from '../context/mirror-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { storeWantedCounts } from '../read/incremental-read.ts';
 import { reasonsOf } from './failure-reasons.ts';
@@ -36,7 +37,7 @@ import {
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { countAwaitingApproval, isAnyLeft } from '../guard/guard-classes.ts';
 
-export async function finishRun(context: RunContext): Promise<Summary> {
+export async function finishRun(context: RunState): Promise<Summary> {
   const { run } = context;
   if (run.writes) {
     storeQuarantine(context);
@@ -63,7 +64,7 @@ export async function finishRun(context: RunContext): Promise<Summary> {
 }
 
 /** Answers the kinds of which all that is called for was planned, and came to its end. */
-function keep(context: RunContext, summary: Summary): RecordType[] {
+function keep(context: RunState, summary: Summary): RecordType[] {
   const { run } = context;
   const { runs, journal } = run.snapshot;
   const { id } = run;
@@ -83,7 +84,7 @@ function keep(context: RunContext, summary: Summary): RecordType[] {
   return closeApprovals(context);
 }
 
-function keepParked({ run, parts, known }: RunContext): void {
+function keepParked({ run, parts, known }: RunState): void {
   const { problems } = run.snapshot;
   const isWhole = onlyKey(run) === undefined;
   for (const { type } of parts) {
@@ -99,7 +100,7 @@ function keepParked({ run, parts, known }: RunContext): void {
  * What was noticed is known from now on, and what was not is forgotten. After the run has ended:
  * with a process that ends in the middle, some is listed once more, and nothing less than once.
  */
-function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefined, void> {
+function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefined, void> {
   const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
@@ -122,7 +123,7 @@ function* keepNoticed({ run, parts, known, plan }: RunContext): Generator<undefi
 }
 
 /** Looks through all that is kept: not for the sake of one person. */
-async function prune(run: Run): Promise<void> {
+async function prune(run: RunContext): Promise<void> {
   const { snapshot, keepMs, clock } = run;
   const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
   const at = clock.now();
@@ -138,7 +139,7 @@ async function prune(run: Run): Promise<void> {
 }
 
 /** What a certified reading says of ids holds, whatever becomes of the run. */
-async function keepOrigins({ run, parts, known }: RunContext): Promise<void> {
+async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   const { recorded, ranges, transaction } = run.snapshot;
   for (const { type } of parts) {
     if (!known.get(type)?.certified) continue;
@@ -149,7 +150,7 @@ async function keepOrigins({ run, parts, known }: RunContext): Promise<void> {
 }
 
 /** What became of the changes of the run. */
-async function tallyOf({ snapshot, clock, id }: Run): Promise<JournalTally[]> {
+async function tallyOf({ snapshot, clock, id }: RunContext): Promise<JournalTally[]> {
   const all: JournalTally[] = [];
   for (const some of snapshot.journal.tally(id)) {
     all.push(...some);
@@ -165,7 +166,7 @@ interface Done {
   held: Record<GuardClass, number>;
 }
 
-function summaryOf(context: RunContext, { returns, done, held }: Done): Summary {
+function summaryOf(context: RunState, { returns, done, held }: Done): Summary {
   const { run, tally, parts } = context;
   const contact = kindSummary(context, 'contact', done);
   const template = kindSummary(context, 'template', done);
@@ -202,7 +203,7 @@ function summaryOf(context: RunContext, { returns, done, held }: Done): Summary 
 }
 
 function kindSummary(
-  context: RunContext,
+  context: RunState,
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
@@ -227,7 +228,7 @@ function kindSummary(
   };
 }
 
-function sizesOf({ run, known }: RunContext, kind: RecordTypeName) {
+function sizesOf({ run, known }: RunState, kind: RecordTypeName) {
   const { staging, recorded, problems } = run.snapshot;
   const { sizes, listing } = knowledgeNamed(known, kind);
   const { valid, invalid } = sizes;
@@ -236,7 +237,7 @@ function sizesOf({ run, known }: RunContext, kind: RecordTypeName) {
 }
 
 /** A single run counts the person it is about, whatever else was read for it. */
-function sizesOfOne({ snapshot }: Run, kind: RecordTypeName, key: Key) {
+function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
   const { staging, problems } = snapshot;
   const rows = staging.desired(kind, key);
   const invalid = rows.filter((row) => row.invalid).length;
@@ -250,7 +251,7 @@ function sizesOfOne({ snapshot }: Run, kind: RecordTypeName, key: Key) {
 
 /** What this run planned (held or not, less what turned out stale), and what was acknowledged. */
 function journaled(
-  { run }: RunContext,
+  { run }: RunState,
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): { planned: ChangeCounts; acked: ChangeCounts } {
@@ -269,7 +270,7 @@ function journaled(
 
 /** An erasure that is not done is as loud as an opt-out that could not be applied. */
 function statusOf(
-  { run, tally, failure, stuck }: RunContext,
+  { run, tally, failure, stuck }: RunState,
   { reasons, unfinished, held }: Pick<Done, 'held'> & { reasons: string[]; unfinished: boolean },
 ): Status {
   if (reasons.length > 0) return 'failed';
@@ -280,7 +281,7 @@ function statusOf(
   return unfinished && run.writes ? 'rejected' : 'done';
 }
 
-function certificateOf({ known }: RunContext): Summary['certificate'] {
+function certificateOf({ known }: RunState): Summary['certificate'] {
   const all = [...known.values()];
   const listings = all.flatMap(({ listing }) => listing ?? []);
   return {

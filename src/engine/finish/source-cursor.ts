@@ -17,7 +17,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import {
   onlyKey,
   type Mirror,
@@ -60,25 +60,25 @@ export function invalidateCursor(
 }
 
 /** A run about one person that threw, which may have kept her from the one about everybody. */
-export function invalidateCursorsAfter(context: RunContext): void {
+export function invalidateCursorsAfter(context: RunState): void {
   const { run, begun } = context;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(context)) return;
   run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
 }
 
 /** Whether a run about everybody was under way at any time of this one. */
-function overlapped({ run, endedBefore }: RunContext): boolean {
+function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-function endedWell(context: RunContext, { name }: RecordType, status: Status): boolean {
+function endedWell(context: RunState, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
   const held = countAwaitingApproval(context);
   return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */
-export function storeCursors(context: RunContext, status: Status): void {
+export function storeCursors(context: RunState, status: Status): void {
   const { run, begun, parts, known, since } = context;
   const { meta } = run.snapshot;
   for (const { type, manner } of begun) {

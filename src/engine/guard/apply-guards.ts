@@ -16,7 +16,7 @@ import {
 import { explainHeld } from '../report/guard-text.ts';
 import { approveThisPlan } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './hold-limit.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -31,7 +31,7 @@ import type { Guarded } from '../../snapshot/database/key-range.ts';
 const standing: HoldReason = { by: 'standing' };
 
 /** One round of decisions; of very many, others have their turn meanwhile. */
-export async function applyGuards(context: RunContext): Promise<void> {
+export async function applyGuards(context: RunState): Promise<void> {
   await beginHolds(context);
   await yielding(context.run, steps(context, 'run'));
 }
@@ -40,14 +40,14 @@ export async function applyGuards(context: RunContext): Promise<void> {
  * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
  * that it brought along, and the fields of a template that only an update can set, belong to it.
  */
-export function applyGuardsAtOnce(context: RunContext): void {
+export function applyGuardsAtOnce(context: RunState): void {
   withoutYielding(steps(context, 'creation'));
 }
 
 /** What was decided anew: everything, or what a creation calls for. */
 type Cause = 'run' | 'creation';
 
-function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
+function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const { guarded } = context.run.snapshot;
   const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
@@ -63,7 +63,7 @@ function* steps(context: RunContext, cause: Cause): Generator<undefined, void> {
 }
 
 function* eachRangeOf(
-  { run: { snapshot } }: RunContext,
+  { run: { snapshot } }: RunState,
   guard: GuardClass,
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
@@ -72,7 +72,7 @@ function* eachRangeOf(
   });
 }
 
-function* guardOne(context: RunContext, of: GuardClass, cause: Cause): Generator<undefined> {
+function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
   const { run, held } = context;
   const { guarded } = run.snapshot;
   const { isStated } = guardRows[of];
@@ -99,7 +99,7 @@ function* guardOne(context: RunContext, of: GuardClass, cause: Cause): Generator
 
 /** Which of a class may pass however many they are, whether others stand, and how many are new. */
 function* sift(
-  context: RunContext,
+  context: RunState,
   of: GuardClass,
   { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
 ): Generator<undefined, { stands: boolean; fresh: number }> {
@@ -124,7 +124,7 @@ function* sift(
   return { stands, fresh };
 }
 
-function tellHeld(context: RunContext, found: HoldReason, volume: ChangeVolume): void {
+function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {
   const { run, plan, tally, unplanned } = context;
   const { guarded, awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
@@ -149,7 +149,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
 }
 
 /** Of how many people a reading that did not name everybody leaves the opt-outs held. */
-function* countUnplanned(context: RunContext, of: GuardClass): Generator<undefined, number> {
+function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
   const { kind } = guardRows[of];
   const { whole, certified } = knowledgeNamed(context.known, kind);
@@ -162,7 +162,7 @@ function* countUnplanned(context: RunContext, of: GuardClass): Generator<undefin
 }
 
 function* volumeOf(
-  context: RunContext,
+  context: RunState,
   of: GuardClass,
   fresh: number,
 ): Generator<undefined, ChangeVolume> {

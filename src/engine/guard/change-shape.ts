@@ -3,13 +3,13 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
 import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { eachRange } from '../context/for-each-range.ts';
 
 /** Of people alone: nothing else has a mail domain, or an id of the CRM. */
 const guardedKind = 'contact';
 
-type Whole = Pick<Run, 'snapshot'>;
+type Whole = Pick<RunContext, 'snapshot'>;
 
 const pageOfIds = 500;
 

@@ -1,10 +1,10 @@
 /** What guards are about, and how much of it they hold. */
 import { byGuard, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { GuardedChanges } from '../../snapshot/tables/guarded-changes.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 
 /** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
-export function countAwaitingApproval({ run, unplanned }: RunContext): Record<GuardClass, number> {
+export function countAwaitingApproval({ run, unplanned }: RunState): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
   return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
 }

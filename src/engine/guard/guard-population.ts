@@ -1,10 +1,11 @@
 /** What the percentage of a guard is of, counted part by part, since it takes long. */
 import { z } from 'zod';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
+import { type ChangeVolume, judge, mostOf } from '../report/guard-rules.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import { ownedOf } from './change-shape.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
 
@@ -21,7 +22,7 @@ const dayMs = 86_400_000;
  *   template   templates of ours, those adopted by this run too
  */
 export function* populationOf(
-  context: RunContext,
+  context: RunState,
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
@@ -42,7 +43,7 @@ export function* populationOf(
 
 /** How many people are subscribed of whom this run asks nothing of the class; up to `enough`. */
 export function* othersOf(
-  { run, parts }: RunContext,
+  { run, parts }: RunState,
   guard: GuardClass,
   enough = Infinity,
 ): Generator<undefined, number> {
@@ -58,7 +59,7 @@ export function* othersOf(
   return n;
 }
 
-function* knownOf({ run }: RunContext, guard: GuardClass): Generator<undefined, number> {
+function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, number> {
   const { shaping } = run.snapshot;
   const { kind } = guardRows[guard];
   let n = 0;
@@ -74,7 +75,7 @@ const nameOfCount = 'subscribed';
 
 /** For the sake of one person everybody is counted once a day. */
 function* subscribedOf(
-  context: RunContext,
+  context: RunState,
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
@@ -95,7 +96,7 @@ const nameOfRush = 'opt-outs past the limit';
 export type PastLimit = z.infer<typeof volume>;
 
 /** Notes that opt-outs which are never held have passed the limit. */
-export function noteVolume(run: Run, of: GuardClass, asked: ChangeVolume): void {
+export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
   const limit = run.guards[of];
   if (!run.writes || !judge(asked, limit)) return;
   const { meta, transaction } = run.snapshot;

@@ -1,16 +1,17 @@
 /** Who is held from one run to the next, and what of them: range by range, since it may be many. */
 import type { RecordType } from '../../records/record-type.ts';
-import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { planning } from '../report/change-plan.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 import type { HeldSince } from '../../snapshot/tables/approval-holds.ts';
-import { knowledgeOf, type RunContext } from '../context/run-context.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { knowledgeOf, type RunState } from '../context/run-state.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { eachRange, forEachRange } from '../context/for-each-range.ts';
 
 /** Has whom a run withholds held in later runs too; what is new stands since then. */
-export function* addHolds({ snapshot }: Run, since: HeldSince): Generator<undefined, void> {
+export function* addHolds({ snapshot }: RunContext, since: HeldSince): Generator<undefined, void> {
   const { awaitingApproval, transaction } = snapshot;
   yield* eachWithheld(snapshot, (guarded) => {
     const byPart = guardRows[guarded.guard].isStated;
@@ -25,7 +26,7 @@ export interface Batch {
   size: number;
 }
 
-export function* batchOf({ snapshot }: Run): Generator<undefined, Batch> {
+export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
   const content = planning();
   let size = 0;
   yield* eachWithheld(snapshot, (guarded) => {
@@ -37,7 +38,7 @@ export function* batchOf({ snapshot }: Run): Generator<undefined, Batch> {
 }
 
 function* eachWithheld(
-  { guarded }: Run['snapshot'],
+  { guarded }: RunContext['snapshot'],
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
   for (const guard of guardNames) {
@@ -49,10 +50,7 @@ function* eachWithheld(
  * Who is held no longer after this run. Of stated opt-outs a whole reading is enough to tell, for
  * they are planned in every run; and what was acknowledged is over.
  */
-export async function closeHolds(
-  context: RunContext,
-  settled: readonly RecordType[],
-): Promise<void> {
+export async function closeHolds(context: RunState, settled: readonly RecordType[]): Promise<void> {
   const { run, parts, known, failure } = context;
   for (const guard of guardNames) {
     const { isStated, kind: name } = guardRows[guard];
@@ -73,7 +71,7 @@ export async function closeHolds(
  * next such run wants nothing of them, or they are approved once more.
  */
 async function settleStanding(
-  { run, approvals }: RunContext,
+  { run, approvals }: RunState,
   { guard, type }: { guard: GuardClass; type: RecordType },
 ): Promise<void> {
   const { awaitingApproval, transaction } = run.snapshot;

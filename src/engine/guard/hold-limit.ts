@@ -7,17 +7,18 @@
  *   a backup is restored        the times in it are absolute: what is over is over
  */
 import { isExpected } from '../../domain/errors.ts';
-import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
 import { yielding } from '../plan/commit-plan.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { addHolds } from './held-changes.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 
 const stated = guardNames.filter((guard) => guardRows[guard].isStated);
 
 /** Before the guards of a run are asked: what time it is, where anything is held for a time. */
-export async function beginHolds({ run, parts }: RunContext): Promise<void> {
+export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   const { awaitingApproval, transaction } = run.snapshot;
   for (const guard of stated) {
@@ -29,26 +30,26 @@ export async function beginHolds({ run, parts }: RunContext): Promise<void> {
 }
 
 /** Has what a run withholds held in later runs too, from now on. */
-export async function holdWithheld(run: Run): Promise<void> {
+export async function holdWithheld(run: RunContext): Promise<void> {
   const { guarded } = run.snapshot;
   if (stated.some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
   await yielding(run, addHolds(run, sinceNow(run)));
 }
 
 /** What began by then is held no longer. */
-export function endsOf(run: Run, guard: GuardClass): Ends {
+export function endsOf(run: RunContext, guard: GuardClass): Ends {
   const { at, platformAt } = sinceNow(run);
   const { holdForMs = Infinity } = run.guards[guard];
   return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
 }
 
-export function sinceNow({ clock, platformTime: { read } }: Run): HeldSince {
+export function sinceNow({ clock, platformTime: { read } }: RunContext): HeldSince {
   const platformAt = read ? Math.floor(read.date + clock.monotonic() - read.monotonic) : null;
   return { at: clock.now(), platformAt };
 }
 
 /** Reads the platform's clock, once in a run; where it does not answer, ours counts alone. */
-async function askTime(run: Run): Promise<void> {
+async function askTime(run: RunContext): Promise<void> {
   const { platformTime, account, clock, stop } = run;
   if (platformTime.isAsked) return;
   platformTime.isAsked = true;

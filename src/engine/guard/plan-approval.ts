@@ -10,15 +10,16 @@ import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
-import { sinceNow, holdWithheld } from './hold-limit.ts';
-import { batchOf, addHolds, type Batch } from './held-changes.ts';
-import { modeName, type Run } from '../context/mirror-context.ts';
-import { isAwaitingApproval, isAnyLeft } from './guard-classes.ts';
+import { holdWithheld, sinceNow } from './hold-limit.ts';
+import { addHolds, type Batch, batchOf } from './held-changes.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { modeName } from '../context/mirror-context.ts';
+import { isAnyLeft, isAwaitingApproval } from './guard-classes.ts';
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
-export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval[] {
+export function approvalsOf({ snapshot, approve, writes, clock }: RunContext): Approval[] {
   const now = clock.now();
   if (approve !== undefined && writes && isAnyLeft(snapshot.awaitingApproval.left(approve))) {
     snapshot.transaction(() => snapshot.awaitingApproval.approve(approve, now));
@@ -30,7 +31,7 @@ export function approvalsOf({ snapshot, approve, writes, clock }: Run): Approval
  * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
  * does. Of an earlier one of which nothing is left nothing passes.
  */
-export function* approveThisPlan(context: RunContext): Generator<undefined, boolean> {
+export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
   const { snapshot, approve } = run;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
@@ -61,10 +62,7 @@ export function* approveThisPlan(context: RunContext): Generator<undefined, bool
  * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
  * what of that is done with the rest of the plan. Later rounds add nothing to it.
  */
-export async function storeAwaitingApproval(
-  context: RunContext,
-  round: number,
-): Promise<() => void> {
+export async function storeAwaitingApproval(context: RunState, round: number): Promise<() => void> {
   const { run } = context;
   await holdWithheld(run);
   if (round > 1) return () => undefined;
@@ -76,7 +74,7 @@ export async function storeAwaitingApproval(
  * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
  * since the batch was named is not in it: then it is named anew.
  */
-function keepPlan(context: RunContext, before: Batch): void {
+function keepPlan(context: RunState, before: Batch): void {
   const { run, plan } = context;
   const { awaitingApproval, guarded } = run.snapshot;
   if (!plan) return;
@@ -94,7 +92,7 @@ function keepPlan(context: RunContext, before: Batch): void {
  * read, and the approvals it began with that are about nothing but what it could do: answers the
  * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
  */
-export function closeApprovals(context: RunContext): RecordType[] {
+export function closeApprovals(context: RunState): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
   if (mode !== 'full' || failure || stop.aborted) return [];
@@ -118,12 +116,12 @@ export function closeApprovals(context: RunContext): RecordType[] {
 }
 
 /** An export without anybody in it has loaded nobody. */
-function namesAny(known: RunContext['known'], type: RecordType): boolean {
+function namesAny(known: RunState['known'], type: RecordType): boolean {
   return (known.get(type)?.sizes.valid ?? 0) > 0;
 }
 
 /** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
-function couldAll(context: RunContext): RecordType[] {
+function couldAll(context: RunState): RecordType[] {
   const { run, known } = context;
   return wholeKinds(context).filter(
     (type) =>
@@ -132,7 +130,7 @@ function couldAll(context: RunContext): RecordType[] {
 }
 
 /** Those that took part, and whose readings, as far as there are two, are certified. */
-function wholeKinds({ run, parts, known }: RunContext): RecordType[] {
+function wholeKinds({ run, parts, known }: RunState): RecordType[] {
   if (run.quarantined) return [];
   const types = parts.map(({ type }) => type);
   return types.filter((type) => {
@@ -143,7 +141,7 @@ function wholeKinds({ run, parts, known }: RunContext): RecordType[] {
 }
 
 /** The kinds of the mirror that are none of these. */
-function othersThan({ parts }: Run, kinds: readonly RecordType[]): RecordTypeName[] {
+function othersThan({ parts }: RunContext, kinds: readonly RecordType[]): RecordTypeName[] {
   const all = parts.map(({ type }) => type.name);
   return all.filter((name) => !kinds.some((type) => type.name === name));
 }

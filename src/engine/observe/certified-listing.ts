@@ -17,7 +17,7 @@ import type { ObservedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { findMissing } from './missing-records.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/source-knowledge.ts';
 
@@ -40,7 +40,7 @@ const stagedAtOnce = 1_000;
 export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
 /** All pages, into what is still to be sorted in. */
-export async function passOver(run: Run, type: RecordType): Promise<FirstPass> {
+export async function passOver(run: RunContext, type: RecordType): Promise<FirstPass> {
   const at = run.clock.now();
   const knew = run.doNotContact.newest();
   const [limit] = run.pageSizes;
@@ -51,7 +51,7 @@ export async function passOver(run: Run, type: RecordType): Promise<FirstPass> {
 
 /** Whether that shows all there is, or what is read besides does: the first claim counts. */
 export async function prove(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
@@ -69,7 +69,7 @@ export async function prove(
 
 /** Side by side as far as the total reaches, then on to the first short one. */
 async function turnPages(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
 ): Promise<Claim> {

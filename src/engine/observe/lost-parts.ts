@@ -12,16 +12,16 @@
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
-import type { RecordType, Parts } from '../../records/record-type.ts';
+import type { Parts, RecordType } from '../../records/record-type.ts';
 import type { PlatformListing } from '../context/source-knowledge.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 
 const membersAtLeast = 10;
 const pageOfRows = 500;
 
 /** To be asked once the records are narrowed to those that differ from what is recorded. */
 export async function lostParts(
-  run: Run,
+  run: RunContext,
   { name, parts }: RecordType,
   listing: PlatformListing | undefined,
 ): Promise<Set<string>> {
@@ -53,7 +53,7 @@ export function lossOf({ name }: RecordType, part: string): Problem {
 
 /** How many of those that differ have lost which part. */
 async function countLosses(
-  run: Run,
+  run: RunContext,
   name: RecordType['name'],
   parts: Parts,
 ): Promise<Map<string, number>> {
@@ -80,7 +80,7 @@ function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): stri
 /** Counts all members, no further than to the double of the losses. */
 async function exceeding(
   losses: Map<string, number>,
-  { run, name, parts }: { run: Run; name: RecordType['name']; parts: Parts },
+  { run, name, parts }: { run: RunContext; name: RecordType['name']; parts: Parts },
 ): Promise<string[]> {
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));

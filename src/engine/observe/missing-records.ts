@@ -2,14 +2,14 @@
  * Asks the platform one by one for what is recorded and was on no page of a listing. A page that
  * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
  */
-import { Rejected, RateLimited, Unavailable } from '../../domain/errors.ts';
-import type { RecordTypeName, RecordedRow } from '../../domain/record.ts';
+import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
+import type { RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { FoundRecord } from '../../records/listing-page.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
@@ -23,7 +23,7 @@ const askedShare = 0.02;
  * of all others nothing is known. Throws on a refused key and on an interruption.
  */
 export async function findMissing(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   breaker: CircuitBreaker,
 ): Promise<void> {
@@ -52,7 +52,7 @@ export async function findMissing(
 
 /** Of those that no page showed at most so many, in a row by their keys. */
 export async function unlisted(
-  run: Pick<Run, 'snapshot' | 'clock' | 'random'>,
+  run: Pick<RunContext, 'snapshot' | 'clock' | 'random'>,
   kind: RecordTypeName,
   most: number,
 ): Promise<RecordedRow[]> {
@@ -73,7 +73,7 @@ export async function unlisted(
 }
 
 function learn(
-  { snapshot, clock }: Run,
+  { snapshot, clock }: RunContext,
   { kind, key }: RecordedRow,
   { is, rows }: FoundRecord,
 ): void {

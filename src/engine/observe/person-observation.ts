@@ -1,7 +1,7 @@
 /** One person, read by themselves: what a single run learns of the platform. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 
@@ -12,26 +12,26 @@ export interface Single {
 }
 
 /** Reads into staging what the platform shows of a person now, under former addresses too. */
-export async function lookUp(run: Run, type: RecordType, single: Single): Promise<void> {
+export async function lookUp(run: RunContext, type: RecordType, single: Single): Promise<void> {
   await stageOne(run, type, single.key);
   for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
 }
 
 /** The keys to decide upon: the person's, and former ones that no other record has taken over. */
-export function keysOf(run: Run, type: RecordType, single: Single): Key[] {
+export function keysOf(run: RunContext, type: RecordType, single: Single): Key[] {
   const { staging } = run.snapshot;
   const former = formerKeys(run, type, single);
   return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
 /** Other keys under which the person is recorded, by what the source says of her now. */
-export function formerKeys(run: Run, type: RecordType, single: Single): Key[] {
+export function formerKeys(run: RunContext, type: RecordType, single: Single): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 
 /** What was read of one record; what has another name by now is staged under that. */
 export function stageObservation(
-  { snapshot: { staging } }: Run,
+  { snapshot: { staging } }: RunContext,
   { keyedById }: RecordType,
   { key, rows }: { key: Key; rows: readonly ObservedRow[] },
 ): void {
@@ -40,7 +40,7 @@ export function stageObservation(
   staging.addObserved(rows.filter((row) => !isHere(row)));
 }
 
-async function stageOne(run: Run, type: RecordType, key: Key): Promise<void> {
+async function stageOne(run: RunContext, type: RecordType, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
   if (!type.read) return;
   const rows = await type.read({ key, id: recorded.get(type.name, key)?.id }, run.stop);

@@ -6,7 +6,7 @@
 import { Busy } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
-import { knowledgeOf, excludePart, type RunContext } from '../context/run-context.ts';
+import { knowledgeOf, excludePart, type RunState } from '../context/run-state.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { passOver, prove, type FirstPass } from './certified-listing.ts';
@@ -14,7 +14,7 @@ import { atHer } from '../read/person-read.ts';
 import { formerKeys, lookUp } from './person-observation.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
-export async function listAll(context: RunContext): Promise<void> {
+export async function listAll(context: RunState): Promise<void> {
   const { run, known, breaker } = context;
   if (run.mode === 'fast') return;
   const key = onlyKey(run);
@@ -39,7 +39,7 @@ export async function listAll(context: RunContext): Promise<void> {
 
 /** Side by side. */
 async function eachListed(
-  context: RunContext,
+  context: RunState,
   work: (type: RecordType) => Promise<void>,
 ): Promise<void> {
   const { parts, breaker } = context;
@@ -53,7 +53,7 @@ async function eachListed(
 }
 
 /** In steps for which nothing in the process has to wait long. */
-async function sortIn({ run, parts }: RunContext): Promise<void> {
+async function sortIn({ run, parts }: RunState): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   for (const sort of staging.sortings) {
     await run.clock.sleep(0);
@@ -67,7 +67,7 @@ async function sortIn({ run, parts }: RunContext): Promise<void> {
   }
 }
 
-async function lookAtOne(context: RunContext, type: RecordType, key: Key): Promise<void> {
+async function lookAtOne(context: RunState, type: RecordType, key: Key): Promise<void> {
   const { run } = context;
   const single = { key, known: knowledgeOf(context, type) };
   const also = {

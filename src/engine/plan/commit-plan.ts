@@ -11,18 +11,18 @@
  *   the rest, in one go          whoever has another name by now, under both of them
  */
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 
 const remarksAtOnce = 500;
 
 /** With `more` in the same transaction as the rest. */
-export async function commitPlan(run: Run, more?: () => void): Promise<void> {
+export async function commitPlan(run: RunContext, more?: () => void): Promise<void> {
   await yielding(run, steps(run, more));
 }
 
 /** Takes the steps; others have their turn between, and whom another run has taken is left out. */
-export async function yielding<T>(run: Run, taken: Generator<undefined, T>): Promise<T> {
+export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
     dropSuperseded(run);
     const { done, value } = taken.next();
@@ -32,12 +32,12 @@ export async function yielding<T>(run: Run, taken: Generator<undefined, T>): Pro
 }
 
 /** Where nobody is overtaken, and little was decided: within a transaction of the caller's. */
-export function commitNow(run: Run): void {
+export function commitNow(run: RunContext): void {
   withoutYielding(steps(run));
 }
 
 /** What is done between two steps nobody else sees half of. */
-function* steps(run: Run, more?: () => void): Generator<undefined, void> {
+function* steps(run: RunContext, more?: () => void): Generator<undefined, void> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
   yield* tellLedger(run);
@@ -59,7 +59,7 @@ function* steps(run: Run, more?: () => void): Generator<undefined, void> {
   staging.clearDecisions();
 }
 
-function* tellLedger({ snapshot, doNotContact, clock }: Run): Generator<undefined> {
+function* tellLedger({ snapshot, doNotContact, clock }: RunContext): Generator<undefined> {
   let after = 0;
   for (;;) {
     yield;
@@ -75,7 +75,7 @@ function* tellLedger({ snapshot, doNotContact, clock }: Run): Generator<undefine
 }
 
 /** All ranges but the last: where there are few, everything is in that. */
-function* recordAlone({ snapshot, parts }: Run): Generator<undefined> {
+function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
   const { ranges, staging, transaction } = snapshot;
   for (const { type } of parts) {
     for (const range of ranges.ofNoted(type.name)) {
@@ -98,7 +98,7 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
  * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
  * before anything of it is written.
  */
-export function dropSuperseded(run: Run): void {
+export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;
   for (const { type } of run.parts) {
     const keys = supersededKeys(run, type);

@@ -3,17 +3,17 @@ import { type Change, isStatedOptOut } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
-import { noListChanges, identityOf } from '../context/do-not-contact-identity.ts';
+import { identityOf, noListChanges } from '../context/do-not-contact-identity.ts';
 import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
 interface Deciding {
-  run: Run;
+  run: RunContext;
   type: RecordType;
   known: RecordTypeKnowledge;
   tally: RunTally;
@@ -68,7 +68,7 @@ export function decideAgain(
 
 /** Answers how many changes it has planned. */
 function decideOne(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { key, known, tally }: { key: Key; known: RecordTypeKnowledge; tally: RunTally },
 ): number {
@@ -111,7 +111,7 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  * nothing is concluded from it, and only opt-outs are sent.
  */
 function decideUnknown(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   at: { key: Key; known: RecordTypeKnowledge },
 ): void {
@@ -135,7 +135,11 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
  * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
  * parked no longer.
  */
-function withoutParked(run: Run, tally: RunTally, { type, states, changes }: Decided): Change[] {
+function withoutParked(
+  run: RunContext,
+  tally: RunTally,
+  { type, states, changes }: Decided,
+): Change[] {
   const { problems } = run.snapshot;
   const wish = desiredFingerprint(states.desired);
   const waiting: Change[] = [];

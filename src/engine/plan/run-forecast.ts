@@ -4,7 +4,7 @@ import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 
 const name = 'limits';
 
@@ -36,7 +36,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
   meta.set(name, JSON.stringify(kept));
 }
 
-export function forecastRun({ run, parts, plan }: RunContext): Forecast {
+export function forecastRun({ run, parts, plan }: RunState): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
   for (const { type } of parts) {

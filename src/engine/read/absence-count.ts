@@ -6,12 +6,12 @@
  * The platform's time is the `Date` of the first answer of its listing; where that has none, or
  * nothing could be listed, our clock counts alone.
  */
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
-export async function countAbsences({ run, parts, known }: RunContext): Promise<void> {
+export async function countAbsences({ run, parts, known }: RunState): Promise<void> {
   for (const { type } of parts) {
     const knowledge = known.get(type);
     if (!knowledge || !type.absence) continue;

@@ -10,12 +10,13 @@
 import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { each } from '../context/bounded-concurrency.ts';
-import { type MirrorPart, modeName, openIn, type Run } from '../context/mirror-context.ts';
+import { openIn, type RunContext } from '../context/run-context.ts';
+import { type MirrorPart, modeName } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
-import { desiredOf, endingIn, read, type Read, reasonOf } from './source-read.ts';
+import { desiredOf, endingIn, type Read, read, reasonOf } from './source-read.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
 const most = 10_000;
@@ -24,7 +25,7 @@ const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
-export async function readPart(context: RunContext, part: MirrorPart): Promise<Read> {
+export async function readPart(context: RunState, part: MirrorPart): Promise<Read> {
   const { run, since } = context;
   const cursor = since.get(part.type);
   const isFast = modeName(run.mode) === 'fast';
@@ -33,7 +34,11 @@ export async function readPart(context: RunContext, part: MirrorPart): Promise<R
 }
 
 /** Undefined: everything has to be read. */
-async function readChanges(run: Run, part: MirrorPart, since: string): Promise<Read | undefined> {
+async function readChanges(
+  run: RunContext,
+  part: MirrorPart,
+  since: string,
+): Promise<Read | undefined> {
   const { type, source } = part;
   const told = await tell(run, type, source.changes?.(since, requestOf(run, type)));
   const isAll = told && (await askOthers(run, part, told));
@@ -44,7 +49,7 @@ async function readChanges(run: Run, part: MirrorPart, since: string): Promise<R
   return { ...told.certificate, whole: false, sizes };
 }
 
-function requestOf({ stop }: Run, { fields }: RecordType) {
+function requestOf({ stop }: RunContext, { fields }: RecordType) {
   return { fields, signal: stop };
 }
 
@@ -59,7 +64,7 @@ interface Told {
 }
 
 async function tell(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
 ): Promise<Told | undefined> {
@@ -90,7 +95,7 @@ async function tell(
  * done one by one.
  */
 async function askOthers(
-  run: Run,
+  run: RunContext,
   part: MirrorPart,
   { rows, twice }: Pick<Told, 'rows' | 'twice'>,
 ): Promise<boolean> {
@@ -125,7 +130,7 @@ async function askOthers(
 }
 
 /** Of whom a change is open, or was refused and is due again. */
-function waitingIn(run: Run, { name }: RecordType): Key[] {
+function waitingIn(run: RunContext, { name }: RecordType): Key[] {
   const { candidates, retryLater } = run.snapshot;
   const open = openIn(run, name).map(({ key }) => key);
   // Of whom this run has just found out what became of a change.
@@ -134,7 +139,7 @@ function waitingIn(run: Run, { name }: RecordType): Key[] {
 }
 
 /** All ids under the names that these have, and had. */
-function companyOf(run: Run, type: RecordType, rows: readonly DesiredRow[]): string[] {
+function companyOf(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),

@@ -2,14 +2,14 @@
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
-import type { Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import type { Sizes } from '../context/source-knowledge.ts';
 
 const stagedAtOnce = 1_000;
 
 /** Stages records that are few, and were not read as a whole; answers how many name nobody. */
 export async function stageIncremental(
-  { snapshot: { staging, stage }, clock }: Pick<Run, 'snapshot' | 'clock'>,
+  { snapshot: { staging, stage }, clock }: Pick<RunContext, 'snapshot' | 'clock'>,
   kind: RecordTypeName,
   rows: readonly DesiredRow[],
 ): Promise<number> {
@@ -38,7 +38,7 @@ export async function stageIncremental(
  * those who came since; else as many as are recorded are counted, where a guard has to know.
  */
 export function incrementalSizes(
-  { snapshot }: Pick<Run, 'snapshot'>,
+  { snapshot }: Pick<RunContext, 'snapshot'>,
   kind: RecordTypeName,
   { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
 ): Sizes {
@@ -62,7 +62,7 @@ const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
 /** For the runs that do not read everything; the transaction is the caller's. */
 export function storeWantedCounts(
-  { meta }: Run['snapshot'],
+  { meta }: RunContext['snapshot'],
   kind: RecordTypeName,
   { wanted }: Sizes,
 ): void {

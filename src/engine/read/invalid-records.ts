@@ -4,8 +4,9 @@
 import type { Problem } from '../../domain/problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
+import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { onlyKey, type Run } from '../context/mirror-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { identityOf } from '../context/do-not-contact-identity.ts';
 import { knowledgeNamed } from '../context/source-knowledge.ts';
@@ -16,9 +17,9 @@ const page = 500;
 
 /** Those that hold an unknown word are listed by word, in a run about everybody. */
 export async function listInvalid(
-  run: Run,
+  run: RunContext,
   type: RecordType,
-  { tally, known }: Pick<RunContext, 'tally' | 'known'>,
+  { tally, known }: Pick<RunState, 'tally' | 'known'>,
 ): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
@@ -40,7 +41,7 @@ export async function listInvalid(
 }
 
 function noticeOne(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
@@ -58,7 +59,7 @@ function noticeOne(
 }
 
 /** What names nobody is listed by its id, or by its place. */
-function nameOf(run: Run, type: RecordType, { key, id, place }: DesiredRow): Key {
+function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
   if (!type.doNotContact) return name;
@@ -70,7 +71,7 @@ function nameOf(run: Run, type: RecordType, { key, id, place }: DesiredRow): Key
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */
 export async function listUnread(
-  { run, tally, unread, known }: RunContext,
+  { run, tally, unread, known }: RunState,
   { name }: RecordType,
 ): Promise<void> {
   const { whole, reading } = knowledgeNamed(known, name);

@@ -9,8 +9,9 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
 import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
-import { isFresh, type MirrorPart, type Run } from '../context/mirror-context.ts';
-import type { RunContext } from '../context/run-context.ts';
+import { isFresh, type RunContext } from '../context/run-context.ts';
+import type { MirrorPart } from '../context/mirror-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
@@ -40,7 +41,7 @@ interface Asked {
  * another address each time.
  */
 export async function readOnePerson(
-  context: RunContext,
+  context: RunState,
   id: string,
 ): Promise<PersonLock | undefined> {
   const { run } = context;
@@ -72,7 +73,7 @@ export async function readOnePerson(
  * one later. Of whoever was erased meanwhile nothing is left.
  */
 export async function keepDuplicates(
-  { run, parts, known }: RunContext,
+  { run, parts, known }: RunState,
   when: 'read' | 'done',
 ): Promise<void> {
   const { ranges, duplicates, transaction } = run.snapshot;
@@ -106,13 +107,13 @@ function both(one: LockedPeople, other: LockedPeople): LockedPeople {
 }
 
 /** Under which keys the record was last seen. */
-function keysOf({ snapshot }: Run, { type }: MirrorPart, id: string): Key[] {
+function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
 }
 
 /** Under which ids of the source somebody stands, as far as is known: each once. */
 export function idsAt(
-  { snapshot }: Pick<Run, 'snapshot'>,
+  { snapshot }: Pick<RunContext, 'snapshot'>,
   { name }: RecordType,
   key: Key,
 ): string[] {
@@ -121,7 +122,7 @@ export function idsAt(
   ];
 }
 
-async function ask(run: Run, part: MirrorPart, first: string): Promise<Asked> {
+async function ask(run: RunContext, part: MirrorPart, first: string): Promise<Asked> {
   const { type, source } = part;
   const ids = [first];
   const now = new Set<Key>();
@@ -147,7 +148,7 @@ export function rowOf(type: RecordType, id: string, record: SourceRecord): Desir
 }
 
 async function stage(
-  context: RunContext,
+  context: RunState,
   { type }: MirrorPart,
   { rows, keys, complete }: Asked,
 ): Promise<void> {

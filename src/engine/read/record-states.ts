@@ -3,8 +3,8 @@ import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
-import { mustAnnounce, isFirstLoad } from '../context/first-load.ts';
-import { latestNow, type Run } from '../context/mirror-context.ts';
+import { isFirstLoad, mustAnnounce } from '../context/first-load.ts';
+import { latestNow, type RunContext } from '../context/run-context.ts';
 import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import type { Read } from './source-read.ts';
 import { identityOf } from '../context/do-not-contact-identity.ts';
@@ -22,7 +22,7 @@ export function readingOf(
 
 /** What is known of one record, of all that was read and recorded. */
 export function statesOf(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { key, known }: { key: Key; known: RecordTypeKnowledge },
 ): States {
@@ -72,7 +72,7 @@ interface Gone extends Pick<States, 'key' | 'successors'> {
 
 /** What is known besides of a record that the source does not name as one that is there. */
 function goneStates(
-  run: Run,
+  run: RunContext,
   { name }: RecordType,
   { key, known, isNamed, successors }: Gone,
 ): Pick<States, keyof typeof stays> {
@@ -87,7 +87,7 @@ function goneStates(
 }
 
 /** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
-function mayDelete(run: Run, { listing }: RecordTypeKnowledge): boolean {
+function mayDelete(run: RunContext, { listing }: RecordTypeKnowledge): boolean {
   if (isFirstLoad(run)) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
@@ -116,7 +116,7 @@ interface Seen {
 
 /** Under which other keys the record was known: by the platform's ids, or by the source's. */
 function formerOf(
-  { snapshot }: Run,
+  { snapshot }: RunContext,
   type: RecordType,
   { key, known, desired, observed, assumedId }: Seen,
 ): States['former'] {
@@ -138,7 +138,7 @@ function formerOf(
 
 /** What is recorded under one name, and was read or is recorded under another one. */
 function renamedOf(
-  run: Run,
+  run: RunContext,
   type: RecordType,
   { row, known, isListed }: { row: RecordedRow; known: RecordTypeKnowledge; isListed: boolean },
 ): States['renamed'] {
@@ -161,7 +161,7 @@ function renamedOf(
 
 /** Of somebody whom the source does not name: who stands under another key by now. */
 function successorsOf(
-  { snapshot }: Run,
+  { snapshot }: RunContext,
   { name }: RecordType,
   { key, known }: { key: Key; known: RecordTypeKnowledge },
 ): States['successors'] {

@@ -5,7 +5,8 @@ import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { MirrorPart, Run } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { MirrorPart } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 import type { Sizes } from '../context/source-knowledge.ts';
 
@@ -20,7 +21,7 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-export async function read(run: Run, { type, source }: MirrorPart): Promise<Read> {
+export async function read(run: RunContext, { type, source }: MirrorPart): Promise<Read> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
   const records = source.read({ fields: type.fields, signal: run.stop });
@@ -51,7 +52,7 @@ export async function read(run: Run, { type, source }: MirrorPart): Promise<Read
 
 /** Where most of those who are recorded have lost their address, a column is empty, not people. */
 function withAddresses(
-  { snapshot: { recorded, staging } }: Run,
+  { snapshot: { recorded, staging } }: RunContext,
   kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
@@ -72,7 +73,10 @@ function withAddresses(
 /**
  * An empty reading where there were records before is a failure, not data: throws Unavailable.
  */
-export function refuseEmpty({ snapshot }: Pick<Run, 'snapshot'>, kind: RecordTypeName): void {
+export function refuseEmpty(
+  { snapshot }: Pick<RunContext, 'snapshot'>,
+  kind: RecordTypeName,
+): void {
   const known = snapshot.recorded.count(kind);
   if (known === 0) return;
   throw new Unavailable(
@@ -90,7 +94,7 @@ export async function* endingIn<End>(
   told(yield* reading);
 }
 
-async function sortIn(run: Run, kind: RecordTypeName): Promise<void> {
+async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
@@ -105,7 +109,7 @@ async function sortIn(run: Run, kind: RecordTypeName): Promise<void> {
  * ranges of all keys, into which the names that were added here fit, and how many name nobody.
  */
 async function settleIds(
-  run: Run,
+  run: RunContext,
   kind: RecordTypeName,
   count: number,
 ): Promise<{ all: readonly KeyRange[]; skipped: number }> {
@@ -130,7 +134,7 @@ async function settleIds(
 }
 
 async function sizesOf(
-  run: Run,
+  run: RunContext,
   kind: RecordTypeName,
   all: readonly KeyRange[],
 ): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {

@@ -12,7 +12,7 @@
  * No absence is counted by such a reading.
  */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
-import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import { read } from './source-read.ts';
 import { unknown } from '../context/source-knowledge.ts';
@@ -22,13 +22,13 @@ import { untilDone } from '../context/for-each-range.ts';
 export const sliceMs = 10 * 60_000;
 
 /** Those parts of which something is left when the time of the slice is over. */
-export function cutShort({ run, breaker, parts, sliceEndsAt }: RunContext): MirrorPart[] {
+export function cutShort({ run, breaker, parts, sliceEndsAt }: RunState): MirrorPart[] {
   if (run.stop.aborted || breaker.stopped() || run.clock.now() < sliceEndsAt) return [];
   return parts.filter(({ type }) => run.snapshot.slicing.hasPlanned(run.id, type.name));
 }
 
 /** Reads the source of a part again where it has changed; answers whether to decide anew. */
-export async function readAgain(context: RunContext, part: MirrorPart): Promise<boolean> {
+export async function readAgain(context: RunState, part: MirrorPart): Promise<boolean> {
   const { run, known, reasons } = context;
   const { type, source } = part;
   const before = known.get(type) ?? unknown;

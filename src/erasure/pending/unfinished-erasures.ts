@@ -10,7 +10,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Purged } from '../../snapshot/tables/record-purge.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Run } from '../../engine/context/mirror-context.ts';
+import type { RunContext } from '../../engine/context/run-context.ts';
 import { shortHash } from '../../engine/context/display-name.ts';
 import { supersededKeys } from '../../engine/context/superseded-records.ts';
 import { forEachRange } from '../../engine/context/for-each-range.ts';
@@ -81,7 +81,7 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
 }
 
 /** Who was erased, and is there all the same: recorded, or in both readings. */
-export async function findErased(run: Run, { name: of }: RecordType): Promise<Key[]> {
+export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
   const { recorded, ranges } = run.snapshot;
   const isErased = run.doNotContact.erased();
   const found: Key[] = [];
@@ -96,7 +96,7 @@ export async function findErased(run: Run, { name: of }: RecordType): Promise<Ke
  * After a full run, in place of what one found before; but for whom another run was at meanwhile:
  * she was erased since this one read of her. The transaction is the caller's.
  */
-export function noteUnfinished(run: Run, type: RecordType, erased: readonly Key[]): void {
+export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
   const others = new Set(supersededKeys(run, type));
   const found = erased.filter((key) => !others.has(key));
