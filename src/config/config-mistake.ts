@@ -1,23 +1,29 @@
-/** A mistake in the configuration: where, what is wrong, how to mend it. It never holds a value. */
+/**
+ * A mistake in the configuration: where it is, what is wrong, how to mend it. It never quotes a
+ * value.
+ */
 import { Invalid } from '../domain/errors.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Both count from 1. */
+/** A position in the file. Lines and columns count from 1. */
 export interface ConfigPlace {
   line: number;
   col: number;
 }
 
 export interface Mistake {
-  /** Empty when it concerns the file rather than a value in it. */
+  /** The path of the value; empty when the mistake concerns the whole file. */
   path: Path;
   place: ConfigPlace;
   wrong: string;
   mend: string;
 }
 
-/** All mistakes in the order of the file, a line each: `file:line:col  path  wrong  → mend`. */
+/**
+ * Returns the error for all mistakes, in the order of the file, one line each: `file:line:col  path
+ * wrong  → mend`.
+ */
 export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid {
   const sorted = mistakes.toSorted(
     (a, b) => a.place.line - b.place.line || a.place.col - b.place.col,
@@ -30,7 +36,7 @@ export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid
   return new Invalid([...new Set(lines)].join('\n'));
 }
 
-/** `contacts.channels[1].id`; a key that would garble the line is quoted. */
+/** Renders a path: `contacts.channels[1].id`. A key that would garble the line is quoted. */
 function spell(path: Path): string {
   const steps = path.map((step) => {
     if (typeof step === 'number') return `[${step}]`;
@@ -39,7 +45,7 @@ function spell(path: Path): string {
   return steps.join('').replace(/^\./, '');
 }
 
-/** Whether `inner` is `outer` or lies within it. */
+/** Returns whether `inner` is `outer` or lies within it. */
 export function within(outer: Path, inner: Path): boolean {
   return outer.every((step, index) => inner[index] === step);
 }

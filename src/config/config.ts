@@ -1,4 +1,6 @@
-/** What a mirror is configured to do: made once from a valid file, and from then on trusted. */
+/**
+ * The configuration of a mirror. It is made once from a valid file; the rest of the code trusts it.
+ */
 import type { z } from 'zod';
 import type { Condition } from '../domain/condition.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
@@ -17,14 +19,14 @@ type File = z.output<typeof fileSchema>;
 type FileContacts = NonNullable<File['contacts']>;
 type FileReturns = NonNullable<FileContacts['returns']>;
 
-/** Paths are absolute, defaults filled in; nothing in it ever changes. */
+/** The whole configuration. Paths are absolute, defaults are filled in, and all of it is frozen. */
 export interface Config {
-  /** The file it was read from. */
+  /** The file that it was read from. */
   readonly file: string;
   readonly mirror: string;
-  /** File of the snapshot. */
+  /** The file of the snapshot. */
   readonly snapshot: string;
-  /** Files of the ledger and of its key. */
+  /** The files of the do-not-contact list and of its key. */
   readonly ledger: { readonly path: string; readonly keyFile: string };
   readonly platform: PlatformConfig;
   /** At least one of contacts and templates is there. */
@@ -32,29 +34,29 @@ export interface Config {
   readonly templates?: TemplatesConfig | undefined;
   readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
-  /** How long runs and changes are kept. */
+  /** How long runs and changes are kept, in milliseconds. */
   readonly keepMs: number;
-  /** When a worker runs; undefined without a block of that name. */
+  /** When a worker runs; undefined: the file has no such block. */
   readonly schedule?: Schedule | undefined;
-  /** Address of the Redis that processes share; it may hold a password. */
+  /** The address of the Redis that processes share. It may contain a password. */
   readonly redis?: string | undefined;
   /** What a worker serves over HTTP; undefined: nothing. */
   readonly server?: ServerConfig | undefined;
-  /** Where a worker tells what is wrong, and the secret it signs that with. */
+  /** Where a worker reports problems, and the secret that it signs them with. */
   readonly notices?: { readonly url: string; readonly secret: string } | undefined;
 }
 
 interface ServerConfig {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0 stands for any free port. */
   readonly port: number;
-  /** None only where the host is this machine alone. */
+  /** Undefined only when the host is this machine alone. */
   readonly token?: string | undefined;
-  /** Without a trailing slash; undefined: what the requests themselves say. */
+  /** Without a trailing slash; undefined: the address that a request itself names. */
   readonly publicUrl?: string | undefined;
 }
 
-/** Cron patterns, with seconds where they have six fields; the time zone is an IANA name. */
+/** Cron patterns; those with six fields begin with seconds. The time zone is an IANA name. */
 interface Schedule {
   readonly patterns: Readonly<
     Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>
@@ -63,43 +65,46 @@ interface Schedule {
 }
 
 interface PlatformConfig {
-  /** Without a trailing slash; a base path is part of it. */
+  /** With its base path, without a trailing slash. */
   readonly url: string;
   readonly apiKey: string;
-  /** The file the key was read from, when it was. */
+  /** The file that the key was read from; undefined: the configuration contains the key. */
   readonly apiKeyFile?: string | undefined;
-  /** Longest wait for one request. */
+  /** The longest wait for one request, in milliseconds. */
   readonly timeoutMs: number;
-  /** Share of each route's budget that is left to other programs, 0 to 0.9. */
+  /** The share of each route's budget that is left to other programs, 0 to 0.9. */
   readonly reserve: number;
 }
 
-/** What to do where both sides disagree. */
+/** What to do when CRM and platform disagree. */
 interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
-  /** How long after their opt-out people who left the CRM are deleted. */
+  /** The milliseconds from the opt-out of people who left the CRM to their deletion. */
   readonly deleteAfterMs: number;
-  /** Whether the file itself says what `absent` is. */
+  /** Whether the file itself sets `absent`. */
   readonly statesAbsent: boolean;
 }
 
-/** Shares are in percent, 0 to 100. */
+/** The limits of the guards. Shares are in percent, 0 to 100. */
 interface GuardsConfig {
   readonly deletes: { readonly percent: number; readonly floor: number };
   readonly optIns: { readonly percent: number; readonly floor: number };
-  /** Held no longer than `holdForMs`. */
+  /** Changes of this class are held for at most `holdForMs`. */
   readonly optOuts: {
     readonly percent: number;
     readonly floor: number;
     readonly holdForMs: number;
   };
   readonly templates: { readonly percent: number; readonly floor: number };
-  /** Readings of the CRM in which a person must be missing … */
+  /** The number of readings of the CRM in which a person must be missing. */
   readonly absentReadings: number;
-  /** … and the least time between the first and the last of them. */
+  /** The milliseconds between the first and the last of them, at least. */
   readonly absentForMs: number;
 }
 
-/** Fields are columns or dotted paths of a CRM record. */
+/**
+ * Where contacts come from and how they are read. Fields are columns or dotted paths of a CRM
+ * record.
+ */
 interface ContactsConfig {
   readonly source: Readonly<
     | CsvOptions
@@ -110,7 +115,7 @@ interface ContactsConfig {
     | SqlOptions
     | TrytonOptions
   >;
-  /** The module that each record goes through first. */
+  /** The module that maps each record before it is read. */
   readonly map?: string | undefined;
   readonly id: string;
   readonly email: string;
@@ -118,16 +123,18 @@ interface ContactsConfig {
   readonly unsubscribed?: FileContacts['unsubscribed'];
   readonly consentAt?: string | undefined;
   readonly include?: Condition | undefined;
-  /** People who are only ever opted out on the CRM's word: addresses, and conditions. */
+  /**
+   * Addresses and conditions of protected people. Only opt-outs that the CRM states apply to them.
+   */
   readonly protect?: readonly (string | { readonly when: Condition })[] | undefined;
-  /** At least one, each id once. */
+  /** At least one; ids are unique. */
   readonly channels: readonly ChannelConfig[];
   readonly webhook?: WebhookConfig | undefined;
-  /** Where the CRM is told who left on the platform; undefined: nowhere. */
+  /** Where opt-outs on the platform are reported to; undefined: nowhere. */
   readonly returns?: Readonly<FileReturns> | undefined;
 }
 
-/** How the CRM signs its events, and the dotted path at which one names a CRM record. */
+/** How the CRM signs its events, and the dotted path at which an event names a CRM record. */
 interface WebhookConfig {
   readonly format: 'standard' | 'hubspot';
   readonly secret: string;
@@ -138,7 +145,7 @@ interface ChannelConfig {
   readonly id: string;
   readonly name?: string | undefined;
   readonly subscription: FileContacts['channels'][number]['subscription'];
-  /** The channel it took over from. */
+  /** The id of the channel that this one took over from. */
   readonly replaces?: string | undefined;
 }
 
@@ -148,15 +155,15 @@ interface TemplatesConfig {
 
 interface Surroundings {
   file: string;
-  /** Whether the file itself says what `policy.absent` is. */
+  /** Whether the file itself sets `policy.absent`. */
   statesAbsent: boolean;
-  /** The key as it was found, in the file or in the one that apiKeyFile names. */
+  /** The API key, from the file or from the one that apiKeyFile names. */
   apiKey: string;
-  /** Makes a path of the file absolute. */
+  /** Returns the absolute path for a path of the file. */
   absolute(path: string): string;
 }
 
-/** The configuration that a valid file stands for. */
+/** Returns the configuration that a valid file stands for. */
 export function settle(
   valid: File,
   { file, statesAbsent, apiKey, absolute }: Surroundings,
@@ -255,7 +262,7 @@ function settleSource(
   return source.type === 'salesforce' ? keyed(source, absolute) : placed(source, absolute);
 }
 
-/** A source in a file is relative to the configuration, like every path. */
+/** Makes the path of a source absolute: it is relative to the configuration file. */
 function placed<T extends { path: string } | { url: string; tokenFile?: string | undefined }>(
   source: T,
   absolute: Surroundings['absolute'],
@@ -267,14 +274,14 @@ function placed<T extends { path: string } | { url: string; tokenFile?: string |
   return tokenFile === undefined ? source : { ...source, tokenFile: absolute(tokenFile) };
 }
 
-/** So is the file of a key. */
+/** Makes the path of a key file absolute. */
 function keyed(source: SalesforceOptions, absolute: Surroundings['absolute']): SalesforceOptions {
   const { privateKeyFile } = source.auth;
   if (privateKeyFile === undefined) return source;
   return { ...source, auth: { ...source.auth, privateKeyFile: absolute(privateKeyFile) } };
 }
 
-/** And that of a password. */
+/** Makes the path of a password file absolute. */
 function sealed(source: TrytonOptions, absolute: Surroundings['absolute']): TrytonOptions {
   const { passwordFile } = source;
   return passwordFile === undefined ? source : { ...source, passwordFile: absolute(passwordFile) };

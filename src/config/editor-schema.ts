@@ -1,11 +1,13 @@
-/** The configuration's JSON Schema, from which editors complete and explain (command `schema`). */
+/**
+ * The JSON Schema of the configuration, from which editors complete and explain (command `schema`).
+ */
 import { z } from 'zod';
 import { fileSchema } from './schema/file-schema.ts';
 import type { Path } from './config-mistake.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** JSON Schema draft 7, the one that editors of YAML know best. */
+/** Returns the schema as JSON Schema draft 7, which editors of YAML support best. */
 export function editorSchema(): JsonSchema {
   return z.toJSONSchema(fileSchema, {
     target: 'draft-07',
@@ -14,7 +16,10 @@ export function editorSchema(): JsonSchema {
   });
 }
 
-/** Any value may come from the environment, but only a text without constraints says so itself. */
+/**
+ * Lets a schema accept a variable as well. Any value may come from the environment, but only a text
+ * without constraints accepts `${NAME}` by itself.
+ */
 function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
   const { type, enum: values, pattern, minimum, maximum, ...rest } = schema;
   const constrained = values ?? pattern ?? (type === 'string' ? undefined : type);
@@ -25,7 +30,10 @@ function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
   Object.assign(schema, rest, { anyOf: [plain, { type: 'string', pattern: '\\$\\{' }] });
 }
 
-/** What the schema says about a path: nothing when it knows none, several where it has a choice. */
+/**
+ * Returns what the schema says about a path: nothing for an unknown path, several schemas where
+ * there is a choice.
+ */
 export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
   const [step, ...rest] = path;
   if (step === undefined) return [schema];
@@ -36,7 +44,7 @@ export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
     .flatMap((found) => fieldsAt(found, rest));
 }
 
-/** A schema and the alternatives it offers. */
+/** Returns a schema and the alternatives that it offers. */
 export function choicesOf(schema: JsonSchema): JsonSchema[] {
   return [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
 }

@@ -1,18 +1,18 @@
-/** Reads a configuration file and finds every mistake in it, before anything else happens. */
+/** Reads a configuration file and finds every mistake in it before anything else happens. */
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
-import { complain, valueAt } from './schema-diagnostics.ts';
-import { settle, type Config } from './config.ts';
-import { readTree, spotOf, type Tree } from './yaml-document.ts';
+import { readTree, spotOf, type Tree, valueAt } from './yaml-document.ts';
+import { complain } from './schema-diagnostics.ts';
+import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
-import { invalidFile, within, type Mistake } from './config-mistake.ts';
+import { invalidFile, type Mistake, within } from './config-mistake.ts';
 import { fileSchema } from './schema/file-schema.ts';
 
 /**
- * Reads the file at `path`, with its ${NAME}s taken from `env`. Throws Invalid with every mistake
- * in it, a line each (README, configuration); no value of the file or of `env` is in a message.
+ * Reads the file at `path` and takes its ${NAME}s from `env`. Throws Invalid with every mistake,
+ * one line each (README, configuration). No message contains a value of the file or of `env`.
  */
 export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
   const tree = readTree(bytesOf(path), env);
@@ -42,12 +42,15 @@ function bytesOf(path: string): Uint8Array {
   }
 }
 
-/** Under what is already wrong nothing more is said. */
+/** Returns the mistakes that do not lie within one that is already reported. */
 function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistake[] {
   return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
 }
 
-/** What the file behind apiKeyFile holds, if one is named; its faults are mistakes like others. */
+/**
+ * Returns the text of the file that apiKeyFile names, '' when it names none, and the mistakes in
+ * it.
+ */
 function readKey(
   tree: Tree,
   absolute: (path: string) => string,

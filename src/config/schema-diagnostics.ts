@@ -1,23 +1,23 @@
-/** The schema's findings in words for people. No word here comes from a value, only from keys. */
+/** Puts the schema's findings into words. The words come from keys, never from values. */
 import type { z } from 'zod';
-import { spotOf, type Tree } from './yaml-document.ts';
+import { spotOf, type Tree, valueAt } from './yaml-document.ts';
 import { choicesOf, editorSchema, fieldsAt } from './editor-schema.ts';
 import type { Mistake, Path } from './config-mistake.ts';
 
 type Issue = z.core.$ZodIssue;
 type Words = Pick<Mistake, 'wrong' | 'mend'>;
 
-/** What the schema says about any path: the words to explain it with. */
+/** Looks up in the schema the words that explain a path. */
 interface Guide {
-  /** What a field is for, in brackets. */
+  /** Returns the purpose of a field, in brackets; '' when the schema has none. */
   meaning(path: Path): string;
-  /** The words that may stand there, when they are few and fixed. */
+  /** Returns the words that are allowed there, when they are few and fixed. */
   words(path: Path): string[];
-  /** The keys that may stand in it; where there is a choice of types, in one of this type. */
+  /** Returns the keys that are allowed there: where there is a choice, those of the given type. */
   keys(path: Path, type: unknown): string[];
 }
 
-/** The mistakes that the schema's findings stand for. */
+/** Returns the mistakes for the schema's findings. */
 export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   const guide = makeGuide();
   return issues.flatMap(chosen).flatMap((issue) => {
@@ -32,7 +32,10 @@ export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   });
 }
 
-/** Of a value that may be a text or one of several mappings, what is wrong with the nearest. */
+/**
+ * Returns the findings about the nearest alternative, for a value that may be a text or one of
+ * several mappings.
+ */
 function chosen(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const branches = issue.errors.toSorted(
@@ -43,12 +46,12 @@ function chosen(issue: Issue): Issue[] {
   return found.flatMap((one) => chosen({ ...one, path: [...issue.path, ...one.path] }));
 }
 
-/** Whether these are about a value of another kind altogether. */
+/** Returns whether the findings are about a value of another type altogether. */
 function isOther([first]: readonly Issue[]): boolean {
   return first?.code === 'invalid_type' && first.path.length === 0;
 }
 
-/** How many keys of the value the branch does not know. */
+/** Returns how many keys of the value an alternative does not know. */
 function strangeKeys(issues: readonly Issue[]): number {
   return issues.flatMap((one) => (one.code === 'unrecognized_keys' ? one.keys : [])).length;
 }
@@ -94,7 +97,7 @@ function phrase(issue: Issue, at: { path: Path; value: unknown; guide: Guide }):
   return { wrong, mend };
 }
 
-/** What zod expects: its name, and how it is written. */
+/** The types that zod expects: the name of each, and how it is written. */
 const kinds: Record<string, [name: string, form: string]> = {
   string: ['a text', 'a text'],
   number: ['a number', 'a number'],
@@ -125,7 +128,7 @@ function makeGuide(): Guide {
   };
 }
 
-/** Whether a choice is that of a type: its `type` is that word. */
+/** Returns whether an alternative is that of a type: its `type` is that word. */
 function isOfType(choice: ReturnType<typeof fieldsAt>[number], type: unknown): boolean {
   const words = fieldsAt(choice, ['type']).flatMap(choicesOf);
   return words.some((word) => word.const !== undefined && word.const === type);
@@ -139,7 +142,10 @@ function suggest(key: string, known: readonly string[]): string {
   return near ? `did you mean ${near.name}?` : `known here: ${known.join(', ')}`;
 }
 
-/** How many letters to add, drop or change (Levenshtein); long keys are never near anything. */
+/**
+ * Returns the number of letters to add, drop or change (Levenshtein). A long key is never near
+ * another.
+ */
 function distance(a: string, b: string): number {
   if (a.length > 60) return Number.POSITIVE_INFINITY;
   let above = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -152,12 +158,4 @@ function distance(a: string, b: string): number {
     above = line;
   }
   return above.at(-1) ?? 0;
-}
-
-/** What stands at a path; undefined when nothing does. */
-export function valueAt(value: unknown, path: Path): unknown {
-  return path.reduce<unknown>((inner, step) => {
-    if (typeof inner !== 'object' || inner === null) return undefined;
-    return Object.entries(inner).find(([key]) => key === String(step))?.[1];
-  }, value);
 }

@@ -1,4 +1,4 @@
-/** From the bytes of a YAML file to a plain value, with the place of everything in it. */
+/** Reads the bytes of a YAML file into a plain value, with the position of everything in it. */
 import {
   isAlias,
   isMap,
@@ -6,39 +6,41 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  parseDocument,
   type Pair,
+  parseDocument,
   type Scalar,
   type YAMLError,
   type YAMLMap,
 } from 'yaml';
-import { interpolate, mask, unmask } from './variable-interpolation.ts';
-import type { Mistake, Path, ConfigPlace } from './config-mistake.ts';
+import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
 
+/** A file that was read. */
 export interface Tree {
-  /** Plain data, variables replaced; what is empty or null is undefined. */
+  /** Plain data with variables replaced. An empty value and null become undefined. */
   value: unknown;
-  /** By path, see spotOf. */
+  /** The positions by path; read them with `spotOf`. */
   spots: ReadonlyMap<string, Spot>;
   mistakes: readonly Mistake[];
-  /** Whether the file could be read at all; otherwise `value` means nothing. */
+  /** Whether the file could be read at all; if not, `value` means nothing. */
   readable: boolean;
 }
 
 interface Spot {
-  /** Where its key stands; for an entry of a list, and for the whole, where the value does. */
+  /**
+   * The position of the key. For an entry of a list and for the whole file it is that of the value.
+   */
   key: ConfigPlace;
   value: ConfigPlace;
-  /** The environment variables that went into it. */
+  /** The environment variables that the value contains. */
   variables: readonly string[];
-  /** Where a character of the text stands; undefined when that cannot be told. */
+  /** Returns the position of a character of the text; undefined when it cannot be told. */
   inside?: (index: number) => ConfigPlace | undefined;
 }
 
-/** What is gathered while walking through the document. */
+/** What is gathered while the document is walked. */
 interface Walk {
   env: Record<string, string | undefined>;
-  /** The whole file, masked. */
+  /** The text of the whole file, masked. */
   source: string;
   placeAt(offset: number): ConfigPlace;
   spots: Map<string, Spot>;
@@ -48,7 +50,7 @@ interface Walk {
 const start: ConfigPlace = { line: 1, col: 1 };
 const maxBytes = 1 << 20;
 
-/** Reads the file's text; mistakes are collected, nothing is thrown. */
+/** Reads a file. Collects mistakes and throws nothing. */
 export function readTree(bytes: Uint8Array, env: Record<string, string | undefined>): Tree {
   if (bytes.length > maxBytes)
     return unreadable('is larger than any configuration', 'name the right file with -c FILE');
@@ -79,7 +81,7 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   return { value, spots: walk.spots, mistakes: walk.mistakes, readable: true };
 }
 
-/** Where a path stands, or the nearest thing around it that is there. */
+/** Returns the position of a path, or of the nearest value around it that exists. */
 export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
   const spot = spots.get(spell(path));
   if (spot) return spot;
@@ -90,7 +92,7 @@ export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
 
 const spell = (path: Path) => JSON.stringify(path);
 
-/** The text, or the place of the first line that is not UTF-8. */
+/** Returns the text, or the position of the first character that is not UTF-8. */
 function decode(bytes: Uint8Array): string | ConfigPlace {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   try {
@@ -107,7 +109,10 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
   return { value: undefined, spots: new Map(), mistakes, readable: false };
 }
 
-/** One a line, the rest follows from it; in our words, as the parser's own may quote values. */
+/**
+ * Returns the tree of a file with syntax errors: one mistake a line, since the others follow from
+ * it. The words are our own because those of the parser may quote values.
+ */
 function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
   const byLine = new Map<number, Mistake>();
   for (const fault of faults) {
@@ -115,12 +120,7 @@ function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
     const [wrong, mend] = syntax[fault.code] ?? ['is no valid YAML here', 'see config/mirror.yaml'];
     if (!byLine.has(place.line)) byLine.set(place.line, { path: [], place, wrong, mend });
   }
-  return {
-    value: undefined,
-    spots: new Map(),
-    mistakes: [...byLine.values()],
-    readable: false,
-  };
+  return { value: undefined, spots: new Map(), mistakes: [...byLine.values()], readable: false };
 }
 
 const syntax: Partial<Record<YAMLError['code'], [wrong: string, mend: string]>> = {
@@ -154,7 +154,7 @@ function readItem(item: unknown, path: Path, walk: Walk): unknown {
   return read(item, path, walk);
 }
 
-/** Own keys only, whatever they are called: fromEntries defines them, it does not assign. */
+/** Reads a mapping. Object.fromEntries makes every key an own property, whatever its name. */
 function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> {
   const entries = new Map<string, unknown>();
   for (const pair of map.items) {
@@ -185,7 +185,10 @@ function offsetOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
 }
 
-/** A variable without a value leaves an empty text, so that its key still counts as there. */
+/**
+ * Reads a scalar. A variable without a value gives an empty text, so that its key still counts as
+ * present.
+ */
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   if (typeof node.value !== 'string') return node.value ?? undefined;
   const { text, variables, missing, malformed } = interpolate(unmask(node.value), walk.env);
@@ -211,8 +214,8 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
 }
 
 /**
- * The offset in the file of a character of a text. Quotes, escapes and folded lines are skipped;
- * where the text says something else than the file does, it came from somewhere else.
+ * Returns the offset in the file of a character of a text; undefined when the text differs from the
+ * file because it came from a variable. Quotes, escapes and folded lines are skipped.
  */
 function locate(
   { range }: Scalar,
@@ -230,4 +233,66 @@ function locate(
     at += 1;
   }
   return index < text.length ? at - 1 : at;
+}
+
+/** A text with its variables replaced. */
+
+interface Interpolated {
+  text: string;
+  /** The names of the variables in it, set or not. */
+  variables: string[];
+  /**
+   * The names without a value and without a default. An empty variable counts as unset, as in `:-`.
+   */
+  missing: string[];
+  /** Whether it contains a `${` that cannot be understood. */
+  malformed: boolean;
+}
+
+const reference = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^{}]*))?\})?/g;
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in a text by values of `env`, and `$${` by `${`.
+ * Variables in a value are not replaced.
+ */
+function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
+  const found: Interpolated = { text, variables: [], missing: [], malformed: false };
+  found.text = text.replace(reference, (whole: string, name?: string, standard?: string) => {
+    if (whole === '$${') return '${';
+    if (name === undefined) {
+      found.malformed = true;
+      return whole;
+    }
+    found.variables.push(name);
+    const value = (Object.hasOwn(env, name) && env[name]) || standard;
+    if (value === undefined) found.missing.push(name);
+    return value ?? '';
+  });
+  return found;
+}
+
+/**
+ * YAML and `${…}` have one conflict: `{ token: ${TOKEN:-} }` opens a mapping in YAML. `mask`
+ * therefore replaces the characters of a variable, one for one to keep every position, by
+ * noncharacters that no text may contain; `unmask` restores them in each text that was read.
+ */
+const quarrelsome = '{}[],:#';
+
+const veil = 0xfdd0;
+
+function mask(yaml: string): string {
+  const hide = (char: string) => String.fromCharCode(veil + quarrelsome.indexOf(char));
+  return yaml.replace(/\$\{[^{}\n]*\}/g, (whole) => whole.replace(/[{}[\],:#]/g, hide));
+}
+
+function unmask(text: string): string {
+  return text.replace(/[\ufdd0-\ufdd6]/g, (char) => quarrelsome.charAt(char.charCodeAt(0) - veil));
+}
+
+/** Returns the value at a path; undefined when there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, step) => {
+    if (typeof inner !== 'object' || inner === null) return undefined;
+    return Object.entries(inner).find(([key]) => key === String(step))?.[1];
+  }, value);
 }

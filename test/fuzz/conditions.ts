@@ -1,7 +1,7 @@
 /** Conditions (include, when, protect): any text, and those that are valid on any record. */
 import fc from 'fast-check';
 import { compile } from '../../src/config/schema/cel-condition.ts';
-import { protect } from '../../src/config/schema/protect-schema.ts';
+import { protect } from '../../src/config/schema/records-schema.ts';
 import { ADDRESS, area, judgeText, mutated, scrap, strangeValue } from './area.ts';
 
 const quoted = fc

@@ -1,8 +1,8 @@
 /**
- * Conditions in CEL (README, conditions), checked when the configuration is loaded. `record` is the
- * one variable. Its fields are texts, as all that a CSV file holds: so that a comparison with a
- * number, which could never be right, is found before anybody is judged by it. What JSON holds
- * becomes a text here: true is "true", 42 is "42", null is "".
+ * Conditions in CEL (README, conditions), checked when the configuration is loaded. Their one
+ * variable is `record`. Its fields are texts, as in a CSV file, so that a comparison with a number,
+ * which could never be true, is found at once. Values from JSON become texts: true is "true", 42 is
+ * "42", null is "".
  */
 import {
   type ASTNode,
@@ -24,7 +24,7 @@ import {
 } from './condition-bounds.ts';
 import { text as textField } from './field-types.ts';
 
-/** A field of the configuration that holds a condition. */
+/** Returns the schema of a configuration field that holds a condition. */
 export const condition = (nullable: boolean, what: string) =>
   textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
     const found = compile(value, { nullable });
@@ -34,15 +34,18 @@ export const condition = (nullable: boolean, what: string) =>
     return z.NEVER;
   });
 
-/** `nullable`: whether the condition may be of no opinion. */
+/**
+ * Returns the compiled condition, or what is wrong with it. `nullable`: whether the condition may
+ * return null, for no opinion.
+ */
 export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {
   try {
     const text = bounded(written);
     if (typeof text !== 'string') return text;
     const branches = nullable ? nullBranches(environment.parse(text).ast) : [];
     const nulls = branches.filter((at) => text.startsWith('null', at));
-    // To CEL the branches of ?: are of one type. So null is checked as if it were true, which is as
-    // long and moves no position, and evaluated as what may be of any type.
+    // To CEL the branches of ?: have one type. So null is checked as if it were true, which has the
+    // same length and moves no position, and evaluated as a value of any type.
     const checked = environment.parse(replaced(text, nulls, 'true'));
     const uses = usesOf(checked.ast);
     const { valid, type, error } = checked.check();
@@ -84,7 +87,10 @@ function isLong(text = ''): boolean {
   return text.length > longestText;
 }
 
-/** One use of the record; without a field when it is used as a whole, or the name is computed. */
+/**
+ * One use of the record; `field` is undefined when the whole record is used or the name is
+ * computed.
+ */
 interface Use {
   field: string | undefined;
   at: number;
@@ -104,7 +110,7 @@ function fieldOf(node: ASTNode): string | undefined {
   return name.op === 'value' && typeof name.args === 'string' ? name.args : undefined;
 }
 
-/** Where a null stands as a branch of ?:, from left to right. */
+/** Returns the positions of every null that is a branch of ?:, from left to right. */
 function nullBranches(node: ASTNode): number[] {
   const branches = node.op === '?:' ? node.args.slice(1) : [];
   const nulls = branches.filter(({ op, args }) => op === 'value' && args === null);
@@ -132,7 +138,7 @@ const naming = 'write record.NAME or record["NAME"]';
 
 const functions = new Set(environment.getDefinitions().functions.map(({ name }) => name));
 
-/** The library's findings in our words, as its own may quote values. */
+/** Returns the library's finding in our own words, because the library's may quote values. */
 function told(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
   return { at: error.range?.start ?? 0, message: phrase(error) };

@@ -1,5 +1,5 @@
 /**
- * What keeps the evaluation of a condition short, whatever a record holds. All bounds are counts:
+ * Bounds that keep the evaluation of a condition short, whatever a record contains. All are counts:
  *
  *   text of a field              at most 16,384 characters
  *   elements of a list           at most 500, in the condition and from `split`
@@ -9,13 +9,17 @@
  *   result of `join`             at most 65,536 characters
  *
  * A condition that cannot keep them is refused when it is loaded; a record that exceeds one is
- * invalid. The library's own `matches`, `split` and `join` cannot be replaced, so that conditions
- * are rewritten to call others, whose names are as long: positions in messages stay right.
+ * invalid. The library's own `matches`, `split` and `join` cannot be replaced. Conditions are
+ * therefore rewritten to call functions of ours, with names of the same length: positions in
+ * messages stay right.
  */
 import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 
-/** Why a text is no condition: "what is wrong → how to mend it", and the character it is about. */
+/**
+ * Why a text is not a usable condition: "what is wrong → how to mend it", and the position of the
+ * character concerned.
+ */
 export interface Flaw {
   message: string;
   at: number;
@@ -36,9 +40,9 @@ const instead: Readonly<Record<string, string>> = {
 const ours = new Set(Object.values(instead));
 const loops = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-/** The patterns of all conditions that were loaded, by their text. */
+/** The patterns of all loaded conditions, by their text. */
 const patterns = new Map<string, RE2JS>();
-/** What `matches` has read since the evaluation began. */
+/** The number of characters that `matches` has read in this evaluation. */
 const read = { characters: 0 };
 
 export const environment = new Environment({
@@ -60,13 +64,16 @@ export const environment = new Environment({
   .registerFunction('list<string>.glue(): string', (list: string[]) => joined(list, ''))
   .registerFunction('list<string>.glue(string): string', joined);
 
-/** Evaluates a condition for one record; throws RangeError past a bound. */
+/** Evaluates a condition for one record. Throws RangeError when a bound is exceeded. */
 export function evaluateOnce<T>(evaluate: () => T): T {
   read.characters = 0;
   return evaluate();
 }
 
-/** The condition with our functions in place of the library's; every position is as it was. */
+/**
+ * Returns the condition with our functions in place of the library's, every position unchanged; or
+ * what is wrong with it.
+ */
 export function bounded(text: string): string | Flaw {
   const calls = callsIn(environment.parse(text).ast);
   const own = calls.find(({ name }) => ours.has(name));
@@ -77,14 +84,14 @@ export function bounded(text: string): string | Flaw {
     const at = by === undefined ? -1 : text.indexOf(name, after);
     if (by !== undefined) found = found.slice(0, at) + by + found.slice(at + name.length);
   }
-  // A comment between the dot and the name would be rewritten in its place.
+  // A comment between the dot and the name would be rewritten in place of the name.
   const left = callsIn(environment.parse(found).ast).find(({ name }) =>
     Object.hasOwn(instead, name),
   );
   return left ? { at: left.at, message: 'has a comment within a call → remove it' } : found;
 }
 
-/** The bounds that a condition exceeds by itself. */
+/** Returns the bound that a condition exceeds by itself; undefined when it keeps all. */
 export function tooMuch(node: ASTNode): Flaw | undefined {
   const deep = tooDeep(node, 0);
   if (deep)
@@ -128,7 +135,7 @@ function flawOf({ op, args }: ASTNode): string | undefined {
 interface Call {
   name: string;
   at: number;
-  /** Where what it is called on ends. */
+  /** The end of the receiver of the call. */
   after: number;
 }
 
@@ -141,7 +148,7 @@ function callsIn(node: ASTNode): Call[] {
   return [{ name, at: node.start, after: receiver.range.end }, ...within];
 }
 
-/** The nodes right below a node. */
+/** Returns the nodes right below a node. */
 export function inner({ args }: ASTNode): ASTNode[] {
   return [args].flat(3).filter(isNode);
 }

@@ -1,7 +1,7 @@
-/** What a schedule is written in. */
+/** Cron patterns and time zones of a schedule. */
 import { CronExpressionParser } from 'cron-parser';
 
-/** Five fields, or six with the seconds first. */
+/** Returns whether a text is a cron pattern: five fields, or six that begin with seconds. */
 export function isPattern(pattern: string): boolean {
   const fields = pattern.trim().split(/\s+/).length;
   if (fields < 5 || fields > 6) return false;
@@ -13,20 +13,25 @@ export function isPattern(pattern: string): boolean {
   }
 }
 
-/** The last time but one at which it was due, in milliseconds since the epoch. */
+/**
+ * Returns the last time but one that a pattern was due before `now`. Times are milliseconds since
+ * the epoch.
+ */
 export function dueBefore(pattern: string, timezone: string, now: number): number {
   const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
   due.prev();
   return due.prev().getTime();
 }
 
-/** The next time at which it is due, in milliseconds since the epoch. */
+/**
+ * Returns the next time that a pattern is due after `now`. Times are milliseconds since the epoch.
+ */
 export function dueAfter(pattern: string, timezone: string, now: number): number {
   const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
   return due.next().getTime();
 }
 
-/** By its IANA name. */
+/** Returns whether a text is the IANA name of a time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).format(0) !== '';
@@ -35,7 +40,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Milliseconds between the next two times that a pattern names after `now`. */
+/** Returns the milliseconds between the next two times that a pattern names after `now`. */
 export function intervalOf(
   pattern: string,
   { timezone, now }: { timezone: string; now: number },

@@ -1,8 +1,11 @@
-/** What the fields of the configuration are made of. */
+/** Basic types of fields in the configuration. */
 import { z } from 'zod';
 import { numeric } from '../../domain/values/config-value.ts';
 
-/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
+/**
+ * Returns whether a text can be sent in an HTTP header and has no space or other character that a
+ * key never has.
+ */
 export function isHeaderText(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
@@ -16,7 +19,10 @@ export const secret = (what: string) =>
     .refine(isHeaderText, 'is empty or holds what a header cannot carry → write the key alone')
     .describe(what);
 
-/** A check across fields runs even when one of them is wrong, so that all mistakes come at once. */
+/**
+ * Makes a check across fields run even when one of them is wrong, so that all mistakes are reported
+ * at once.
+ */
 export const onMapping = {
   when: ({ value }: { value: unknown }) =>
     typeof value === 'object' && value !== null && !Array.isArray(value),

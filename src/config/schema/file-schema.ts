@@ -1,30 +1,14 @@
 /**
- * The configuration file as a schema: what may stand where, in words an editor shows (README,
- * configuration). Own messages read "what is wrong → how to mend it".
+ * The schema of the configuration file, with the descriptions that an editor shows (README,
+ * configuration). Messages of our own have the form "what is wrong → how to mend it".
  */
 import { z } from 'zod';
 import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
-import { csvOptions } from '../../sources/csv/options.ts';
-import { directoryOptions } from '../../sources/directory/options.ts';
-import { httpOptions } from '../../sources/http/options.ts';
-import { hubspotOptions } from '../../sources/hubspot/options.ts';
-import { ndjsonOptions } from '../../sources/ndjson/options.ts';
-import { salesforceOptions } from '../../sources/salesforce/options.ts';
-import { sqlOptions } from '../../sources/sql/options.ts';
-import { trytonOptions } from '../../sources/tryton/options.ts';
-import { address } from './platform-address.ts';
-import { protect } from './protect-schema.ts';
-import { condition } from './cel-condition.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
-import { notices } from './notification-schema.ts';
-import { returns, returnsFaults } from './write-back-schema.ts';
-import { redis, schedule } from './schedule-schema.ts';
-import { server } from './server-schema.ts';
-import { readsOne, webhook } from './webhook-schema.ts';
-import { flagWords, subscriptionWords } from './word-schema.ts';
+import { contacts, templates } from './records-schema.ts';
+import { notices, redis, schedule, server } from './worker-schema.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
-const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 const duration = (what: string) =>
   z
     .string()
@@ -35,29 +19,37 @@ const duration = (what: string) =>
           : 'is not a duration → write a number and s, m, h or d: 90d',
     })
     .describe(what);
-/** A duration that may be 0s. */
+/** The schema of a duration that may be 0s. */
 const delay = (what: string) =>
   z
     .string()
     .regex(delayForm, 'is not a duration → write a number and s, m, h or d: 90d, or 0s')
     .describe(what);
-const otherwise = '; or with words of its own; or a condition';
-const flagged = (what: string) =>
-  z
-    .union([
-      field(`yes when ${what}`),
-      z.strictObject({ when: condition(false, `true when ${what}`) }),
-      flagWords,
-    ])
-    .describe(`Column or dotted path of the CRM record: yes when ${what}${otherwise}`);
-
-/** Of what may be no source at all. */
+/** Returns whether a source, which may be invalid, reads standard input. */
 function isInput(source: unknown): boolean {
   const hasPath = typeof source === 'object' && source !== null && 'path' in source;
   return hasPath && source.path === '-';
 }
 
-const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
+/** The platform's address: one that a path can be appended to. Its output has no trailing slash. */
+const address = z
+  .string()
+  .superRefine((text, context) => {
+    const message = complaint(text);
+    if (message) context.addIssue({ code: 'custom', message });
+  })
+  .transform((text) => {
+    const url = new URL(text);
+    return url.origin + url.pathname.replace(/\/+$/, '');
+  });
+
+function complaint(text: string): string | undefined {
+  const url = URL.parse(text.trim());
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST';
+  if (url.username || url.password) return 'holds a user or password → move the key to apiKey';
+  if (/[?#]/.test(text)) return 'holds a query or fragment → end it before the ? or #';
+  return undefined;
+}
 
 const platform = z
   .strictObject({
@@ -84,112 +76,6 @@ const platform = z
       wrong('url', 'would send the key unencrypted → use https, or add allowHttp: true');
   }, onMapping)
   .describe('The email platform: where it is and how to get in');
-
-const channel = z
-  .strictObject({
-    id: text('Id of the channel on the platform'),
-    name: text('What people call it, in messages').optional(),
-    subscription: z
-      .union([
-        field('what this person wants of the channel'),
-        z.strictObject({
-          when: condition(true, 'true opts in, false opts out, null does neither'),
-        }),
-        subscriptionWords,
-      ])
-      .describe(
-        `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
-      ),
-    replaces: text(
-      'Id of a channel this one took over from: who left that one is not opted in here',
-    ).optional(),
-  })
-  .describe('id and subscription of one channel');
-
-/** Of an entry that may be no channel at all. */
-function idOf(entry: unknown): unknown {
-  return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
-}
-
-function replacedBy(entry: unknown): unknown {
-  const replaces = typeof entry === 'object' && entry !== null && 'replaces' in entry;
-  return replaces ? entry.replaces : undefined;
-}
-
-const channels = z
-  .array(channel)
-  .min(1)
-  .superRefine((list, context) => {
-    const ids = list.map(idOf);
-    for (const [index, id] of ids.entries()) {
-      if (id === undefined || ids.indexOf(id) === index) continue;
-      const message = 'is the id of an earlier channel too → keep one of the two';
-      context.addIssue({ code: 'custom', path: [index, 'id'], message });
-    }
-    for (const [index, replaced] of list.map(replacedBy).entries()) {
-      if (replaced === undefined || !ids.includes(replaced)) continue;
-      const message =
-        ids[index] === replaced
-          ? 'names the channel itself → name the one it took over from'
-          : 'names a channel that is kept equal itself → remove that one from the list, or this';
-      context.addIssue({ code: 'custom', path: [index, 'replaces'], message });
-    }
-  }, onList)
-  .describe('The channels to keep equal, at least one');
-
-/** Where a source says itself what tells its records apart. */
-const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id', tryton: 'id' };
-
-const contacts = z
-  .strictObject({
-    source: z
-      .discriminatedUnion('type', [
-        csvOptions,
-        ndjsonOptions,
-        httpOptions,
-        hubspotOptions,
-        salesforceOptions,
-        sqlOptions,
-        trytonOptions,
-      ])
-      .describe('Where the CRM records come from'),
-    map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
-    id: field('its stable id'),
-    email: field('the email address'),
-    deleted: flagged('the CRM says this person is gone').optional(),
-    unsubscribed: flagged('this person wants no mail at all').optional(),
-    consentAt: field('when this person last stated their will (ISO 8601)').optional(),
-    include: condition(false, 'false takes it out of scope').optional(),
-    protect: protect.optional(),
-    channels,
-    webhook: webhook.optional(),
-    returns: returns.optional(),
-  })
-  .superRefine((given, context) => {
-    for (const [path, message] of returnsFaults(given))
-      context.addIssue({ code: 'custom', path: ['returns', ...path], message });
-  }, onMapping)
-  .superRefine(({ source, webhook: events }, context) => {
-    if (events === undefined || source === undefined || readsOne(source)) return;
-    const message =
-      'needs a source that reads a single record → use http with `one`, hubspot, salesforce, sql or tryton, or remove it';
-    context.addIssue({ code: 'custom', path: ['webhook'], message });
-  }, onMapping)
-  .superRefine(({ source, id }, context) => {
-    const given = ids[source?.type ?? ''];
-    if (given === undefined || id === undefined || id === given) return;
-    const message = `is not what tells its records apart → write ${given}, and nothing else`;
-    context.addIssue({ code: 'custom', path: ['id'], message });
-  }, onMapping)
-  .describe('The people to keep equal');
-
-const templates = z
-  .strictObject({
-    source: z
-      .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
-      .describe('Where the templates come from'),
-  })
-  .describe('The templates to keep equal');
 
 const policy = z
   .strictObject({
@@ -249,7 +135,10 @@ const guards = z
   })
   .describe('What is held until a person approves it');
 
-/** The whole file. Its output has the defaults filled in; paths and durations are still text. */
+/**
+ * The schema of the whole file. Its output has the defaults filled in; paths and durations are
+ * still text.
+ */
 export const fileSchema = z
   .strictObject({
     mirror: z

@@ -1,0 +1,261 @@
+/** The schema of `contacts` and `templates`: sources, fields, channels, protection, write-back. */
+import { normalize } from 'node:path';
+import { z } from 'zod';
+import { wordOf } from '../../domain/values/record-field.ts';
+import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
+import { directoryOptions } from '../../sources/directory/options.ts';
+import { httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
+import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/options.ts';
+import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
+import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
+import { sqlOptions, sqlReturnsOptions } from '../../sources/sql/options.ts';
+import { trytonOptions } from '../../sources/tryton/options.ts';
+import { condition } from './cel-condition.ts';
+import { onMapping, text } from './field-types.ts';
+import { readsOne, webhook } from './worker-schema.ts';
+
+const word = (what: string) =>
+  z
+    .union([z.string(), z.number(), z.boolean()])
+    .transform(String)
+    .refine((value) => wordOf(value) !== '', 'is empty → remove it: an empty value says nothing')
+    .describe(what);
+const words = (what: string) =>
+  z.array(word('A word, compared trimmed and without case')).describe(what);
+
+const fieldName = text('Column or dotted path of the CRM record');
+
+/** The words of a yes/no field. */
+const flagWords = z
+  .strictObject({
+    field: fieldName,
+    yes: z
+      .union([
+        words('More words that mean yes'),
+        z.literal('any').describe('Every value that is neither empty nor a word for no'),
+      ])
+      .describe(
+        'More words that mean yes; any: every value that is neither empty nor a word for no',
+      )
+      .optional(),
+    no: words('More words that mean no').optional(),
+  })
+  .superRefine(refuseTwice(['yes', 'no']), onMapping);
+
+/** The words of a channel's field. */
+const subscriptionWords = z
+  .strictObject({
+    field: fieldName,
+    in: words('More words that opt in').optional(),
+    out: words('More words that opt out').optional(),
+    none: words('Words that do neither').optional(),
+  })
+  .superRefine(refuseTwice(['in', 'out', 'none']), onMapping);
+
+/** Refuses a word that stands in two lists. The value checked may be invalid itself. */
+function refuseTwice(lists: readonly string[]) {
+  return (value: object, context: z.core.$RefinementCtx) => {
+    const known = new Map<string, string>();
+    for (const name of lists) {
+      const list: unknown = Reflect.get(value, name);
+      for (const [at, given] of (Array.isArray(list) ? list : []).entries()) {
+        const plain = wordOf(String(given));
+        const other = known.get(plain) ?? name;
+        known.set(plain, other);
+        if (other === name) continue;
+        const message = `stands in ${other} too → keep it in one of the two`;
+        context.addIssue({ code: 'custom', path: [name, at], message });
+      }
+    }
+  };
+}
+
+const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
+const otherwise = '; or with words of its own; or a condition';
+const flagged = (what: string) =>
+  z
+    .union([
+      field(`yes when ${what}`),
+      z.strictObject({ when: condition(false, `true when ${what}`) }),
+      flagWords,
+    ])
+    .describe(`Column or dotted path of the CRM record: yes when ${what}${otherwise}`);
+
+/** The schema of `contacts.protect`: addresses, and conditions on the CRM record. */
+export const protect = z
+  .array(
+    z.union([
+      z
+        .string()
+        .trim()
+        .regex(/^[^\s@]+@[^\s@]+$/, 'is not an email address → write one, or { when: <condition> }')
+        .describe('An email address'),
+      z.strictObject({ when: condition(false, 'true protects this person') }),
+    ]),
+  )
+  .min(1)
+  .describe(
+    'People who are never created, opted in, opted out for absence or a deletion flag, or deleted;' +
+      ' opt-outs that the CRM states still apply',
+  );
+
+const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
+
+const channel = z
+  .strictObject({
+    id: text('Id of the channel on the platform'),
+    name: text('What people call it, in messages').optional(),
+    subscription: z
+      .union([
+        field('what this person wants of the channel'),
+        z.strictObject({
+          when: condition(true, 'true opts in, false opts out, null does neither'),
+        }),
+        subscriptionWords,
+      ])
+      .describe(
+        `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
+      ),
+    replaces: text(
+      'Id of a channel this one took over from: who left that one is not opted in here',
+    ).optional(),
+  })
+  .describe('id and subscription of one channel');
+
+/** Returns the id of an entry, which may be no channel at all. */
+function idOf(entry: unknown): unknown {
+  return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
+}
+
+function replacedBy(entry: unknown): unknown {
+  const replaces = typeof entry === 'object' && entry !== null && 'replaces' in entry;
+  return replaces ? entry.replaces : undefined;
+}
+
+const channels = z
+  .array(channel)
+  .min(1)
+  .superRefine((list, context) => {
+    const ids = list.map(idOf);
+    for (const [index, id] of ids.entries()) {
+      if (id === undefined || ids.indexOf(id) === index) continue;
+      const message = 'is the id of an earlier channel too → keep one of the two';
+      context.addIssue({ code: 'custom', path: [index, 'id'], message });
+    }
+    for (const [index, replaced] of list.map(replacedBy).entries()) {
+      if (replaced === undefined || !ids.includes(replaced)) continue;
+      const message =
+        ids[index] === replaced
+          ? 'names the channel itself → name the one it took over from'
+          : 'names a channel that is kept equal itself → remove that one from the list, or this';
+      context.addIssue({ code: 'custom', path: [index, 'replaces'], message });
+    }
+  }, onList)
+  .describe('The channels to keep equal, at least one');
+
+const returns = z
+  .discriminatedUnion('type', [
+    csvReturnsOptions,
+    ndjsonReturnsOptions,
+    httpReturnsOptions,
+    sqlReturnsOptions,
+    hubspotReturnsOptions,
+    salesforceReturnsOptions,
+  ])
+  .describe('Where the CRM is told who left on the platform; without it nobody tells it');
+
+/** The id field of the sources that prescribe one. */
+const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id', tryton: 'id' };
+
+/** The schema of `contacts`. */
+export const contacts = z
+  .strictObject({
+    source: z
+      .discriminatedUnion('type', [
+        csvOptions,
+        ndjsonOptions,
+        httpOptions,
+        hubspotOptions,
+        salesforceOptions,
+        sqlOptions,
+        trytonOptions,
+      ])
+      .describe('Where the CRM records come from'),
+    map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
+    id: field('its stable id'),
+    email: field('the email address'),
+    deleted: flagged('the CRM says this person is gone').optional(),
+    unsubscribed: flagged('this person wants no mail at all').optional(),
+    consentAt: field('when this person last stated their will (ISO 8601)').optional(),
+    include: condition(false, 'false takes it out of scope').optional(),
+    protect: protect.optional(),
+    channels,
+    webhook: webhook.optional(),
+    returns: returns.optional(),
+  })
+  .superRefine((given, context) => {
+    for (const [path, message] of returnsFaults(given))
+      context.addIssue({ code: 'custom', path: ['returns', ...path], message });
+  }, onMapping)
+  .superRefine(({ source, webhook: events }, context) => {
+    if (events === undefined || source === undefined || readsOne(source)) return;
+    const message =
+      'needs a source that reads a single record → use http with `one`, hubspot, salesforce, sql or tryton, or remove it';
+    context.addIssue({ code: 'custom', path: ['webhook'], message });
+  }, onMapping)
+  .superRefine(({ source, id }, context) => {
+    const given = ids[source?.type ?? ''];
+    if (given === undefined || id === undefined || id === given) return;
+    const message = `is not what tells its records apart → write ${given}, and nothing else`;
+    context.addIssue({ code: 'custom', path: ['id'], message });
+  }, onMapping)
+  .describe('The people to keep equal');
+
+/** The schema of `templates`. */
+export const templates = z
+  .strictObject({
+    source: z
+      .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
+      .describe('Where the templates come from'),
+  })
+  .describe('The templates to keep equal');
+
+/**
+ * Returns what in `returns` does not fit the rest of contacts: the path and the message of each.
+ */
+function returnsFaults(given: {
+  returns?: z.output<typeof returns> | undefined;
+  source?: { type?: unknown; path?: unknown } | undefined;
+  channels?: unknown;
+}): [path: string[], message: string][] {
+  const { returns: back, source } = given;
+  if (back === undefined || source === undefined) return [];
+  if ('path' in back && /^(-$|https?:)/i.test(back.path)) {
+    return [[['path'], 'is no file that can be added to → name one']];
+  }
+  if ('path' in back && isText(source.path) && normalize(back.path) === normalize(source.path)) {
+    return [[['path'], 'is the file of the source → name another one']];
+  }
+  if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
+    return [[['url'], 'is missing → add it: the source is no database']];
+  }
+  if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
+  if (back.type !== source.type) {
+    const message = `${back.type} is told with what its source has to get in → use the source ${back.type}, or another way back`;
+    return [[['type'], message]];
+  }
+  const named = Object.keys((back.type === 'hubspot' ? back.subscriptions : back.fields) ?? {});
+  const where = back.type === 'hubspot' ? 'subscriptions' : 'fields';
+  const known = idsOf(given.channels);
+  return named
+    .filter((id) => !known.includes(id))
+    .map((id) => [[where, id], 'is no channel of this mirror → write the id of one of channels']);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function idsOf(list: unknown): unknown[] {
+  return Array.isArray(list) ? list.map(idOf) : [];
+}

@@ -1,0 +1,149 @@
+/** The schema of what only a worker uses: schedules, Redis, its server, events and notices. */
+import { z } from 'zod';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { isPattern, isTimeZone } from './cron-pattern.ts';
+import { number, onMapping, secret, text, whole } from './field-types.ts';
+
+const noPattern =
+  'is no cron pattern → write five fields (minute hour day month weekday), or six with seconds before them';
+const cron = (what: string) =>
+  z
+    .string()
+    .refine(isPattern, noPattern)
+    .nullable()
+    .describe(`${what}: a cron pattern, with seconds where it has six fields`)
+    .optional();
+const noZone = 'is no time zone → write one such as Europe/Berlin, or UTC';
+
+/** The schema of `schedule`. */
+export const schedule = z
+  .strictObject({
+    full: cron('Full runs'),
+    fast: cron('Fast runs'),
+    templates: cron('Templates'),
+    sentinel: cron('A look whether anybody left all mail, by one request'),
+    timezone: z
+      .string()
+      .refine(isTimeZone, noZone)
+      .describe('Time zone of the patterns, by its IANA name')
+      .default('UTC'),
+  })
+  .describe('When the worker runs');
+
+const noRedis =
+  'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
+/** The schema of `redis`. */
+export const redis = z
+  .string()
+  .regex(/^rediss?:\/\/[^\s/]/, { error: noRedis, abort: true })
+  .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
+  .describe('Address of the Redis through which several processes share every limit');
+
+/** Returns whether user and password can be decoded: a literal % has to be written as %25. */
+function isReadable(text: string): boolean {
+  const { username = '', password = '' } = URL.parse(text) ?? {};
+  try {
+    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
+  } catch {
+    return false;
+  }
+}
+
+const noBase = 'is no web address → write https://HOST, as the CRM calls it';
+
+/** The schema of `server`. */
+export const server = z
+  .strictObject({
+    host: text('Address to listen on').default('127.0.0.1'),
+    port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
+    token: secret('Token that everything but health and webhooks asks for').optional(),
+    publicUrl: z
+      .string()
+      .refine(isBase, noBase)
+      .transform((url) => url.replace(/\/+$/, ''))
+      .describe('Address under which the CRM reaches this server, where a proxy stands before it')
+      .optional(),
+  })
+  .superRefine(({ host, token }, context) => {
+    if (token !== undefined || isOwn(host)) return;
+    const message =
+      'is missing, and host is not this machine alone → add token: ${OPS_TOKEN}, or use host: 127.0.0.1';
+    context.addIssue({ code: 'custom', path: ['token'], message });
+  }, onMapping)
+  .describe("The worker's own server: health, metrics, status page, webhooks");
+
+/** Returns whether a host is this machine alone. A value of another type is refused elsewhere. */
+function isOwn(host: unknown): boolean {
+  if (typeof host !== 'string') return true;
+  return isLoopback(`http://${host.includes(':') ? `[${host}]` : host}`);
+}
+
+function isBase(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text);
+}
+
+const noWebhookSecret =
+  'is no secret of Standard Webhooks → copy it as the sender shows it: whsec_ and then base64';
+
+/** The schema of `contacts.webhook`: how events are signed, and where they name a record. */
+export const webhook = z
+  .strictObject({
+    format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
+    secret: secret('The secret it signs with'),
+    id: text(
+      'Dotted path at which an event names the CRM record; data.id, or objectId with hubspot',
+    ).optional(),
+  })
+  .superRefine(({ format, secret: given }, context) => {
+    if (format !== 'standard' || typeof given !== 'string' || isBase64(given)) return;
+    context.addIssue({ code: 'custom', path: ['secret'], message: noWebhookSecret });
+  }, onMapping)
+  .transform(({ id, ...rest }) => ({ ...rest, id: id ?? ids[rest.format] }))
+  .describe('Events from the CRM: each has one person brought in line within a moment');
+
+const ids = { standard: 'data.id', hubspot: 'objectId' };
+
+/** The sources that can always read a single record. */
+const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
+
+/** Returns whether a source can read a single record. The source may be invalid otherwise. */
+export function readsOne(source: unknown): boolean {
+  if (typeof source !== 'object' || source === null) return false;
+  if ('type' in source && readers.has(source.type)) return true;
+  return 'one' in source && Boolean(source.one);
+}
+
+/** Returns whether a text is a secret of Standard Webhooks, with or without `whsec_`. */
+function isBase64(given: string): boolean {
+  const text = given.replace(/^whsec_/, '');
+  return (
+    text !== '' && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)
+  );
+}
+
+const noUrl = 'is no web address → write https://HOST/PATH';
+const unsafe = 'would tell it unencrypted → use https';
+const noNoticeSecret =
+  'is no secret of Standard Webhooks → write whsec_ and then base64 (openssl rand -base64 32)';
+
+/** The schema of `notices`: where a worker reports problems, and how it signs them. */
+export const notices = z
+  .strictObject({
+    url: z.string().refine(isTarget, noUrl).describe('Address that each notice is sent to'),
+    secret: secret('The secret it is signed with, as Standard Webhooks has it'),
+  })
+  .superRefine(({ url, secret: given }, context) => {
+    const wrong = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (isTarget(url) && /^http:/i.test(url) && !isLoopback(url)) wrong('url', unsafe);
+    if (typeof given === 'string' && given !== '' && !isBase64(given))
+      wrong('secret', noNoticeSecret);
+  }, onMapping)
+  .describe('Where a worker tells that something is wrong with the mirror, and that it is over');
+
+/** Returns whether a value is a web address without user and password. */
+function isTarget(text: unknown): boolean {
+  const url = typeof text === 'string' ? URL.parse(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
+}
