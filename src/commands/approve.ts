@@ -3,6 +3,7 @@ import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
+import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
 import { isAnyLeft } from '../engine/guard/guard-classes.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
 import { change, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
@@ -40,7 +41,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       document: { mirror: config.mirror, approved: plan, held, until },
       lines: [
         `Approved: ${heldWords(held)}.`,
-        `The next run does it${held.delete > 0 ? ', what is for absence the next full one' : ''}; ` +
+        `The next run does it${doneLater(held)}; ` +
           `until the first full run has ended well, or ${until}.`,
       ],
     };
@@ -55,4 +56,9 @@ function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
   const left = awaitingApproval.left(plan);
   if (isAnyLeft(left)) transaction(() => awaitingApproval.approve(plan, at));
   return left;
+}
+
+function doneLater(held: Record<GuardClass, number>): string {
+  const later = guardNames.filter((guard) => held[guard] > 0);
+  return later.map((guard) => guardRows[guard].words.doneLater ?? '').join('');
 }

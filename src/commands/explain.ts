@@ -50,7 +50,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       found,
       details: await detailsOf(found, platform.contacts, shell.stop),
       snapshot: mirror.snapshot,
-      holdForMs: config.guards.optOuts.holdForMs,
+      guards: config.guards,
       names: namesOf(mirror.snapshot, addresses),
       addresses,
     });

@@ -3,6 +3,7 @@
  */
 import type { z } from 'zod';
 import type { Condition } from '../domain/condition.ts';
+import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import { placeOf } from '../domain/values/config-file.ts';
 import type { CsvOptions } from '../sources/csv/options.ts';
@@ -84,17 +85,8 @@ interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
   readonly statesAbsent: boolean;
 }
 
-/** The limits of the guards. Shares are in percent, 0 to 100. */
-interface GuardsConfig {
-  readonly deletes: { readonly percent: number; readonly floor: number };
-  readonly optIns: { readonly percent: number; readonly floor: number };
-  /** Changes of this class are held for at most `holdForMs`. */
-  readonly optOuts: {
-    readonly percent: number;
-    readonly floor: number;
-    readonly holdForMs: number;
-  };
-  readonly templates: { readonly percent: number; readonly floor: number };
+/** The limits of each class of changes, and when people are absent. */
+interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
   /** The number of readings of the CRM in which a person must be missing. */
   readonly absentReadings: number;
   /** The milliseconds between the first and the last of them, at least. */
@@ -191,14 +183,7 @@ export function settle(
     templates: templates && { source: placed(templates.source, absolute) },
     policy: { ...policies, deleteAfterMs: milliseconds(deleteAfter), statesAbsent },
     guards: {
-      deletes: guards.deletes,
-      optIns: guards.optIns,
-      optOuts: {
-        percent: guards.optOuts.percent,
-        floor: guards.optOuts.floor,
-        holdForMs: milliseconds(guards.optOuts.holdFor),
-      },
-      templates: guards.templates,
+      ...byGuardKey(({ configKey }) => settleLimit(guards[configKey])),
       absentReadings: guards.absentReadings,
       absentForMs: milliseconds(guards.absentFor),
     },
@@ -208,6 +193,10 @@ export function settle(
     server: valid.server,
     notices: valid.notices,
   });
+}
+
+function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {
+  return holdFor === undefined ? limit : { ...limit, holdForMs: milliseconds(holdFor) };
 }
 
 function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: boolean): Schedule {

@@ -1,4 +1,4 @@
-import type { GuardClass } from './guard-classes.ts';
+import { guardClasses, type GuardClass } from './guard-classes.ts';
 import type { Key, RecordTypeName } from './record.ts';
 
 /**
@@ -39,6 +39,17 @@ export interface Change {
    * The guard class that counts the change; undefined: no guard counts it, and it is never held.
    */
   guard?: GuardClass | undefined;
+}
+
+/** Returns the class that counts a change; undefined: none does, and it is never held. */
+export function guardOf(
+  { kind, op }: Pick<Change, 'kind' | 'op'>,
+  isStated = false,
+): GuardClass | undefined {
+  return guardClasses.find(
+    ({ recordType, counts: { ops: counted, stated = isStated } }) =>
+      recordType === kind && counted.includes(op) && stated === isStated,
+  )?.id;
 }
 
 /**

@@ -1,74 +1,113 @@
 /**
- * The classes of changes that guards count and may hold. Everything about guards goes through this
- * table: a class is one row of it.
+ * The classes of changes that guards count and may hold back. Configuration, approvals, `held` in
+ * JSON, metrics, status and texts iterate over this table: a new class is one row.
  */
 import type { RecordTypeName } from './record.ts';
 
-/**
- * delete: what is done to people for their absence, deletes and opt-outs. opt_out: opt-outs that
- * the CRM states. opt_in: what brings people in, creations too. template: changes of templates that
- * are ours, not new ones.
- */
-export type GuardClass = 'delete' | 'opt_out' | 'opt_in' | 'template';
+/** The records that a percentage is of; engine/guard/guard-population.ts counts them. */
+export type PopulationName = 'owned' | 'known' | 'subscribed' | 'wanted';
 
-interface GuardRow {
-  kind: RecordTypeName;
+/** See `exempt`. */
+type Exemption = 'creation' | 'first load' | 'single run';
+
+interface GuardRow<Id extends string = string, Key extends string = string> {
+  id: Id;
   /** Its key under `guards` in the configuration. */
-  config: 'deletes' | 'optOuts' | 'optIns' | 'templates';
-  /** Whether a first load passes without being counted. */
-  exemptsFirstLoad: boolean;
-  /** Whether what a creation calls for at once passes likewise: it belongs to that. */
-  exemptsCreated: boolean;
+  configKey: Key;
+  recordType: RecordTypeName;
   /**
-   * Whether it is about the CRM's own word for people to be left alone. Then each channel is held
-   * for itself and for a limited time, what is held counts no more, and events and `one` are
-   * counted but never held.
+   * Its limit unless the configuration states another. `holdFor`, a duration: after that what is
+   * held passes without approval. Then each channel is held for itself, and runs that read only
+   * some people report what stays held of the others.
    */
-  isStated: boolean;
-  /** From how many people on it is held, whatever the floor, where they are all there are. */
-  everybodyFrom: number;
-  words: {
-    /** What would be done to so many, which is named before. */
-    would: string;
-    /** What `percent` is of. */
-    of: string;
-    /** What it often comes from. */
-    cause: string;
-    /** What is planned for those that are held. */
-    planned: string;
-    /** What is counted. */
-    counted: string;
-  };
+  defaults: { percent: number; floor: number; holdFor?: string };
+  /** The operations that it counts; `stated`: only those (or none of those) that the CRM states. */
+  counts: { ops: readonly string[]; stated?: boolean };
+  population: PopulationName;
+  /**
+   * creation      what the creation of a record calls for at once is not counted
+   * first load    a first load is not counted
+   * single run    events and `one` are counted and never held, and neither is a creation's rest
+   */
+  exempt: readonly Exemption[];
+  /** Whether what an earlier run held counts in the run that judges new changes. */
+  countsHeld: boolean;
+  /** Whether the deletes of one mail domain, or of one page of CRM ids, are held too. */
+  shapes: boolean;
+  /** Holds, whatever the floor, everybody who is subscribed, if they are at least that many. */
+  holdsAllFrom: number;
+  /** The class whose held records are left out of this one; it stands earlier in the table. */
+  withoutHeldOf?: NoInfer<Id>;
+  words: GuardWords;
 }
 
-/** In the order in which the guards are asked: somebody whose opt-out is held is not opted in. */
-export const guardNames: readonly GuardClass[] = ['delete', 'opt_out', 'opt_in', 'template'];
+interface GuardWords {
+  /** Describes the class in the schema of the configuration, and what a percentage is of. */
+  schema: { what: string; of: string };
+  /** What would be done to so many records, which are named before. */
+  would: string;
+  /** What `percent` is of. */
+  of: string;
+  /** What it often comes from; `causes`: where a reason for holding tells more. */
+  cause: string;
+  causes?: Readonly<Record<string, string>>;
+  /** What is planned for the records that are held. */
+  planned: string;
+  /** What is counted. */
+  counted: string;
+  /** Added to "The next run does it", where not every run can. */
+  doneLater?: string;
+}
 
-export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
-  delete: {
-    kind: 'contact',
-    config: 'deletes',
-    exemptsFirstLoad: false,
-    exemptsCreated: false,
-    isStated: false,
-    everybodyFrom: Infinity,
+/** Infers the ids and configuration keys of the rows. */
+function table<const Id extends string, const Key extends string>(
+  rows: readonly GuardRow<Id, Key>[],
+): readonly GuardRow<Id, Key>[] {
+  return rows;
+}
+
+/** In the order in which the guards are asked, and in which texts name the classes. */
+export const guardClasses = table([
+  {
+    id: 'delete',
+    configKey: 'deletes',
+    recordType: 'contact',
+    defaults: { percent: 10, floor: 10 },
+    counts: { ops: ['delete', 'opt_out'], stated: false },
+    population: 'owned',
+    exempt: [],
+    countsHeld: true,
+    shapes: true,
+    holdsAllFrom: Infinity,
     words: {
+      schema: { what: 'Deletes and opt-outs for absence', of: 'the owned people' },
       would: 'who left the CRM, or an address there, would be deleted or opted out',
       of: 'people we own',
       cause: 'often an export that lacks people',
+      causes: {
+        week: 'often an export that lacks more people every day',
+        domain: 'often a filter that was put on the export',
+        block: 'often a page that got lost on the way',
+      },
       planned: 'to be deleted or opted out for absence',
       counted: 'deletes and opt-outs for absence',
+      doneLater: ', what is for absence the next full one',
     },
   },
-  opt_out: {
-    kind: 'contact',
-    config: 'optOuts',
-    exemptsFirstLoad: false,
-    exemptsCreated: true,
-    isStated: true,
-    // Of fewer nobody can tell whether it is an accident.
-    everybodyFrom: 4,
+  {
+    id: 'opt_out',
+    configKey: 'optOuts',
+    recordType: 'contact',
+    defaults: { percent: 30, floor: 20, holdFor: '72h' },
+    counts: { ops: ['opt_out'], stated: true },
+    population: 'subscribed',
+    exempt: ['creation', 'single run'],
+    countsHeld: false,
+    shapes: false,
+    // With fewer subscribers nobody can tell whether it is an accident.
+    holdsAllFrom: 4,
     words: {
+      schema: { what: 'Opt-outs that the CRM states', of: 'the people subscribed' },
       would: 'would be opted out on the word of the CRM',
       of: 'people subscribed',
       cause: 'often a wrong column, or an export with other words in it',
@@ -76,14 +115,21 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
       counted: 'stated opt-outs',
     },
   },
-  opt_in: {
-    kind: 'contact',
-    config: 'optIns',
-    exemptsFirstLoad: true,
-    exemptsCreated: false,
-    isStated: false,
-    everybodyFrom: Infinity,
+  {
+    id: 'opt_in',
+    configKey: 'optIns',
+    recordType: 'contact',
+    defaults: { percent: 20, floor: 100 },
+    counts: { ops: ['create', 'opt_in'] },
+    population: 'wanted',
+    exempt: ['first load'],
+    countsHeld: true,
+    shapes: false,
+    holdsAllFrom: Infinity,
+    // Nobody is opted in while an opt-out of theirs is held.
+    withoutHeldOf: 'opt_out',
     words: {
+      schema: { what: 'Opt-ins and creations', of: 'the people the CRM wants' },
       would: 'would be created or opted in',
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
@@ -91,14 +137,19 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
       counted: 'opt-ins',
     },
   },
-  template: {
-    kind: 'template',
-    config: 'templates',
-    exemptsFirstLoad: false,
-    exemptsCreated: true,
-    isStated: false,
-    everybodyFrom: Infinity,
+  {
+    id: 'template',
+    configKey: 'templates',
+    recordType: 'template',
+    defaults: { percent: 20, floor: 3 },
+    counts: { ops: ['update', 'archive'] },
+    population: 'known',
+    exempt: ['creation'],
+    countsHeld: true,
+    shapes: false,
+    holdsAllFrom: Infinity,
     words: {
+      schema: { what: 'Changes of templates', of: 'the owned templates' },
       would: 'would be changed or archived',
       of: 'templates we own',
       cause: 'often a folder that was exchanged, or a build that wrote all of them anew',
@@ -106,21 +157,44 @@ export const guardRows: Readonly<Record<GuardClass, GuardRow>> = {
       counted: 'templates',
     },
   },
-};
+]);
 
-/** One value for each class. */
-export function byGuard<T>(of: (guard: GuardClass) => T): Record<GuardClass, T> {
-  return {
-    delete: of('delete'),
-    opt_in: of('opt_in'),
-    opt_out: of('opt_out'),
-    template: of('template'),
-  };
+export type Guard = (typeof guardClasses)[number];
+export type GuardClass = Guard['id'];
+export type GuardKey = Guard['configKey'];
+
+export const guardNames: readonly GuardClass[] = guardClasses.map(({ id }) => id);
+
+/** The classes with `holdFor`. */
+export const timedGuards: ReadonlySet<GuardClass> = new Set(
+  guardClasses.filter(({ defaults }) => defaults.holdFor !== undefined).map(({ id }) => id),
+);
+
+const inOrder = guardClasses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+
+export const guardRows = byGuard((_, row) => row);
+
+/** Gives one value for each class, in alphabetical order as in JSON. */
+export function byGuard<T>(of: (guard: GuardClass, row: Guard) => T): Record<GuardClass, T> {
+  return keyed(inOrder.map((row) => [row.id, of(row.id, row)]));
 }
 
-/** 1 person, 12 people, 3 templates. */
-export function countWords(guard: GuardClass, n: number): string {
-  const [one, many] =
-    guardRows[guard].kind === 'contact' ? ['person', 'people'] : ['template', 'templates'];
-  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+/** The same by configuration key. */
+export function byGuardKey<T>(of: (row: Guard) => T): Record<GuardKey, T> {
+  return keyed(inOrder.map((row) => [row.configKey, of(row)]));
+}
+
+function keyed<K extends string, T>(entries: readonly (readonly [K, T])[]): Record<K, T>;
+function keyed<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
+  return Object.fromEntries(entries);
+}
+
+/** When so much is held back; see engine/report/guard-rules.ts. */
+export interface Limit {
+  /** Of the records that the class is about (`population`), 0 to 100. */
+  percent: number;
+  /** That many always pass. */
+  floor: number;
+  /** Only of classes with `holdFor`, in milliseconds. */
+  holdForMs?: number | undefined;
 }

@@ -1,6 +1,7 @@
 /** What Prometheus is told: of each run when it has ended, of how all stands when it asks. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { KindSummary, Summary } from '../engine/report/run-summary.ts';
+import { byGuard } from '../domain/guard-classes.ts';
+import { heldIn, type KindSummary, type Summary } from '../engine/report/run-summary.ts';
 import { gaugesOf, type Watched } from './mirror-gauges.ts';
 
 /** Why an event was not taken. */
@@ -114,10 +115,10 @@ function countChanges(register: Registry): Metrics['ended'] {
   return (mirror, { mode, only, plan, contacts, templates }) => {
     ofKind(mirror, 'contact', contacts);
     ofKind(mirror, 'template', templates);
-    for (const [op, n] of Object.entries(contacts.held)) {
-      changes.inc({ mirror, kind: 'contact', op, outcome: 'held' }, n);
-    }
-    changes.inc({ mirror, kind: 'template', op: 'template', outcome: 'held' }, templates.held);
+    const held = heldIn({ contacts, templates });
+    byGuard((op, { recordType: kind }) =>
+      changes.inc({ mirror, kind, op, outcome: 'held' }, held[op]),
+    );
     if (mode !== 'full' || plan === '') return;
     const seen = { contact: contacts, template: templates };
     for (const [kind, { changes: wanted }] of Object.entries(seen)) {

@@ -1,12 +1,13 @@
 /** The table of the guards, row by row, and what a person reads of each. */
 import { describe, expect, test } from 'vitest';
+import { guardOf, ops } from '../../src/domain/change.ts';
+import { guardClasses, guardNames, type Limit } from '../../src/domain/guard-classes.ts';
 import {
   hasShape,
   isFew,
   judge,
   judgeShape,
   type HoldReason,
-  type Limit,
   type ChangeVolume,
 } from '../../src/engine/report/guard-rules.ts';
 import { explainHeld } from '../../src/engine/report/guard-text.ts';
@@ -105,4 +106,35 @@ test('below the floor nobody is counted', () => {
   expect(isFew({ ...few, week: 20 }, limit)).toBe(false);
   expect(isFew({ ...few, all: 11, week: 0 }, limit)).toBe(false);
   expect(judge({ ...few, of: 0 }, limit)).toBeUndefined();
+});
+
+describe('the classes', () => {
+  test('a class leaves out only what a class before it holds', () => {
+    for (const [place, { withoutHeldOf }] of guardClasses.entries()) {
+      if (withoutHeldOf !== undefined)
+        expect(guardNames.indexOf(withoutHeldOf)).toBeLessThan(place);
+    }
+  });
+
+  test('each change is counted by the class that its operation belongs to', () => {
+    const kinds = ['contact', 'template'] as const;
+    const counted = kinds.flatMap((kind) =>
+      [true, false].flatMap((isStated) =>
+        ops.map((op) => [kind, op, isStated, guardOf({ kind, op }, isStated)]),
+      ),
+    );
+    expect(counted.filter(([, , , guard]) => guard !== undefined)).toEqual([
+      ['contact', 'create', true, 'opt_in'],
+      ['contact', 'opt_in', true, 'opt_in'],
+      ['contact', 'opt_out', true, 'opt_out'],
+      ['contact', 'create', false, 'opt_in'],
+      ['contact', 'opt_in', false, 'opt_in'],
+      ['contact', 'opt_out', false, 'delete'],
+      ['contact', 'delete', false, 'delete'],
+      ['template', 'update', true, 'template'],
+      ['template', 'archive', true, 'template'],
+      ['template', 'update', false, 'template'],
+      ['template', 'archive', false, 'template'],
+    ]);
+  });
 });

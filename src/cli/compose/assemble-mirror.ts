@@ -3,9 +3,9 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
+import { byGuard } from '../../domain/guard-classes.ts';
 import type { AbsenceRules } from '../../records/contact/consent/crm-absence.ts';
 import { contactType } from '../../records/contact/contact-type.ts';
-import { byGuard, guardRows } from '../../domain/guard-classes.ts';
 import { templateType } from '../../records/template/template-type.ts';
 import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';
 import {
@@ -118,7 +118,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
-    guards: byGuard((guard) => config.guards[guardRows[guard].config]),
+    guards: byGuard((_, { configKey }) => config.guards[configKey]),
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     reserve: config.platform.reserve,
     requests: platform.requests,

@@ -14,6 +14,8 @@ import {
   type ObservedContact,
 } from '../../records/contact/observe/contact-state.ts';
 import type { Change } from '../../domain/change.ts';
+import { guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
@@ -29,8 +31,8 @@ export interface Explaining {
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
-  /** For how long a stated opt-out is held, at most. */
-  holdForMs: number;
+  /** Says for how long a stated opt-out is held, at most. */
+  guards: Config['guards'];
   /** Whether addresses may be shown, and so what is as personal. */
   addresses: boolean;
 }
@@ -224,13 +226,16 @@ function sendOf({ op, part, target }: Change) {
   return { op, channel: part, to: target ?? null };
 }
 
-function heldOf({ found, snapshot, holdForMs }: Explaining) {
-  return snapshot.awaitingApproval.of('opt_out', found.states.key).map(({ part, at }) => ({
-    channel: part,
-    since: instant(at),
-    /** From then on a run applies it without approval, if the CRM still states it. */
-    until: instant(at + holdForMs),
-  }));
+function heldOf({ found, snapshot, guards }: Explaining) {
+  return [...timedGuards].flatMap((guard) => {
+    const { holdForMs = 0 } = guards[guardRows[guard].configKey];
+    return snapshot.awaitingApproval.of(guard, found.states.key).map(({ part, at }) => ({
+      channel: part,
+      since: instant(at),
+      /** From then on a run applies it without approval, if the CRM still states it. */
+      until: instant(at + holdForMs),
+    }));
+  });
 }
 
 function parkedOf({ found, snapshot }: Explaining) {

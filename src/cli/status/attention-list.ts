@@ -1,6 +1,6 @@
 /** What of a mirror's standing somebody should see to, the gravest first; pure. */
-import { countWords, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
-import { sayEnd } from '../../engine/report/guard-text.ts';
+import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
@@ -148,7 +148,7 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
     {
       code: 'opt_outs_many',
       text:
-        `${countWords('opt_out', people)} opted out on the word of the CRM in seven days, with those ` +
+        `${countWords('contact', people)} opted out on the word of the CRM in seven days, with those ` +
         `of events, which no guard holds: more than ${most} (${at})`,
       fix: 'look at these people in the CRM; what is wrong there is taken back by a run once it is mended',
     },
@@ -159,7 +159,10 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
 export function heldWords(held: Record<GuardClass, number>): string {
   return guardNames
     .filter((guard) => held[guard] > 0)
-    .map((guard) => `${countWords(guard, held[guard])} ${guardRows[guard].words.planned}`)
+    .map((guard) => {
+      const { recordType, words } = guardRows[guard];
+      return `${countWords(recordType, held[guard])} ${words.planned}`;
+    })
     .join(', ');
 }
 

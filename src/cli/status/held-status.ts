@@ -1,21 +1,18 @@
 /** What guards hold, as `status` tells it. */
+import { guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import { instant } from '../output/format-values.ts';
 
-export interface ToldHeld {
+/** By class: templates for `template`, people for all others. */
+export interface ToldHeld extends Record<GuardClass, number> {
   plan: string;
   /** All of it, under this plan or another one: nobody need look. */
   approved: boolean;
   since: string;
-  delete: number;
-  opt_in: number;
-  opt_out: number;
-  /** Templates; all others are people. */
-  template: number;
-  /** From when on its stated opt-outs pass without approval; null: it holds none. */
+  /** From when on the changes of timed classes pass without approval; null: it holds none. */
   optOutsUntil: string | null;
   /** The first of what is held. */
   changes: { key: string; op: string; part: string }[];
@@ -36,9 +33,13 @@ export function byEvents(
 
 /** By the plan that showed it. */
 export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
-  const until = (plan: string): number | undefined => {
-    const since = awaitingApproval.oldest('opt_out', { plan });
-    return since === undefined ? undefined : since + config.guards.optOuts.holdForMs;
+  const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
+    const ends = [...timedGuards].flatMap((guard) => {
+      const since = held[guard] > 0 ? awaitingApproval.oldest(guard, { plan }) : undefined;
+      const { holdForMs = 0 } = config.guards[guardRows[guard].configKey];
+      return since === undefined ? [] : [since + holdForMs];
+    });
+    return ends.toSorted((a, b) => a - b)[0];
   };
   return awaitingApproval.current().map(({ plan, since, held: counts }) => {
     const changes = awaitingApproval.changes(plan, changesShown);
@@ -47,7 +48,7 @@ export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: S
       approved: awaitingApproval.isApproved(plan, now - weekMs),
       since: instant(since),
       ...counts,
-      optOutsUntil: timeOf(counts.opt_out > 0 ? until(plan) : undefined),
+      optOutsUntil: timeOf(until(plan, counts)),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
       more: awaitingApproval.countChanges(plan) - changes.length,
     };

@@ -3,6 +3,7 @@
  * configuration). Messages of our own have the form "what is wrong → how to mend it".
  */
 import { z } from 'zod';
+import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
@@ -114,22 +115,22 @@ const policy = z
   })
   .describe('What to do where both sides disagree');
 
-const limit = (what: string, of: string, [percent, floor]: [number, number]) =>
-  z
+function limit({ defaults, words: { schema } }: Guard): z.ZodType<Guard['defaults']> {
+  const { percent, floor, holdFor } = defaults;
+  const both = z
     .strictObject({
-      percent: number(z.number().min(0).max(100), `Percent of ${of}`).prefault(percent),
+      percent: number(z.number().min(0).max(100), `Percent of ${schema.of}`).prefault(percent),
       floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(floor),
     })
-    .describe(what);
+    .describe(schema.what);
+  if (holdFor === undefined) return both;
+  const timed = duration('After that: applied without approval').default(holdFor);
+  return both.extend({ holdFor: timed });
+}
 
 const guards = z
   .strictObject({
-    deletes: limit('Deletes and opt-outs for absence', 'the owned people', [10, 10]).prefault({}),
-    optIns: limit('Opt-ins and creations', 'the people the CRM wants', [20, 100]).prefault({}),
-    optOuts: limit('Opt-outs that the CRM states', 'the people subscribed', [30, 20])
-      .extend({ holdFor: duration('After that: applied without approval').default('72h') })
-      .prefault({}),
-    templates: limit('Changes of templates', 'the owned templates', [20, 3]).prefault({}),
+    ...byGuardKey((guard) => limit(guard).prefault({})),
     absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
     absentFor: delay('Least time between the first and the last of them; 0s: none').default('20h'),
   })

@@ -17,6 +17,7 @@ import {
   type KindSummary,
   type ReturnsSummary,
   shownCounts,
+  splitHeld,
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
@@ -172,6 +173,7 @@ function summaryOf(context: RunState, { returns, done, held }: Done): Summary {
   const template = kindSummary(context, 'template', done);
   const reasons = reasonsOf(context, done);
   const erasures = unfinishedIn(run.snapshot);
+  const split = splitHeld(held);
   const unfinished = erasures.length > 0 && parts.some(({ type }) => type.erase);
   return {
     run: run.id,
@@ -182,10 +184,10 @@ function summaryOf(context: RunState, { returns, done, held }: Done): Summary {
     plan: context.plan?.hash ?? '',
     contacts: {
       ...contact,
-      held: { delete: held.delete, opt_in: held.opt_in, opt_out: held.opt_out },
+      held: split.contacts,
       skipped: knowledgeNamed(context.known, 'contact').sizes.skipped,
     },
-    templates: { ...template, held: held.template },
+    templates: { ...template, held: split.templates },
     returns: returns ?? null,
     requests: run.requests(),
     forecast: context.forecast ?? null,

@@ -74,7 +74,7 @@ function overlapped({ run, endedBefore }: RunState): boolean {
 function endedWell(context: RunState, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
   const held = countAwaitingApproval(context);
-  return guardNames.every((guard) => guardRows[guard].kind !== name || held[guard] === 0);
+  return guardNames.every((guard) => guardRows[guard].recordType !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */

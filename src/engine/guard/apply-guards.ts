@@ -3,7 +3,7 @@
  * again by every run, and is kept under the hash of the plan that showed it until a person approves
  * it, or, of stated opt-outs, until their time is over.
  */
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { guardNames, guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import {
   hasShape,
   type HoldReason,
@@ -50,9 +50,12 @@ type Cause = 'run' | 'creation';
 function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const { guarded } = context.run.snapshot;
   const names = new Set(context.parts.map(({ type }) => type.name));
-  const classes = guardNames.filter((of) => names.has(guardRows[of].kind));
+  const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
   for (const of of classes) {
-    if (of === 'opt_in') yield* eachRangeOf(context, of, guarded.keepOut);
+    const { withoutHeldOf } = guardRows[of];
+    if (withoutHeldOf) {
+      yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
+    }
     yield* guardOne(context, of, cause);
     yield* eachRangeOf(context, of, guarded.pass);
   }
@@ -75,15 +78,16 @@ function* eachRangeOf(
 function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
   const { run, held } = context;
   const { guarded } = run.snapshot;
-  const { isStated } = guardRows[of];
-  const neverHolds = isStated && (cause === 'creation' || onlyKey(run) !== undefined);
+  const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
+  const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
   const { stands, fresh } = yield* sift(context, of, { cause, neverHolds });
   if (neverHolds) {
     if (fresh > 0) noteVolume(run, of, yield* volumeOf(context, of, fresh));
     return;
   }
-  const unplanned = isStated ? yield* countUnplanned(context, of) : 0;
-  if (isStated) context.unplanned = unplanned;
+  const isTimed = timedGuards.has(of);
+  const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
+  if (isTimed) context.unplanned = unplanned;
   if (fresh === 0 && !stands && unplanned === 0) return;
   const limit = run.guards[of];
   const volume = yield* volumeOf(context, of, fresh);
@@ -105,16 +109,17 @@ function* sift(
 ): Generator<undefined, { stands: boolean; fresh: number }> {
   const { run, approvals } = context;
   const { guarded } = run.snapshot;
-  const { isStated, exemptsCreated, exemptsFirstLoad } = guardRows[of];
+  const { exempt } = guardRows[of];
   const isExempt =
-    (exemptsCreated && cause === 'creation') || (exemptsFirstLoad && isFirstLoad(run));
+    (exempt.includes('creation') && cause === 'creation') ||
+    (exempt.includes('first load') && isFirstLoad(run));
   let stands = false;
   let fresh = 0;
   yield* eachRangeOf(context, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);
     if (isExempt) guarded.exempt(range);
-    if (isStated && !neverHolds) {
+    if (timedGuards.has(of) && !neverHolds) {
       guarded.expire(range, endsOf(run, of));
       guarded.excuse(range, run.id);
     }
@@ -128,10 +133,10 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const { run, plan, tally, unplanned } = context;
   const { guarded, awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
-  const { isStated, kind } = guardRows[of];
+  const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
   // In later rounds a few join those who were told about.
-  const told = { ...volume, fresh: withheld + (isStated ? unplanned : 0) };
+  const told = { ...volume, fresh: withheld + (isTimed ? unplanned : 0) };
   // Of whom this run has not read, an earlier plan has more to show than its own.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
   const { holdForMs } = run.guards[of];
@@ -139,9 +144,9 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
     plan: shown ?? plan?.hash ?? '',
-    until: isStated && holdForMs !== undefined ? since + holdForMs : undefined,
+    until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
-  tally.held({ kind, key: of, class: 'held', part: '', ...fault });
+  tally.held({ kind: guardRows[of].recordType, key: of, class: 'held', part: '', ...fault });
 }
 
 function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
@@ -151,7 +156,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
 /** Of how many people a reading that did not name everybody leaves the opt-outs held. */
 function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
-  const { kind } = guardRows[of];
+  const { recordType: kind } = guardRows[of];
   const { whole, certified } = knowledgeNamed(context.known, kind);
   let n = 0;
   if (whole && certified) return n;
@@ -170,7 +175,7 @@ function* volumeOf(
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // What is held of stated opt-outs, or was approved, holds no other ones.
-  const leavesOut = guardRows[of].isStated && onlyKey(run) === undefined;
+  const leavesOut = !guardRows[of].countsHeld && onlyKey(run) === undefined;
   let asked = 0;
   yield* eachRange(guarded.askedRanges(of), (range) => {
     const { all, unapproved, judged } = guarded.counts({ ...range, guard: of });
@@ -183,7 +188,7 @@ function* volumeOf(
   return {
     ...volume,
     isEverybody:
-      volume.all >= guardRows[of].everybodyFrom && (yield* othersOf(context, of, 1)) === 0,
+      volume.all >= guardRows[of].holdsAllFrom && (yield* othersOf(context, of, 1)) === 0,
     of: isCounted ? yield* populationOf(context, of, asked) : 0,
   };
 }

@@ -1,12 +1,12 @@
 /** What guards are about, and how much of it they hold. */
-import { byGuard, guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { byGuard, guardNames, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import type { GuardedChanges } from '../../snapshot/tables/guarded-changes.ts';
 import type { RunState } from '../context/run-state.ts';
 
 /** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
 export function countAwaitingApproval({ run, unplanned }: RunState): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
-  return byGuard((guard) => countWithheld(guard) + (guardRows[guard].isStated ? unplanned : 0));
+  return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? unplanned : 0));
 }
 
 export function isAwaitingApproval({ countChanges }: GuardedChanges): boolean {

@@ -1,7 +1,7 @@
 /** What the percentage of a guard is of, counted part by part, since it takes long. */
 import { z } from 'zod';
-import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import { type ChangeVolume, judge, mostOf } from '../report/guard-rules.ts';
+import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
+import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -11,34 +11,38 @@ import { knowledgeNamed } from '../context/source-knowledge.ts';
 
 const dayMs = 86_400_000;
 
+type Count = (context: RunState, of: GuardClass, asked: number) => Generator<undefined, number>;
+
 /**
- * How many records a class is about, each once; `asked`: of how many this run asks something.
+ * Counts records, each once; `asked`: how many of them this run would change.
  *
- *   delete     people recorded as ours
- *   opt_in     people of the CRM who want something
- *   opt_out    people of ours, those adopted by this run too, who are subscribed in one of the
- *              channels of the mirror at least: as the platform shows it, or as it is recorded
- *              where nothing was listed. Before the run's own opt-outs
- *   template   templates of ours, those adopted by this run too
+ *   owned        recorded as ours
+ *   known        ours, those adopted by this run too
+ *   subscribed   ours, those adopted by this run too, and subscribed in at least one channel of the
+ *                mirror: as the platform shows it, or as it is recorded where nothing was listed.
+ *                Before the run's own opt-outs
+ *   wanted       of the source, and wanting something
  */
+const populations: Readonly<Record<PopulationName, Count>> = {
+  *owned({ run }, of) {
+    return (yield* ownedOf(run, guardRows[of].recordType)).all;
+  },
+  known: knownOf,
+  subscribed: subscribedOf,
+  // eslint-disable-next-line require-yield
+  *wanted({ known }, of) {
+    return knowledgeNamed(known, guardRows[of].recordType).sizes.wanted;
+  },
+};
+
+/** Counts the records that the percentage of a class is of; once in a run. */
 export function* populationOf(
   context: RunState,
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
-  const { run, population, known } = context;
-  const { kind } = guardRows[of];
-  const before = population[of];
-  if (before !== undefined) return before;
-  const count = function* (): Generator<undefined, number> {
-    if (of === 'delete') return (yield* ownedOf(run, kind)).all;
-    if (of === 'opt_in') return knowledgeNamed(known, kind).sizes.wanted;
-    if (of === 'template') return yield* knownOf(context, of);
-    return yield* subscribedOf(context, of, asked);
-  };
-  const n = yield* count();
-  population[of] = n;
-  return n;
+  const { population } = context;
+  return (population[of] ??= yield* populations[guardRows[of].population](context, of, asked));
 }
 
 /** How many people are subscribed of whom this run asks nothing of the class; up to `enough`. */
@@ -48,7 +52,7 @@ export function* othersOf(
   enough = Infinity,
 ): Generator<undefined, number> {
   const { shaping } = run.snapshot;
-  const { kind: name } = guardRows[guard];
+  const { recordType: name } = guardRows[guard];
   const channels = parts.find(({ type }) => type.name === name)?.type.parts?.names ?? [];
   let n = 0;
   for (const range of shaping.spansOfKnown(name)) {
@@ -61,7 +65,7 @@ export function* othersOf(
 
 function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, number> {
   const { shaping } = run.snapshot;
-  const { kind } = guardRows[guard];
+  const { recordType: kind } = guardRows[guard];
   let n = 0;
   for (const range of shaping.spansOfKnown(kind)) {
     n += shaping.known(kind, range);

@@ -1,6 +1,6 @@
 /** Who is held from one run to the next, and what of them: range by range, since it may be many. */
 import type { RecordType } from '../../records/record-type.ts';
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { guardNames, guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import { planning } from '../report/change-plan.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 import type { HeldSince } from '../../snapshot/tables/approval-holds.ts';
@@ -14,7 +14,7 @@ import { eachRange, forEachRange } from '../context/for-each-range.ts';
 export function* addHolds({ snapshot }: RunContext, since: HeldSince): Generator<undefined, void> {
   const { awaitingApproval, transaction } = snapshot;
   yield* eachWithheld(snapshot, (guarded) => {
-    const byPart = guardRows[guarded.guard].isStated;
+    const byPart = timedGuards.has(guarded.guard);
     transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
   });
 }
@@ -53,14 +53,15 @@ function* eachWithheld(
 export async function closeHolds(context: RunState, settled: readonly RecordType[]): Promise<void> {
   const { run, parts, known, failure } = context;
   for (const guard of guardNames) {
-    const { isStated, kind: name } = guardRows[guard];
+    const isTimed = timedGuards.has(guard);
+    const { recordType: name } = guardRows[guard];
     const type = parts.find((part) => part.type.name === name)?.type;
     if (!type) continue;
     const { whole, certified } = knowledgeOf(context, type);
     const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
-    const tells = isStated && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
+    const tells = isTimed && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
     if (tells || settled.includes(type)) await settleStanding(context, { guard, type });
-    if (isStated)
+    if (isTimed)
       run.snapshot.transaction(() => run.snapshot.awaitingApproval.dropDone(guard, run.id));
   }
 }

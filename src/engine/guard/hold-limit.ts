@@ -7,7 +7,7 @@
  *   a backup is restored        the times in it are absolute: what is over is over
  */
 import { isExpected } from '../../domain/errors.ts';
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
 import { yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
@@ -15,14 +15,12 @@ import { addHolds } from './held-changes.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 
-const stated = guardNames.filter((guard) => guardRows[guard].isStated);
-
 /** Before the guards of a run are asked: what time it is, where anything is held for a time. */
 export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   const { awaitingApproval, transaction } = run.snapshot;
-  for (const guard of stated) {
-    const isPart = parts.some(({ type }) => type.name === guardRows[guard].kind);
+  for (const guard of timedGuards) {
+    const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
     if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
     await askTime(run);
     if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));
@@ -32,7 +30,7 @@ export async function beginHolds({ run, parts }: RunState): Promise<void> {
 /** Has what a run withholds held in later runs too, from now on. */
 export async function holdWithheld(run: RunContext): Promise<void> {
   const { guarded } = run.snapshot;
-  if (stated.some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
+  if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
   await yielding(run, addHolds(run, sinceNow(run)));
 }
 

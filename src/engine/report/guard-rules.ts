@@ -20,16 +20,7 @@
  * count with them. Whom an approval names passes, and counts in this run alone. Stated opt-outs
  * that were held or approved count with nobody: a later one passes below the limit.
  */
-import type { GuardClass } from '../../domain/guard-classes.ts';
-
-export interface Limit {
-  /** Of the records that the class is about (guard-classes.ts). */
-  percent: number;
-  /** That many always pass. */
-  floor: number;
-  /** After that what is held passes without approval; only of stated opt-outs. Milliseconds. */
-  holdForMs?: number;
-}
+import { guardRows, type GuardClass, type Limit } from '../../domain/guard-classes.ts';
 
 export type Guards = Readonly<Record<GuardClass, Limit>>;
 
@@ -89,7 +80,7 @@ export function isFew(
 
 /** Whether it matters what those have in common who are not too many. */
 export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): boolean {
-  return guard === 'delete' && fresh > floor;
+  return guardRows[guard].shapes && fresh > floor;
 }
 
 /** By what they have in common; undefined: nothing that a person should look at. */

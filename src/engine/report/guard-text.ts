@@ -1,7 +1,7 @@
 /** What is said of guards: what they hold, why, and how to let it pass. */
-import type { Fault } from '../../domain/record.ts';
-import { countWords, guardRows } from '../../domain/guard-classes.ts';
-import { mostOf, type HoldReason, type Limit, type ChangeVolume } from './guard-rules.ts';
+import type { Fault, RecordTypeName } from '../../domain/record.ts';
+import { guardRows, type Limit } from '../../domain/guard-classes.ts';
+import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 
 /** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
 export function explainHeld(
@@ -10,15 +10,21 @@ export function explainHeld(
   { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
 ): Fault {
   const { guard, fresh } = volume;
-  const { would, cause } = guardRows[guard].words;
-  const often = guard === 'delete' ? (causes[held.by] ?? cause) : cause;
+  const { recordType, words } = guardRows[guard];
+  const often = words.causes?.[held.by] ?? words.cause;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
-    reason: `${countWords(guard, fresh)} ${would}, and this was held: ${whyOf(held, volume, limit)}`,
+    reason: `${countWords(recordType, fresh)} ${words.would}, and this was held: ${whyOf(held, volume, limit)}`,
     fix:
       `${often}; see \`crm-mirror plan\`, and if it is right: ` +
       `\`crm-mirror approve ${plan}\`${anyway}`,
   };
+}
+
+/** Returns "1 person", "12 people" or "3 templates". */
+export function countWords(type: RecordTypeName, n: number): string {
+  const [one, many] = type === 'contact' ? ['person', 'people'] : ['template', 'templates'];
+  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 }
 
 /** When stated opt-outs are held no longer; milliseconds since the epoch. */
@@ -26,12 +32,6 @@ export function sayEnd(until: number): string {
   const at = new Date(until).toISOString().replace(/\.\d+/, '');
   return `from ${at} on, what the CRM still states is applied without approval`;
 }
-
-const causes: Partial<Record<HoldReason['by'], string>> = {
-  week: 'often an export that lacks more people every day',
-  domain: 'often a filter that was put on the export',
-  block: 'often a page that got lost on the way',
-};
 
 function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const { of } = guardRows[volume.guard].words;

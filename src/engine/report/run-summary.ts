@@ -1,5 +1,6 @@
 /** What a run answers: the document that --json prints, and that tables are drawn from. */
 import type { Op } from '../../domain/change.ts';
+import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Problem } from '../../domain/problem.ts';
 import type { Forecast } from './duration-forecast.ts';
@@ -17,8 +18,8 @@ export interface Summary {
   /** The plan's hash; '' when none was made. */
   plan: string;
   contacts: KindSummary & {
-    /** People; the deletes with the opt-outs for absence. */
-    held: { delete: number; opt_in: number; opt_out: number };
+    /** People, by guard class. */
+    held: Record<Exclude<GuardClass, 'template'>, number>;
     /** Records that name nobody, for they have no address and were never known. */
     skipped: number;
     invalid: number;
@@ -76,6 +77,7 @@ export interface KindSummary {
 
 /** The summary of a run that did not come to be: the same document, with nothing in it. */
 export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
+  const held = splitHeld(byGuard(() => 0));
   const counts = (kind: RecordTypeName) => ({
     desired: 0,
     observed: 0,
@@ -90,8 +92,8 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0 },
-    templates: { ...counts('template'), held: 0 },
+    contacts: { ...counts('contact'), held: held.contacts, skipped: 0 },
+    templates: { ...counts('template'), held: held.templates },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
     forecast: null,
@@ -102,6 +104,18 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     ...of,
   };
 }
+
+/** Splits what guards hold, by class, into the two places of a summary. */
+export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
+  return { contacts: people, templates: template };
+}
+
+/** Joins the two again. */
+export function heldIn({ contacts, templates }: HeldCounts): Record<GuardClass, number> {
+  return { ...byGuard(() => templates.held), ...contacts.held };
+}
+
+type HeldCounts = { [K in 'contacts' | 'templates']: Pick<Summary[K], 'held'> };
 
 const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applied: Op[] }> = {
   contact: {

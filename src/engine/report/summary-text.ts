@@ -1,7 +1,7 @@
 /** A run or a plan as lines for people; pure. */
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import type { Summary } from './run-summary.ts';
+import { heldIn, type Summary } from './run-summary.ts';
 
 const shownChanges = 20;
 const shownProblems = 20;
@@ -40,12 +40,12 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
   return [...lines, ...renderProblems(summary)];
 }
 
-function heldLine({ contacts, templates }: Pick<Summary, 'contacts' | 'templates'>): string[] {
-  const held = { ...contacts.held, template: templates.held };
+function heldLine(summary: Summary): string[] {
+  const held = heldIn(summary);
   const told = guardNames.filter((guard) => held[guard] > 0);
   if (told.length === 0) return [];
   const counts = told.map((guard) => {
-    const people = guardRows[guard].kind === 'contact' ? ' (people)' : '';
+    const people = guardRows[guard].recordType === 'contact' ? ' (people)' : '';
     return `${held[guard]} ${guardRows[guard].words.counted}${people}`;
   });
   return [`held: ${counts.join(', ')}`];

@@ -23,7 +23,7 @@
  * template is absent.
  */
 import type { z } from 'zod';
-import type { Change } from '../../domain/change.ts';
+import { guardOf, type Change } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import type { Problem } from '../../domain/problem.ts';
 import {
@@ -194,7 +194,7 @@ function change(
   { target, ...body }: z.infer<typeof changeBody> & { target?: string },
 ): Change {
   // What is made anew takes nothing from anybody; its second step belongs to that.
-  const guard = op === 'update' || op === 'archive' ? 'template' : undefined;
+  const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
   return { kind: 'template', key, op, ...rest };
 }

@@ -24,7 +24,7 @@ export interface GuardedChanges {
    */
   excuse(guarded: Guarded, run: string): void;
   /** Takes out of what is staged what would bring people in whose opt-outs are withheld. */
-  keepOut(guarded: Guarded): void;
+  keepOut(guarded: Guarded, heldOf: GuardClass): void;
   /** What was approved earlier in this run stays so, whatever it takes to get there. */
   follow(guarded: Guarded): void;
   /** How many are new: not approved, and not let through as people the guard does not mind. */
@@ -145,16 +145,16 @@ function exceptedIn(db: Statements): Excepted {
          and coalesce(c.guard, planned.guard) = planned.guard)`,
     ),
   );
-  const keepOut = db.prepare<Guarded>(
+  const keepOut = db.prepare<Guarded & { heldOf: GuardClass }>(
     `delete from temp.planned where ${isGuarded} and exists (
        select 1 from temp.withheld w
-       where w.guard = 'opt_out' and w.kind = planned.kind and w.key = planned.key)`,
+       where w.guard = @heldOf and w.kind = planned.kind and w.key = planned.key)`,
   );
   return {
     exempt: (guarded) => void exempt.run(guarded),
     expire: (guarded, ends) => void expire.run({ ...guarded, ...ends }),
     excuse: (guarded, run) => void excuse.run({ ...guarded, run }),
-    keepOut: (guarded) => void keepOut.run(guarded),
+    keepOut: (guarded, heldOf) => void keepOut.run({ ...guarded, heldOf }),
   };
 }
 

@@ -62,7 +62,7 @@ export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): 
   if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
 }
 
-const kindOf = (guard: Shown['guard']) => guardRows[guard].kind;
+const kindOf = (guard: Shown['guard']) => guardRows[guard].recordType;
 
 /** Of a full run that could do all of it: what was approved before it, and is still wanted. */
 export function checkReleased(
