@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
+import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { PlatformOptOut } from '../records/opt-outs.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
@@ -71,7 +72,7 @@ function leavers(
   const found = remembered.filter(isRecent);
   const facts = factsIn({ meta });
   for (const row of recordHistory.records('contact')) {
-    for (const optOut of optOutsOf(row, facts)) {
+    for (const optOut of optOutsOf(decodeContact.recorded(row), facts)) {
       if (isRecent(optOut)) found.push({ email: row.key, ...optOut });
     }
   }

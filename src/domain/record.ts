@@ -144,6 +144,13 @@ export interface RecordedRow {
   seenAt: number;
 }
 
+/** The types of a record type's rows: as they are stored, or with their bodies decoded. */
+export interface Rows {
+  desired: DesiredRow;
+  observed: ObservedRow;
+  recorded: RecordedRow;
+}
+
 /**
  * Returns a value as JSON text with the keys of every object sorted, so that equal values give
  * equal texts.

@@ -31,6 +31,7 @@ import type {
   RecordTypeName,
   ObservedRow,
   RecordedRow,
+  Rows,
 } from '../domain/record.ts';
 
 export interface RecordType {
@@ -108,24 +109,24 @@ export interface Parts {
 }
 
 /** What is known about one record when it is decided upon. */
-export interface States {
+export interface States<R extends Rows = Rows> {
   key: Key;
   /** Every source record of this key, broken ones too. */
-  desired: readonly DesiredRow[];
-  recorded: RecordedRow | undefined;
+  desired: readonly R['desired'][];
+  recorded: R['recorded'] | undefined;
   /**
    * Recorded rows of other keys that are this record under a former name: the platform shows the
    * same id, or the source once gave that key the same id. `seen`: what the platform shows of it
    * now, if it was listed.
    */
-  former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
+  former: readonly { row: R['recorded']; seen: readonly R['observed'][] }[];
   /**
    * The other keys that the source has by now for what once had this one, and what is wanted and
    * recorded of them: only when nothing in the reading has this key any more.
    */
-  successors: readonly Successor[];
+  successors: readonly Successor<R>[];
   /** What the platform has under another name by now, of what is recorded under this one. */
-  renamed: readonly Renamed[];
+  renamed: readonly Renamed<R>[];
   /**
    * Whether something that once had this key is nowhere in the source by now: told where there are
    * successors, and where a whole reading says that all records of this key are gone.
@@ -138,7 +139,7 @@ export interface States {
   /** What the ledger remembers of the record, under this name or the ids of its source. */
   entries: readonly Entry[];
   /** Every platform record of this key. */
-  observed: readonly ObservedRow[];
+  observed: readonly R['observed'][];
   /**
    * listed: `observed` was read, empty means absent. assumed: nothing was read, take what is
    * recorded.
@@ -166,9 +167,9 @@ export interface States {
   facts: PlatformFacts;
 }
 
-export interface Successor {
-  desired: readonly DesiredRow[];
-  recorded: RecordedRow | undefined;
+export interface Successor<R extends Rows = Rows> {
+  desired: readonly R['desired'][];
+  recorded: R['recorded'] | undefined;
   /** Whether this run's whole listing lacks what is recorded. */
   vanished: boolean;
 }
@@ -179,9 +180,9 @@ type Next = 'desired' | 'recorded' | 'successors' | 'origins';
  * row: as it was read; undefined: as it is recorded. The rest is of the name that it has now, and
  * `recorded` only where the source was not read wholly.
  */
-export interface Renamed extends Pick<States, Next> {
+export interface Renamed<R extends Rows = Rows> extends Pick<States<R>, Next> {
   id: string;
-  row: ObservedRow | undefined;
+  row: R['observed'] | undefined;
 }
 
 export interface Decision {

@@ -7,7 +7,7 @@ import {
   fieldNames,
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
-import { desiredBody } from '../../src/records/contact/observe/contact-state.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import {
   contradict,
   statedAt,
@@ -45,8 +45,9 @@ function desire({ include, when = gives(true), record }: Stated) {
     ],
   };
   const ann = { id: '1', email: 'ann@example.com', product: 'yes', age: '42', leaves: '' };
-  const row = contactDesire(fields, () => NOON)({ ...ann, ...record }, 'line 2');
-  const { presence, channels } = desiredBody.parse(JSON.parse(row.body));
+  const desired = contactDesire(fields, () => NOON)({ ...ann, ...record }, 'line 2');
+  const row = decodeContact.desired(desired);
+  const { presence, channels } = row.value;
   return { row, presence, news: channels[NEWS], product: channels[PRODUCT] };
 }
 

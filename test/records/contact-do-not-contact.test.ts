@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Cause, Entry } from '../../src/domain/do-not-contact.ts';
 import { memoriesOf } from '../../src/records/contact/consent/do-not-contact-entries.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
@@ -37,7 +38,9 @@ const ended = (known: Partial<States>) => (decide(known).news?.ends ?? []).map((
 
 describe('what enters', () => {
   const causes = (row: ReturnType<typeof remembered>) =>
-    memoriesOf(row).map(({ part, cause, contact }) => `${part} ${cause} ${contact}`);
+    memoriesOf(decodeContact.recorded(row)).map(
+      ({ part, cause, contact }) => `${part} ${cause} ${contact}`,
+    );
   test.each([
     [remembered({ news: 'platform', product: 'us' }), [`${NEWS} opt_out con_1`]],
     [remembered({ news: 'in', product: 'in' }), []],

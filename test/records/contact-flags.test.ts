@@ -8,6 +8,7 @@ import {
   fieldNames,
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import { strictest } from '../../src/records/contact/observe/strictest-consent.ts';
 import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
@@ -27,9 +28,11 @@ const channels = [
 ];
 const base: ContactFields = { id: 'id', email: 'email', channels };
 const rowOf = (fields: Partial<ContactFields>, record: object = {}) =>
-  contactDesire({ ...base, ...fields }, () => NOON)(
-    { id: '1', email: 'ann@example.com', news: 'yes', product: 'no', ...record },
-    'line 2',
+  decodeContact.desired(
+    contactDesire({ ...base, ...fields }, () => NOON)(
+      { id: '1', email: 'ann@example.com', news: 'yes', product: 'no', ...record },
+      'line 2',
+    ),
   );
 const wishesOf = (row: ReturnType<typeof rowOf>) => [...strictest([row], [NEWS, PRODUCT]).values()];
 

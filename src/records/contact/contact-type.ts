@@ -1,7 +1,7 @@
 /** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
 import type { Change } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
-import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { RecordedRow } from '../../domain/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
@@ -12,6 +12,7 @@ import {
   type SendContext,
   type SendOutcome,
 } from '../record-type.ts';
+import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';
 import type { AbsenceRules } from './consent/crm-absence.ts';
@@ -31,12 +32,11 @@ import { release } from './consent/own-opt-outs.ts';
 import { partsOf } from './observe/channel-parts.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
-  enrolment,
-  enrolmentBody,
-  observedBody,
-  recordedBody,
-  silentBody,
-} from './observe/contact-state.ts';
+  decodeContact,
+  type ContactChange,
+  type ObservedContactRow,
+} from './observe/contact-rows.ts';
+import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 
 export interface ContactOptions {
@@ -75,23 +75,25 @@ export function contactType(options: ContactOptions): RecordType {
     },
     find: (row, signal) => find(access, row, signal),
     read: (known, signal) => readAll(access, known, signal),
-    idsOf,
-    decide: (states) => decidePerson(states, rules),
+    idsOf: (row) => idsOf(decodeContact.recorded(row)),
+    decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
-    look: (change, known) => settled(() => precheck(access, change, known)),
-    send: (change, sendContext) => settled(() => send(access, change, sendContext)),
+    look: (change, known) => settled(() => precheck(access, decodeContact.change(change), known)),
+    send: (change, sendContext) =>
+      settled(() => send(access, decodeContact.change(change), sendContext)),
     recover: (change, asked) => recover(access, change, asked),
-    acknowledge,
-    release,
+    acknowledge: (before, change, ack) => acknowledge(before, decodeContact.change(change), ack),
+    release: (row) => release(decodeContact.recorded(row)),
     erase: async (what, leave) => erase(platform, what, leave),
     doNotContact: {
-      memories: memoriesOf,
-      learn: newsOfChange,
-      forbids({ op, part, body }, entries) {
+      memories: (row) => memoriesOf(decodeContact.recorded(row)),
+      learn: (change, after, entries) =>
+        newsOfChange(change, after && decodeContact.recorded(after), entries),
+      forbids(change, entries) {
         if (entries.length === 0) return false;
-        const { newer } = enrolmentBody.parse(JSON.parse(body));
-        return forbids(entries, { op, part, newer }, policy) !== undefined;
+        const { op, part, value } = decodeContact.change(change);
+        return forbids(entries, { op, part, newer: value.newer }, policy) !== undefined;
       },
     },
   };
@@ -99,7 +101,7 @@ export function contactType(options: ContactOptions): RecordType {
 
 async function send(
   access: ReadAccess,
-  change: Change,
+  change: ContactChange,
   sendContext: SendContext,
 ): Promise<SendOutcome> {
   if (change.op === 'delete') return remove(access, change, sendContext);
@@ -231,7 +233,7 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
 
 /** The contact as it was recorded last. */
 function before({ target }: Change, recorded: RecordedRow | undefined) {
-  const { contacts = [] } = recorded ? recordedBody.parse(JSON.parse(recorded.body)) : {};
+  const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);
 }
 
@@ -244,13 +246,13 @@ function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
  * default, and the contact has not changed, as it would have.
  */
 function isUntouched(
-  row: ObservedRow,
+  row: ObservedContactRow,
   change: Change,
   { recorded, facts }: Pick<Recovery, 'recorded' | 'facts'>,
 ): boolean {
   if (!recorded || facts.enrolmentMoves !== true || facts.namesAll !== true) return false;
-  const isDefault = recordedBody.parse(JSON.parse(recorded.body)).defaults.includes(change.part);
-  const { changed } = observedBody.parse(JSON.parse(row.body));
+  const isDefault = decodeContact.recorded(recorded).value.defaults.includes(change.part);
+  const { changed } = row.value;
   return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
 }
 
@@ -273,11 +275,11 @@ function movedBy(
   return { of: 'enrolment', moved: true };
 }
 
-function holds(row: ObservedRow, change: Change): boolean {
+function holds(row: ObservedContactRow, change: Change): boolean {
   return subscriptionIn(row, change) === enrolment(change).subscription;
 }
 
 /** What the contact shows of the channel that the change is about. */
-function subscriptionIn(row: ObservedRow, { part }: Change): Subscription | undefined {
-  return observedBody.parse(JSON.parse(row.body)).channels[part];
+function subscriptionIn(row: ObservedContactRow, { part }: Change): Subscription | undefined {
+  return row.value.channels[part];
 }

@@ -20,24 +20,26 @@
  * either. What the CRM forbids, other contacts of the old address, and a contact the platform did
  * not delete are opted out all the same.
  */
-import type { States, Successor } from '../../record-type.ts';
 import { isGone } from './crm-absence.ts';
-import type { DesiredRow } from '../../../domain/record.ts';
 import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
-import { recordedBody } from '../observe/contact-state.ts';
+import type {
+  ContactStates,
+  ContactSuccessor,
+  DesiredContactRow,
+} from '../observe/contact-rows.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
  * Whether the contact of this address is to be opted out of the channel for that, though nobody
  * states it. `due`: it is absent from the CRM for long enough.
  */
-export function hasMoved(states: States, channel: string, due: boolean): boolean {
+export function hasMoved(states: ContactStates, channel: string, due: boolean): boolean {
   const { successors, strays, certified, by } = states;
   if (!certified || successors.length === 0 || (strays && !due)) return false;
   return successors.every((next) => stands(next, channel, by));
 }
 
-type Moved = Pick<States, 'successors' | 'origins'>;
+type Moved = Pick<ContactStates, 'successors' | 'origins'>;
 
 /** Whether a record that had this address states an opt-out under its new one. */
 export function isForbidden(states: Moved, channel: string): boolean {
@@ -45,43 +47,43 @@ export function isForbidden(states: Moved, channel: string): boolean {
 }
 
 /** The records that had this address, under their new ones. */
-export function movedRows({ successors, origins }: Moved): DesiredRow[] {
+export function movedRows({ successors, origins }: Moved): DesiredContactRow[] {
   return successors.flatMap(({ desired }) => desired).filter(({ id }) => origins.includes(id));
 }
 
 /** Whether nothing needs the old contact any more. */
-export function isReplaced({ successors, strays, by }: States, channels: readonly string[]) {
+export function isReplaced({ successors, strays, by }: ContactStates, channels: readonly string[]) {
   const isWhole = successors.every((one) => standsWhole(one, channels, by));
   return successors.length > 0 && !strays && isWhole;
 }
 
 /** Whether somebody the CRM speaks of has no other contact yet that stands. */
-export function isAwaited({ successors, by }: States, channels: readonly string[]): boolean {
+export function isAwaited({ successors, by }: ContactStates, channels: readonly string[]): boolean {
   return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
 }
 
-function standsWhole(next: Successor, channels: readonly string[], by: number): boolean {
+function standsWhole(next: ContactSuccessor, channels: readonly string[], by: number): boolean {
   const { desired } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
   if (!isSound || !isThere(next)) return false;
   return channels.every((channel) => stands(next, channel, by));
 }
 
-function stands(next: Successor, channel: string, by: number): boolean {
+function stands(next: ContactSuccessor, channel: string, by: number): boolean {
   const { desired, recorded } = next;
   const wish = wishOf(next, channel);
   if (wish === 'opt_out') return true;
   if (wish === 'gone' || !recorded || !isThere(next)) return false;
   if (wish === null) return !desired.some(({ invalid }) => invalid);
-  const is = recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
+  const is = recorded.value.channels[channel];
   if (isOurs(is)) return !isTakenBack(is, channel, { desired, by });
   return is !== undefined;
 }
 
-function isThere({ recorded, vanished }: Successor): boolean {
+function isThere({ recorded, vanished }: ContactSuccessor): boolean {
   return recorded?.id !== undefined && !vanished;
 }
 
-function wishOf({ desired }: Successor, channel: string): DesiredSubscription {
+function wishOf({ desired }: ContactSuccessor, channel: string): DesiredSubscription {
   return strictest(desired, [channel]).get(channel) ?? null;
 }

@@ -22,18 +22,14 @@ import {
   type RememberedOptOut,
   type ListChanges,
 } from '../../../domain/do-not-contact.ts';
-import type { RecordedRow } from '../../../domain/record.ts';
 import { beyond } from './consent-conflicts.ts';
 import type { ConsentPolicy } from './consent-rules.ts';
-import {
-  recordedBody,
-  type ObservedContact,
-  type RecordedContact,
-} from '../observe/contact-state.ts';
+import type { RecordedContactRow } from '../observe/contact-rows.ts';
+import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** What must be remembered of somebody, by what is recorded. */
-export function memoriesOf(row: RecordedRow): RememberedOptOut[] {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
+export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
+  const recorded = row.value;
   const by = row.seenAt;
   const outs = Object.entries(recorded.channels).flatMap(([part, membership]) => {
     const { is, by: author, made, doubtful } = membership;
@@ -68,7 +64,7 @@ function contactOf(
 
 /** What a look at the platform changes in the ledger: `shown` was read just now. */
 export function newsOfSight(
-  row: RecordedRow | undefined,
+  row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
   entries: readonly Entry[],
 ): ListChanges {
@@ -102,7 +98,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
 /** What an acknowledged change, and the row that follows from it, change in the ledger. */
 export function newsOfChange(
   change: Change,
-  after: RecordedRow | undefined,
+  after: RecordedContactRow | undefined,
   entries: readonly Entry[],
 ): ListChanges {
   const memories = after ? memoriesOf(after) : [];

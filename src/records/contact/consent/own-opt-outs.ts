@@ -11,13 +11,14 @@
  * An opt-out that an earlier version recorded has no cause. It counts as stated by the records that
  * say out when it is first decided upon since, or else by all that were known of the address then.
  */
-import { canonicalJson, type DesiredRow, type RecordedRow } from '../../../domain/record.ts';
-import { desiredBody, recordedBody, type Membership } from '../observe/contact-state.ts';
+import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
+import type { DesiredContactRow, RecordedContactRow } from '../observe/contact-rows.ts';
+import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
 
 /** What the CRM says of the person now. */
 interface Said {
-  desired: readonly DesiredRow[];
+  desired: readonly DesiredContactRow[];
   /** Ids of every CRM record that was known under this address before. */
   origins: readonly string[];
   /** By when this was so; milliseconds since the epoch. */
@@ -27,7 +28,7 @@ interface Said {
 }
 
 /** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
-export function statingOut(desired: readonly DesiredRow[], channel: string) {
+export function statingOut(desired: readonly DesiredContactRow[], channel: string) {
   const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
   return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
 }
@@ -79,8 +80,10 @@ export function isTakenBack(
 }
 
 /** Lets any record take back what the CRM has stated; an opt-out of the platform's stays. */
-export function release(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined {
-  const recorded = recordedBody.parse(JSON.parse(row.body));
+export function release({
+  value: recorded,
+  ...row
+}: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
   const stays = ({ cause }: Membership): boolean => cause !== undefined && cause !== 'stated';
   const own = Object.entries(recorded.channels).filter(
     ([, is]) => isOurs(is) && !is.released && !stays(is),
@@ -96,10 +99,10 @@ export function isOurs(membership: Membership | undefined): membership is Member
   return membership?.is === 'opt_out' && membership.by === 'us';
 }
 
-function wishOf({ body }: DesiredRow, channel: string) {
-  return desiredBody.parse(JSON.parse(body)).channels[channel];
+function wishOf({ value }: DesiredContactRow, channel: string) {
+  return value.channels[channel];
 }
 
-function idsOf(desired: readonly DesiredRow[]): string[] {
+function idsOf(desired: readonly DesiredContactRow[]): string[] {
   return [...new Set(desired.map(({ id }) => id))].filter((id) => id !== '').toSorted();
 }

@@ -1,15 +1,9 @@
 /** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
-import type { States } from '../../record-type.ts';
 import { beyond } from './consent-conflicts.ts';
 import type { Verdict } from './consent-rules.ts';
 import { isChanged } from '../observe/observed-contact.ts';
-import {
-  observedBody,
-  recordedBody,
-  type Membership,
-  type ObservedContact,
-  type RecordedContact,
-} from '../observe/contact-state.ts';
+import type { ContactStates } from '../observe/contact-rows.ts';
+import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { seen, type Observation } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
 import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
@@ -26,7 +20,7 @@ export interface Channels {
 
 /** What is known of one person, besides the states of the channel in question. */
 interface Remembered {
-  states: Pick<States, 'desired' | 'by'>;
+  states: Pick<ContactStates, 'desired' | 'by'>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: readonly RecordedContact[];
@@ -86,7 +80,7 @@ function leftReplaced(
 }
 
 /** What the CRM wants now, and what a snapshot that was put back is judged by. */
-export interface PastSource extends Pick<States, 'restored' | 'facts' | 'latest'> {
+export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
@@ -209,12 +203,12 @@ export function outgrown(
  * what a snapshot that was put back knows is trusted no further than under her own.
  */
 export function pastOf(
-  { row, seen: rows }: States['former'][number],
+  { row, seen: rows }: ContactStates['former'][number],
   since: PastSource,
   looked: Channels,
 ): RecordedContact {
-  const known = recordedBody.parse(JSON.parse(row.body));
-  const seenNow = rows.map((one) => observedBody.parse(JSON.parse(one.body)));
+  const known = row.value;
+  const seenNow = rows.map(({ value }) => value);
   const recorded = since.restored ? distrusted(known, seenNow, since) : known;
   const shown = statedContacts(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };

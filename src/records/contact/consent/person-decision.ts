@@ -3,7 +3,7 @@
  */
 import type { Change } from '../../../domain/change.ts';
 import { canonicalJson } from '../../../domain/record.ts';
-import type { Decision, States, Stop } from '../../record-type.ts';
+import type { Decision, Stop } from '../../record-type.ts';
 import { oursOf } from './crm-absence.ts';
 import { planChanges, conflictProblem, remove, type Why } from './planned-changes.ts';
 import { beyond, contradiction, renamedThere } from './consent-conflicts.ts';
@@ -16,6 +16,7 @@ import { isTakenBack, statingOut } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { guarded, recordedIn } from './past-consent.ts';
 import { stopOf, stopped } from './protection.ts';
+import { decodeContact, type ContactStates } from '../observe/contact-rows.ts';
 import type { ObservedContact } from '../observe/contact-state.ts';
 import { forbids, isErased, isOver, newsOfSight } from './do-not-contact-entries.ts';
 import { renamedTargets } from './renamed-contact.ts';
@@ -23,7 +24,7 @@ import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { contradict, strictestOf } from '../observe/strictest-consent.ts';
 
-export function decidePerson(states: States, rules: PersonRules): Decision {
+export function decidePerson(states: ContactStates, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {
     changes: [],
@@ -55,7 +56,8 @@ export function decidePerson(states: States, rules: PersonRules): Decision {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
-  decision.news = newsOfSight(decision.note, facts.seen, states.entries);
+  const note = decision.note && decodeContact.recorded(decision.note);
+  decision.news = newsOfSight(note, facts.seen, states.entries);
   return decision;
 }
 

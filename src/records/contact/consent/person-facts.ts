@@ -1,6 +1,5 @@
 /** What is known of one person when they are decided upon, decoded. */
 import type { Key } from '../../../domain/record.ts';
-import type { States } from '../../record-type.ts';
 import { type AbsenceRules, hasLeft, mayDelete, oursOf } from './crm-absence.ts';
 import type { ConsentPolicy, Person } from './consent-rules.ts';
 import { hasWaited, isDue } from './absence-due.ts';
@@ -8,12 +7,8 @@ import { isAwaited, isReplaced } from './changed-address.ts';
 import { contactKey, isChanged } from '../observe/observed-contact.ts';
 import { attributed } from './own-opt-outs.ts';
 import { type Channels, distrusted, memberships, outgrown, pastOf } from './past-consent.ts';
-import {
-  observedBody,
-  type ObservedContact,
-  recordedBody,
-  type RecordedContact,
-} from '../observe/contact-state.ts';
+import type { ContactStates } from '../observe/contact-rows.ts';
+import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { isProtected } from './protection.ts';
 import { isNewer, type Observation } from '../observe/channel-observation.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
@@ -30,7 +25,7 @@ export interface PersonRules extends Channels {
 
 /** What is known of one person, decoded. */
 export interface Facts {
-  states: States;
+  states: ContactStates;
   rules: PersonRules;
   person: Person;
   /** Whether contacts.protect names the person. */
@@ -55,9 +50,9 @@ export interface Facts {
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
-export function factsOf(states: States, rules: PersonRules): Facts {
-  const known = states.recorded && recordedBody.parse(JSON.parse(states.recorded.body));
-  const seen = states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+export function factsOf(states: ContactStates, rules: PersonRules): Facts {
+  const known = states.recorded?.value;
+  const seen = states.observed.map(({ value }) => value);
   const desired = wishesOf(states, rules.channels);
   const since = { ...states, wishes: desired };
   const recorded = known && states.restored ? distrusted(known, seen, since) : known;
@@ -117,7 +112,7 @@ export function factsOf(states: States, rules: PersonRules): Facts {
 
 function attributedAll(
   channels: RecordedContact['channels'],
-  states: States,
+  states: ContactStates,
 ): RecordedContact['channels'] {
   return Object.fromEntries(
     Object.entries(channels).map(([channel, is]) => [channel, attributed(is, channel, states)]),
@@ -125,7 +120,7 @@ function attributedAll(
 }
 
 /** What is merely noted of somebody does not make them ours. */
-function isOwned(row: States['recorded']): boolean {
+function isOwned(row: ContactStates['recorded']): boolean {
   return row !== undefined && row.ownership !== 'noted';
 }
 
@@ -143,7 +138,7 @@ export function newerWill(facts: Facts, channel: string): number | undefined {
 
 /** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
 function wishesOf(
-  { desired, certified }: States,
+  { desired, certified }: ContactStates,
   channels: readonly string[],
 ): Map<string, DesiredSubscription> {
   const silent = desired.length === 0 && !certified;
@@ -151,7 +146,7 @@ function wishesOf(
 }
 
 function sightOf(
-  states: States,
+  states: ContactStates,
   { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>,
 ): Observation {
   return {

@@ -1,17 +1,18 @@
 /** Who left on the platform, and when that was, as far as is known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
-import type { RecordedRow } from '../../../domain/record.ts';
-import type { States } from '../../record-type.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../opt-outs.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './consent-rules.ts';
 import {
-  desiredBody,
-  recordedBody,
-  type Bracket,
-  type Membership,
-  type ObservedContact,
-  type RecordedContact,
+  decodeContact,
+  type ContactStates,
+  type RecordedContactRow,
+} from '../observe/contact-rows.ts';
+import type {
+  Bracket,
+  Membership,
+  ObservedContact,
+  RecordedContact,
 } from '../observe/contact-state.ts';
 
 /** What the CRM is told of: of channels that are kept equal, and of all mail. */
@@ -22,18 +23,18 @@ export function outsOf(
   const isKept = ({ channel }: PlatformOptOut): boolean =>
     channel === all || channels.includes(channel);
   return {
-    recorded: (row, facts) => optOutsOf(row, facts).filter(isKept),
+    recorded: (row, facts) => optOutsOf(decodeContact.recorded(row), facts).filter(isKept),
     remembered(entry, facts) {
       const out = optOutOf(entry, facts);
       return out && isKept(out) ? out : undefined;
     },
-    saysSo({ body }, { channel }) {
-      const wishes = desiredBody.parse(JSON.parse(body)).channels;
+    saysSo(row, { channel }) {
+      const wishes = decodeContact.desired(row).value.channels;
       const about = channel === all ? channels : [channel];
       return about.every((id) => wishes[id] === 'opt_out');
     },
-    isNewer({ body }, { by }) {
-      const { consentAt } = desiredBody.parse(JSON.parse(body));
+    isNewer(row, { by }) {
+      const { consentAt } = decodeContact.desired(row).value;
       return resubscribe === 'newer' && consentAt !== null && consentAt > by;
     },
   };
@@ -44,7 +45,7 @@ export function outsOf(
  * were), and not later than this. What was not read just now is known no better than before.
  */
 export function leftSince(
-  { observed, recorded: row, latest: by }: States,
+  { observed, recorded: row, latest: by }: ContactStates,
   recorded: RecordedContact | undefined,
   shown: readonly ObservedContact[],
 ): Bracket | undefined {
@@ -82,10 +83,10 @@ export function isDoubtful(
 
 /** The channels by name, then all mail. What was not dated was so when it was last seen. */
 export function optOutsOf(
-  { body, seenAt }: Pick<RecordedRow, 'body' | 'seenAt'>,
+  { value, seenAt }: Pick<RecordedContactRow, 'value' | 'seenAt'>,
   facts: PlatformFacts,
 ): PlatformOptOut[] {
-  const { channels, contacts, left } = recordedBody.parse(JSON.parse(body));
+  const { channels, contacts, left } = value;
   const undated = { after: null, by: seenAt };
   const outs = Object.entries(channels).flatMap(([channel, membership]): PlatformOptOut[] => {
     const { is, by, made } = membership;

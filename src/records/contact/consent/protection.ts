@@ -2,16 +2,17 @@
  * What settings keep from being done: contacts.protect, and policy.optIns: off. Opt-outs that the
  * CRM states are never stopped here.
  */
-import type { DesiredRow, Key } from '../../../domain/record.ts';
+import type { Key } from '../../../domain/record.ts';
 import type { Stop } from '../../record-type.ts';
 import { beyond } from './consent-conflicts.ts';
 import type { ConsentPolicy, Verdict } from './consent-rules.ts';
-import { desiredBody, type RecordedContact } from '../observe/contact-state.ts';
+import type { DesiredContactRow } from '../observe/contact-rows.ts';
+import type { RecordedContact } from '../observe/contact-state.ts';
 
 interface Asked {
   key: Key;
   /** Every CRM record of the address. */
-  desired: readonly DesiredRow[];
+  desired: readonly DesiredContactRow[];
   recorded: RecordedContact | undefined;
   /** The addresses that contacts.protect names. */
   protects: ReadonlySet<Key>;
@@ -27,10 +28,10 @@ export function isProtected({ key, desired, recorded, protects }: Asked): boolea
  * counts while no record gives one: the person has left the CRM, or a record is invalid.
  */
 export function isProtectedByRecord(
-  desired: readonly DesiredRow[],
+  desired: readonly DesiredContactRow[],
   recorded: RecordedContact | undefined,
 ): true | undefined {
-  const says = desired.some(({ body }) => desiredBody.parse(JSON.parse(body)).protected === true);
+  const says = desired.some(({ value }) => value.protected === true);
   const isUnknown = desired.length === 0 || desired.some(({ invalid }) => invalid);
   return says || (isUnknown && recorded?.protected === true) || undefined;
 }

@@ -9,16 +9,13 @@
  *
  * Nobody is opted in under such an address on the word of the record of the former one.
  */
-import type { RecordedRow } from '../../../domain/record.ts';
-import type { Renamed, States } from '../../record-type.ts';
 import { isForbidden } from './changed-address.ts';
-import {
-  observedBody,
-  recordedBody,
-  type Membership,
-  type ObservedContact,
-  type RecordedContact,
-  type RecordedRenamed,
+import type { ContactRenamed, ContactStates, RecordedContactRow } from '../observe/contact-rows.ts';
+import type {
+  Membership,
+  ObservedContact,
+  RecordedContact,
+  RecordedRenamed,
 } from '../observe/contact-state.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
@@ -28,20 +25,18 @@ export interface RenamedContact {
   wants(channel: string): DesiredSubscription;
 }
 
-export function idsOf({ id, body }: RecordedRow): string[] {
-  const { renamed = [] } = recordedBody.parse(JSON.parse(body));
+export function idsOf({ id, value }: RecordedContactRow): string[] {
+  const { renamed = [] } = value;
   return [...new Set([...(id === undefined ? [] : [id]), ...renamed.map((one) => one.id)])];
 }
 
 export function renamedOf(
-  { renamed }: Pick<States, 'renamed'>,
+  { renamed }: Pick<ContactStates, 'renamed'>,
   recorded: RecordedContact | undefined,
 ): RenamedContact[] {
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
-    const contact = one.row
-      ? withOutByUs(observedBody.parse(JSON.parse(one.row.body)), known?.outByUs)
-      : known;
+    const contact = one.row ? withOutByUs(one.row.value, known?.outByUs) : known;
     return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
   });
 }
@@ -52,11 +47,11 @@ function withOutByUs(contact: ObservedContact, before: readonly string[] = []): 
 }
 
 /** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
-function wishOf(next: Renamed, channel: string): DesiredSubscription {
+function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
   const { desired, recorded } = next;
   if (isForbidden(next, channel)) return 'opt_out';
   if (desired.length > 0) return strictest(desired, [channel]).get(channel) ?? null;
-  const is = recorded && recordedBody.parse(JSON.parse(recorded.body)).channels[channel];
+  const is = recorded?.value.channels[channel];
   return is?.is === 'opt_in' ? 'opt_in' : null;
 }
 

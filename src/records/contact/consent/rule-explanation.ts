@@ -1,9 +1,11 @@
 /** Why a person is decided upon as they are, channel by channel. */
 import type { Subscription } from '../../../platform/request-schemas.ts';
+import { decodedStates } from '../../decoded-rows.ts';
 import type { States, Stop } from '../../record-type.ts';
 import { rules as table, type Person, type Rule, type Verdict } from './consent-rules.ts';
 import { factsOf, type PersonRules } from './person-facts.ts';
 import { judge } from './person-decision.ts';
+import { decodeContact } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import type { DesiredSubscription } from '../observe/strictest-consent.ts';
 
@@ -32,7 +34,7 @@ export interface TriedRule extends Pick<Rule, 'row' | 'asks'> {
 /** The same facts, asked of the same rules, as `decidePerson` decides by. */
 export function explainPerson(states: States, rules: PersonRules): Explained {
   const { channels, policy } = rules;
-  const facts = factsOf(states, rules);
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
   const { person } = facts;
   return {
     person,

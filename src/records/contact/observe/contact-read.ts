@@ -1,10 +1,11 @@
 /** What the platform shows of one person now. */
 import type { Change } from '../../../domain/change.ts';
-import type { ObservedRow, RecordedRow } from '../../../domain/record.ts';
+import type { RecordedRow } from '../../../domain/record.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import type { SendOutcome } from '../../record-type.ts';
 import type { FoundRecord } from '../../listing-page.ts';
 import { stale } from '../../send-outcome.ts';
+import type { ObservedContactRow } from './contact-rows.ts';
 import { contactKey, observe } from './observed-contact.ts';
 
 export interface ReadAccess {
@@ -29,7 +30,7 @@ export async function read(
   access: ReadAccess,
   change: Change,
   signal: AbortSignal,
-): Promise<ObservedRow[]> {
+): Promise<ObservedContactRow[]> {
   const { key, target, op } = change;
   if (target === undefined) return search(access, key, signal);
   if (op === 'opt_out') return byId(access, target, signal);
@@ -42,7 +43,7 @@ export async function retrieve(
   access: ReadAccess,
   { key, target = '' }: Pick<Change, 'key' | 'target'>,
   signal: AbortSignal,
-): Promise<ObservedRow | undefined> {
+): Promise<ObservedContactRow | undefined> {
   const contact = await access.platform.retrieve(target, { signal });
   const isTheirs = contact && contactKey(contact.email) === key;
   return isTheirs ? observe(contact, access.channels) : undefined;
@@ -58,7 +59,7 @@ export async function readAll(
   access: ReadAccess,
   { key, id }: Pick<RecordedRow, 'key' | 'id'>,
   signal: AbortSignal,
-): Promise<ObservedRow[]> {
+): Promise<ObservedContactRow[]> {
   const rows = await search(access, key, signal);
   if (id === undefined || rows.some((row) => row.id === id)) return rows;
   return [...rows, ...(await byId(access, id, signal))];
@@ -69,8 +70,8 @@ export async function search(
   access: ReadAccess,
   key: string,
   signal: AbortSignal,
-): Promise<ObservedRow[]> {
-  const found: ObservedRow[] = [];
+): Promise<ObservedContactRow[]> {
+  const found: ObservedContactRow[] = [];
   for await (const contact of access.platform.all({ search: key }, { signal })) {
     if (contactKey(contact.email) === key) found.push(observe(contact, access.channels));
   }
@@ -84,7 +85,7 @@ export async function search(
 export async function anew(
   access: ReadAccess,
   { key, op, target }: Change,
-  { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedRow[] },
+  { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedContactRow[] },
 ): Promise<SendOutcome> {
   const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
   const id = op === 'opt_out' && !known ? target : undefined;

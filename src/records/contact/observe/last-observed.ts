@@ -1,8 +1,9 @@
 /** Her contacts, as what they show is taken. */
-import type { ObservedRow, RecordedRow } from '../../../domain/record.ts';
+import type { ObservedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 import { fingerprintOf } from './observed-contact.ts';
-import { recordedBody, type ObservedContact, type RecordedContact } from './contact-state.ts';
+import type { RecordedContactRow } from './contact-rows.ts';
+import type { ObservedContact, RecordedContact } from './contact-state.ts';
 
 /**
  * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
@@ -51,7 +52,10 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
 }
 
 /** How the contacts of a former address are shown, or were last: fingerprints, sorted. */
-export function fingerprintsOf({ body }: RecordedRow, rows: readonly ObservedRow[]): string[] {
+export function fingerprintsOf(
+  { value }: RecordedContactRow,
+  rows: readonly ObservedRow[],
+): string[] {
   if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
-  return recordedBody.parse(JSON.parse(body)).contacts.map(fingerprintOf).toSorted();
+  return value.contacts.map(fingerprintOf).toSorted();
 }

@@ -1,8 +1,9 @@
 /** From a platform contact to its canonical form. */
-import { canonicalJson, fingerprint, type ObservedRow } from '../../../domain/record.ts';
+import { canonicalJson, fingerprint } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import { isSame, type NamedParts } from '../../platform-facts.ts';
+import type { ObservedContactRow } from './contact-rows.ts';
 import type { ObservedContact } from './contact-state.ts';
 
 type Cause = NonNullable<ObservedContact['causes']>[number];
@@ -26,7 +27,7 @@ type Shown = Pick<
 >;
 
 /** Canonical form of a platform contact; channels that are not configured do not concern us. */
-export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedRow {
+export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedContactRow {
   const causes = causesOf(contact);
   const left = causes.length > 0;
   const seen: ObservedContact = {
@@ -36,11 +37,13 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
     left,
   };
   const form = canonicalJson(seen);
+  const changed = contact.updatedAt;
   return {
     kind: 'contact',
     id: contact.id,
     alias: contactKey(contact.email),
-    body: withChange(form, contact.updatedAt),
+    body: withChange(form, changed),
+    value: typeof changed === 'string' ? { ...seen, changed } : seen,
     fingerprint: fingerprint(form),
     createdAt: timeOf(contact.createdAt),
   };

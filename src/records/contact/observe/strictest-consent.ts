@@ -1,7 +1,7 @@
 /** Several records of one person, on either side: the strictest wins. */
-import type { DesiredRow } from '../../../domain/record.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
-import { desiredBody, type ObservedContact } from './contact-state.ts';
+import type { DesiredContactRow } from './contact-rows.ts';
+import type { ObservedContact } from './contact-state.ts';
 
 /** What the CRM wants of one channel; null: it has no opinion. */
 export type DesiredSubscription = Subscription | 'gone' | null;
@@ -12,26 +12,24 @@ export type DesiredSubscription = Subscription | 'gone' | null;
  * when every record is.
  */
 export function strictest(
-  rows: readonly DesiredRow[],
+  rows: readonly DesiredContactRow[],
   channels: readonly string[],
 ): Map<string, DesiredSubscription> {
-  const records = rows.map((row) => ({ row, body: desiredBody.parse(JSON.parse(row.body)) }));
-  const living = records.filter(({ row, body }) => row.invalid || body.presence === 'present');
+  const living = rows.filter(({ invalid, value }) => invalid || value.presence === 'present');
   const broken = rows.some((row) => row.invalid);
   const wishOf = (channel: string): DesiredSubscription => {
-    if (records.some(({ body }) => body.channels[channel] === 'opt_out')) return 'opt_out';
+    if (rows.some(({ value }) => value.channels[channel] === 'opt_out')) return 'opt_out';
     if (living.length === 0) return 'gone';
-    const wanted = living.some(({ body }) => body.channels[channel] === 'opt_in');
+    const wanted = living.some(({ value }) => value.channels[channel] === 'opt_in');
     return wanted && !broken ? 'opt_in' : null;
   };
   return new Map(channels.map((channel) => [channel, wishOf(channel)]));
 }
 
 /** When all records that have an opinion on a channel were last stated; null: not all say so. */
-export function statedAt(rows: readonly DesiredRow[], channel: string): number | null {
-  const bodies = rows.map((row) => desiredBody.parse(JSON.parse(row.body)));
-  const opinions = bodies.filter((body) => body.channels[channel]);
-  const times = opinions.map(({ consentAt }) => consentAt ?? Number.NEGATIVE_INFINITY);
+export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
+  const opinions = rows.filter(({ value }) => value.channels[channel]);
+  const times = opinions.map(({ value }) => value.consentAt ?? Number.NEGATIVE_INFINITY);
   const oldest = Math.min(...times);
   return Number.isFinite(oldest) ? oldest : null;
 }
@@ -40,9 +38,9 @@ export function statedAt(rows: readonly DesiredRow[], channel: string): number |
  * Whether some records of one address want in where others want out: worth a word, though it is
  * decided.
  */
-export function contradict(rows: readonly DesiredRow[], channel: string): boolean {
+export function contradict(rows: readonly DesiredContactRow[], channel: string): boolean {
   if (rows.length < 2) return false;
-  const wishes = rows.map((row) => desiredBody.parse(JSON.parse(row.body)).channels[channel]);
+  const wishes = rows.map(({ value }) => value.channels[channel]);
   return wishes.includes('opt_in') && wishes.includes('opt_out');
 }
 

@@ -3,7 +3,7 @@ import { fingerprint, type Key } from '../../../domain/record.ts';
 import type { UnsubscribeListing } from '../../unsubscribe-listing.ts';
 import { observe } from './observed-contact.ts';
 import type { ReadAccess } from './contact-read.ts';
-import { observedBody, silentBody } from './contact-state.ts';
+import { silentBody } from './contact-state.ts';
 
 const statuses = ['unsubscribed', 'blocked'] as const;
 
@@ -26,7 +26,7 @@ export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListin
       const status = statuses.find((one) => one === way);
       const listed = await platform.list({ ...page, status }, { ...how, priority: 'event' });
       const rows = listed.contacts.map((contact) => observe(contact, channels));
-      const left = rows.filter(({ body }) => observedBody.parse(JSON.parse(body)).left);
+      const left = rows.filter(({ value }) => value.left);
       return { rows: left, listed: rows.length, total: listed.total };
     },
     named: (key) => named(key),

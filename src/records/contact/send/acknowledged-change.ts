@@ -1,15 +1,12 @@
 /** What is recorded of a person once a change of theirs is acknowledged. */
-import type { Change } from '../../../domain/change.ts';
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
 import { isOurs } from '../consent/own-opt-outs.ts';
 import { showsOnly } from '../observe/converged-creation.ts';
+import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
 import {
   enrolment,
-  enrolmentBody,
-  observedBody,
-  recordedBody,
   type Bracket,
   type Membership,
   type ObservedContact,
@@ -26,13 +23,13 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  */
 export function acknowledge(
   before: RecordedRow | undefined,
-  change: Change,
+  change: ContactChange,
   { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
   if (change.op === 'delete' || (change.op === 'opt_out' && !before)) return undefined;
-  const known = before ? recordedBody.parse(JSON.parse(before.body)) : nothing;
+  const known = before ? decodeContact.recorded(before).value : nothing;
   const recorded = change.op === 'create' ? anew(known) : known;
-  const ack = { ...acked, answered: observed && observedBody.parse(JSON.parse(observed.body)) };
+  const ack = { ...acked, answered: observed && decodeContact.observed(observed).value };
   const id = ack.id ?? before?.id ?? '';
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
@@ -102,16 +99,16 @@ type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | und
 
 /** What is settled where the answer to a creation shows what was sent, and no more. */
 function settledNow(
-  { part, body }: Change,
+  { part, value }: ContactChange,
   { answered, found, undone, late, wanted }: Answer,
 ): string | undefined {
   if (!answered || found || undone || late || !showsOnly(answered, part)) return undefined;
-  return enrolmentBody.parse(JSON.parse(body)).settles ? wanted : undefined;
+  return value.settles ? wanted : undefined;
 }
 
 function ownershipAfter(
   before: RecordedRow | undefined,
-  { op }: Change,
+  { op }: ContactChange,
   { found }: Answer,
 ): RecordedRow['ownership'] {
   if (before && op !== 'create') return before.ownership;
@@ -126,7 +123,7 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
 /** Of an address that has another contact by now, nothing is known by what became of this one. */
 function channelsAfter(
   recorded: RecordedContact,
-  change: Change,
+  change: ContactChange,
   ack: Answer & { id: string; row: RecordedRow | undefined },
 ): RecordedContact['channels'] {
   const { elsewhere, id, row } = ack;
@@ -136,7 +133,7 @@ function channelsAfter(
 
 function membership(
   recorded: RecordedContact,
-  change: Change,
+  change: ContactChange,
   ack: Answer & { row: RecordedRow | undefined },
 ): Membership {
   const { found, undone = false, doubtful, at, latest = at, row } = ack;
@@ -149,7 +146,7 @@ function membership(
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
-  const { cause, stated, bound } = enrolmentBody.parse(JSON.parse(change.body));
+  const { cause, stated, bound } = change.value;
   // What the CRM has stated stays stated, whatever another contact is opted out for.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
   return { acked: latest, bound, by: 'us', cause, is, stated };
@@ -164,7 +161,7 @@ function again(before: Membership | undefined, theirs: Membership & { made: Brac
 /** The contact as the answer shows it, else as it was, with what was acknowledged just now. */
 function shownAfter(
   recorded: RecordedContact,
-  change: Change,
+  change: ContactChange,
   { id, answered, undone }: Pick<Answer, 'answered' | 'undone'> & { id: string },
 ): { contact: ObservedContact; whole: boolean } {
   const { channel, subscription } = enrolment(change);
@@ -184,7 +181,7 @@ function shownAfter(
  */
 function defaultsAfter(
   recorded: RecordedContact,
-  change: Change,
+  change: ContactChange,
   { answered, late }: Answer,
 ): string[] {
   const others = recorded.defaults.filter((channel) => channel !== change.part);

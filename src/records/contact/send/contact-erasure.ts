@@ -4,7 +4,7 @@ import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import type { Erasing, Deadlines } from '../../erasure-request.ts';
 import { contactKey } from '../observe/observed-contact.ts';
-import { recordedBody } from '../observe/contact-state.ts';
+import { decodeContact } from '../observe/contact-rows.ts';
 
 type Contacts = Platform['contacts'];
 
@@ -38,9 +38,7 @@ export async function erase(
 }
 
 function idsOf(recorded: Erasing['recorded']): string[] {
-  if (!recorded) return [];
-  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
-  return contacts.map(({ id }) => id);
+  return recorded ? decodeContact.recorded(recorded).value.contacts.map(({ id }) => id) : [];
 }
 
 /** By search, and by the ids that are known: a page may hide one. */

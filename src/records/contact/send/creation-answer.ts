@@ -10,18 +10,16 @@
  *                                                       defaults, if the contact is new and the
  *                                                       first request was answered soon
  */
-import type { Change } from '../../../domain/change.ts';
 import { isExpected } from '../../../domain/errors.ts';
-import type { ObservedRow } from '../../../domain/record.ts';
 import type { Enrolled } from '../../../platform/contacts.ts';
 import { acked, type SendOutcome } from '../../record-type.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
 import { contactKey, observe, timeOf } from '../observe/observed-contact.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
-import { enrolmentBody, observedBody } from '../observe/contact-state.ts';
+import type { ContactChange, ObservedContactRow } from '../observe/contact-rows.ts';
 
 interface Made {
-  change: Change;
+  change: ContactChange;
   answer: Enrolled;
   facts: PlatformFacts;
 }
@@ -73,9 +71,8 @@ async function readBack(
   signal: AbortSignal,
 ): Promise<Partial<Parameters<typeof acked>[0]>> {
   const { contact, date } = answer;
-  const { forbids } = enrolmentBody.parse(JSON.parse(change.body));
   const isOthers = whose(timeOf(contact?.createdAt), date).found === true;
-  const isNeeded = forbids || isOthers;
+  const isNeeded = change.value.forbids || isOthers;
   const others = [...access.channels].filter((channel) => channel !== change.part);
   if (!isNeeded && !others.some((channel) => mayBeDefault(facts, channel))) return {};
   const back = await retrieveNew(access, { key: change.key, id }, signal).catch(
@@ -100,25 +97,32 @@ async function readBack(
 }
 
 /** Whether it shows an opt-out where the platform is known to have another default, or none. */
-function contradicts(row: ObservedRow, change: Change, facts: PlatformFacts): boolean {
+function contradicts(
+  row: ObservedContactRow,
+  change: ContactChange,
+  facts: PlatformFacts,
+): boolean {
   const others = Object.entries(othersIn(row, change));
   return others.some(([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel));
 }
 
 /** Of one channel alone nothing can be told. */
-function evidenceOf(access: ReadAccess, change: Change, row: ObservedRow): Evidence | undefined {
+function evidenceOf(
+  access: ReadAccess,
+  change: ContactChange,
+  row: ObservedContactRow,
+): Evidence | undefined {
   if (access.channels.size < 2) return undefined;
   return { of: 'creation', others: othersIn(row, change) };
 }
 
-function othersIn({ body }: ObservedRow, { part }: Change) {
-  const { channels } = observedBody.parse(JSON.parse(body));
-  return Object.fromEntries(Object.entries(channels).filter(([channel]) => channel !== part));
+function othersIn({ value }: ObservedContactRow, { part }: ContactChange) {
+  return Object.fromEntries(Object.entries(value.channels).filter(([channel]) => channel !== part));
 }
 
 /** A contact that was just made, and how it was asked for. */
 interface ReadBack {
-  row: ObservedRow;
+  row: ObservedContactRow;
   /** Whether the first request was answered: what came later may be what the person did. */
   isFirst: boolean;
   /** The platform's clock at the answer; milliseconds since the epoch. */

@@ -1,11 +1,15 @@
 /** Whether what a change was planned on still holds, asked right before it is sent. */
-import type { Change } from '../../../domain/change.ts';
-import { canonicalJson, type ObservedRow, type RecordedRow } from '../../../domain/record.ts';
+import { canonicalJson } from '../../../domain/record.ts';
 import type { KnownRecord, SendOutcome } from '../../record-type.ts';
 import { stale } from '../../send-outcome.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
 import { anew, retrieve, search, type ReadAccess } from '../observe/contact-read.ts';
-import { enrolmentBody, observedBody, recordedBody } from '../observe/contact-state.ts';
+import {
+  decodeContact,
+  type ContactChange,
+  type ObservedContactRow,
+  type RecordedContactRow,
+} from '../observe/contact-rows.ts';
 
 /**
  * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
@@ -14,10 +18,10 @@ import { enrolmentBody, observedBody, recordedBody } from '../observe/contact-st
  */
 export async function precheck(
   access: ReadAccess,
-  change: Change,
+  change: ContactChange,
   known: KnownRecord,
 ): Promise<SendOutcome | undefined> {
-  const isPlain = change.op === 'opt_out' && !enrolmentBody.parse(JSON.parse(change.body)).moved;
+  const isPlain = change.op === 'opt_out' && !change.value.moved;
   if (isPlain) return undefined;
   if (known.fresh && change.op !== 'delete') {
     return known.listed ? undefined : lookBack(access, change, known);
@@ -28,7 +32,7 @@ export async function precheck(
     return lookBack(access, change, known);
   }
   // As it is before the platform is asked: what is recorded meanwhile was not planned on.
-  const { recorded } = known;
+  const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
@@ -43,21 +47,18 @@ export async function precheck(
 
 /** What was seen last; of several contacts of one address each has been seen for itself. */
 function shownBefore(
-  { op, target, body }: Change,
-  recorded: RecordedRow | undefined,
+  { op, target, value }: ContactChange,
+  recorded: RecordedContactRow | undefined,
 ): string | undefined {
   if (op !== 'delete' || !recorded) return recorded?.shown;
-  const { shown } = enrolmentBody.parse(JSON.parse(body));
-  if (shown !== undefined) return shown;
-  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
-  const before = contacts.find(({ id }) => id === target);
+  if (value.shown !== undefined) return value.shown;
+  const before = recorded.value.contacts.find(({ id }) => id === target);
   return before && fingerprintOf(before);
 }
 
 /** What outweighs an opt-out was decided by when that can have been made: nothing may move. */
-function isUnchanged(now: ObservedRow, { body }: Change): boolean {
-  const { changed } = enrolmentBody.parse(JSON.parse(body));
-  return changed === undefined || observedBody.parse(JSON.parse(now.body)).changed === changed;
+function isUnchanged(now: ObservedContactRow, { value }: ContactChange): boolean {
+  return value.changed === undefined || now.value.changed === value.changed;
 }
 
 /**
@@ -66,11 +67,10 @@ function isUnchanged(now: ObservedRow, { body }: Change): boolean {
  */
 async function lookBack(
   access: ReadAccess,
-  change: Change,
+  change: ContactChange,
   known: KnownRecord,
 ): Promise<SendOutcome | undefined> {
-  const { former } = enrolmentBody.parse(JSON.parse(change.body));
-  for (const { key, shown } of former) {
+  for (const { key, shown } of change.value.former) {
     const rows = await search(access, key, known.signal);
     const found = rows.map((row) => row.fingerprint).toSorted();
     if (canonicalJson(found) === canonicalJson(shown)) continue;

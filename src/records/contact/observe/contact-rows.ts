@@ -1,0 +1,38 @@
+/** The rows of a contact, and its changes, with the values of their bodies. */
+import type { z } from 'zod';
+import type { Change } from '../../../domain/change.ts';
+import type { DesiredRow, ObservedRow, RecordedRow } from '../../../domain/record.ts';
+import { type Decoded, decoder } from '../../decoded-rows.ts';
+import type { Renamed, States, Successor } from '../../record-type.ts';
+import {
+  desiredBody,
+  enrolmentBody,
+  observedBody,
+  recordedBody,
+  type DesiredContact,
+  type ObservedContact,
+  type RecordedContact,
+} from './contact-state.ts';
+
+export type DesiredContactRow = Decoded<DesiredRow, DesiredContact>;
+export type ObservedContactRow = Decoded<ObservedRow, ObservedContact>;
+export type RecordedContactRow = Decoded<RecordedRow, RecordedContact>;
+export type ContactChange = Decoded<Change, z.infer<typeof enrolmentBody>>;
+
+interface ContactRows {
+  desired: DesiredContactRow;
+  observed: ObservedContactRow;
+  recorded: RecordedContactRow;
+}
+
+export type ContactStates = States<ContactRows>;
+export type ContactSuccessor = Successor<ContactRows>;
+export type ContactRenamed = Renamed<ContactRows>;
+
+/** Adds the values to the rows of a contact. */
+export const decodeContact = {
+  desired: decoder(desiredBody),
+  observed: decoder(observedBody),
+  recorded: decoder(recordedBody),
+  change: decoder(enrolmentBody),
+};

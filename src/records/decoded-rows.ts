@@ -1,0 +1,57 @@
+/**
+ * Decodes the rows of a record type, where they enter its code. The snapshot and the engine keep
+ * the text of a body, which is what is stored, hashed and compared; a record type decides by the
+ * values.
+ */
+import type { z } from 'zod';
+import type { DesiredRow, ObservedRow, RecordedRow, Rows } from '../domain/record.ts';
+import type { States } from './record-type.ts';
+
+/** A row, or a change, with the value of its body. */
+export type Decoded<Row extends { body: string }, Value> = Row & { readonly value: Value };
+
+/** Decodes the rows of one record type. */
+export interface RowDecoders<R extends Rows> {
+  desired(row: DesiredRow): R['desired'];
+  observed(row: ObservedRow): R['observed'];
+  recorded(row: RecordedRow): R['recorded'];
+}
+
+/** Returns what adds to a row the value of its body; it throws where the body has another form. */
+export function decoder<Value>(schema: z.ZodType<Value>) {
+  return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({
+    ...row,
+    value: schema.parse(JSON.parse(row.body)),
+  });
+}
+
+/** Decodes every row of the states of one record. */
+export function decodedStates<R extends Rows>(states: States, decode: RowDecoders<R>): States<R> {
+  const desired = (rows: readonly DesiredRow[]) => rows.map((row) => decode.desired(row));
+  const observed = (rows: readonly ObservedRow[]) => rows.map((row) => decode.observed(row));
+  const recorded = (row: RecordedRow | undefined) => row && decode.recorded(row);
+  const next = (one: { desired: readonly DesiredRow[]; recorded: RecordedRow | undefined }) => ({
+    desired: desired(one.desired),
+    recorded: recorded(one.recorded),
+  });
+  return {
+    ...states,
+    ...next(states),
+    observed: observed(states.observed),
+    former: states.former.map(({ row, seen }) => ({
+      row: decode.recorded(row),
+      seen: observed(seen),
+    })),
+    successors: successorsOf(states.successors),
+    renamed: states.renamed.map((one) => ({
+      ...one,
+      ...next(one),
+      successors: successorsOf(one.successors),
+      row: one.row && decode.observed(one.row),
+    })),
+  };
+
+  function successorsOf(successors: States['successors']): States<R>['successors'] {
+    return successors.map((one) => ({ ...one, ...next(one) }));
+  }
+}
