@@ -92,18 +92,18 @@ describe('mirror.yaml', () => {
   const { folder, load, write, remove } = makeFolder();
   afterAll(remove);
 
-  test('is valid, with the variables that the secret has', () => {
+  test('is valid with the variables of the secret', () => {
     write('platform-api-key', 'key');
     const config = load(text.replaceAll('/secrets/', `${folder}/`), environment);
     expect(config).toMatchObject({ server: { host: '0.0.0.0', token: 'change-me' } });
     expect(config.snapshot.startsWith('/data/')).toBe(true);
   });
 
-  test('is what Kubernetes is given, too', () => {
+  test('is the file given to Kubernetes', () => {
     expect(under('ConfigMap', 'data', strings)).toEqual([{ 'mirror.yaml': text }]);
   });
 
-  test('finds its secrets where they are put', () => {
+  test('finds its secrets where they are mounted', () => {
     const files = [...text.matchAll(/\/secrets\/([\w-]+)/g)]
       .map(([, name = '']) => name)
       .toSorted();
@@ -117,7 +117,7 @@ describe('mirror.yaml', () => {
   });
 });
 
-test('every volume that is mounted is there', () => {
+test('every mounted volume exists', () => {
   for (const { template, volumeClaimTemplates } of workloads) {
     const names = [...template.spec.volumes, ...volumeClaimTemplates.map((one) => one.metadata)];
     for (const { volumeMounts } of template.spec.containers) {
@@ -128,7 +128,7 @@ test('every volume that is mounted is there', () => {
   }
 });
 
-test('a pass is not begun twice, and one that failed is not begun again', () => {
+test('a job runs one at a time, and is not restarted after a failure', () => {
   expect(under('CronJob', 'spec', z.object({ concurrencyPolicy: z.string() }))).toEqual([
     { concurrencyPolicy: 'Forbid' },
   ]);
@@ -139,13 +139,13 @@ describe('Dockerfile', () => {
   const steps = read('Dockerfile').split('\n');
   const ofKind = (name: string) => steps.filter((step) => step.startsWith(`${name} `));
 
-  test('is of this Node, and its last word on the user is not root', () => {
+  test('uses this Node version, and ends as a user who is not root', () => {
     const [bases, major] = [ofKind('FROM'), read('.nvmrc').trim()];
     expect(bases.every((step) => step.includes(`node:${major}-`))).toBe(true);
     expect(ofKind('USER')).toEqual(['USER node']);
   });
 
-  test('copies what is there and not ignored; how it is deployed stays outside', () => {
+  test('copies existing files that are not ignored, and no deployment files', () => {
     const ignored = read('.dockerignore').split('\n');
     const copied = ofKind('COPY').filter((step) => !step.includes('--from'));
     for (const name of copied.flatMap((step) => step.split(' ').slice(1, -1))) {

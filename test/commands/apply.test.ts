@@ -26,7 +26,7 @@ const hourMs = 3_600_000;
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
 
 describe('apply', () => {
-  test('does what was planned, and no address stands in the file', async () => {
+  test('does what was planned, from a file without any address', async () => {
     const world = await planned();
     const text = readFileSync(world.plan, 'utf8');
     expect(text).not.toContain('@');
@@ -42,14 +42,14 @@ describe('apply', () => {
     expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({ create: 0 });
   });
 
-  test('in its mode, and of its kind', async () => {
+  test('runs in the mode and for the record types of the plan', async () => {
     const world = await planned('--fast', '--only', 'contacts');
     const { code, json } = await world.apply('--json');
     expect({ code, json }).toMatchObject({ code: 0, json: { mode: 'fast', only: 'contacts' } });
     expect(world.emulator.world.templates()).toEqual([]);
   });
 
-  test('once: the second time it is refused, also where nothing was planned', async () => {
+  test('refuses a plan that was applied before, even one without changes', async () => {
     const world = await planned();
     expect((await world.apply()).code).toBe(0);
     const again = await world.apply();
@@ -62,7 +62,7 @@ describe('apply', () => {
     expect((await world.call('status', '--json')).json.ok).toBe(true);
   });
 
-  test('once: also where it did not get through', async () => {
+  test('refuses a plan that was applied before and failed', async () => {
     const world = await planned('--only', 'contacts');
     const { undo } = world.server.fail(({ method }) => method === 'POST', {
       is: 'answer',
@@ -117,7 +117,7 @@ describe('apply', () => {
     ['not there', undefined, 'there is no such file'],
     ['not JSON', 'plan', 'it is not JSON'],
     ['something else', '[]', 'the document is not as'],
-  ])('a file that is %s', async (_, text, why) => {
+  ])('refuses a file that is %s', async (_, text, why) => {
     const world = await mirrored();
     const file = join(world.folder, 'some.json');
     if (text !== undefined) writeFileSync(file, text);
@@ -125,7 +125,7 @@ describe('apply', () => {
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
   });
 
-  test('somebody who leaves between planning and sending stays out', async () => {
+  test('does not opt in somebody who unsubscribes between planning and sending', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.people([{ email: ann, news: 'yes', product: 'yes' }]);
@@ -137,12 +137,12 @@ describe('apply', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('what is learnt on the way is left to the next run', async () => {
+  test('leaves what it learns on the way to the next run', async () => {
     const world = await mirrored();
     world.people([{ email: ann, news: 'yes' }]);
     const plan = join(world.folder, 'plan.json');
     await world.call('plan', '--fast', '--out', plan);
-    // A fast plan lists nothing: she is found only when she is about to be created.
+    // A fast plan lists nothing: the contact is found only just before it would be created.
     world.emulator.seed.contact({ email: ann });
     const { code, json } = await world.call('apply', plan, '--json');
     expect({ code, json }).toMatchObject({
@@ -154,7 +154,7 @@ describe('apply', () => {
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
   });
 
-  test('beside another process, and while paused: come back later, with the plan unused', async () => {
+  test('exits with 75 and keeps the plan while another process runs or the mirror is paused', async () => {
     const world = await planned();
     await world.call('pause');
     const lease = takeLease(world.path);
@@ -167,7 +167,7 @@ describe('apply', () => {
   });
 });
 
-test('plan writes no file where no plan was made', async () => {
+test('plan writes no file when there is no plan', async () => {
   const world = await mirrored();
   world.server.fail(() => true, { is: 'answer', status: 401 });
   const plan = join(world.folder, 'plan.json');
@@ -181,7 +181,7 @@ describe('plan --out', () => {
     ['the export', 'people.csv'],
     ['the configuration', 'mirror.yaml'],
     ['a folder', 'templates'],
-  ])('does not overwrite what is no plan: %s', async (_, name) => {
+  ])('does not overwrite a file that is no plan: %s', async (_, name) => {
     const world = await mirrored();
     expect((await world.call('sync')).code).toBe(0);
     const file = join(world.folder, name);
@@ -192,7 +192,7 @@ describe('plan --out', () => {
     expect((await world.call('sync')).code).toBe(0);
   });
 
-  test('wants a folder that is there, and a refused run tells its reason plainly', async () => {
+  test('requires an existing folder, and prints the reason for a refused run', async () => {
     const world = await mirrored();
     const file = join(world.folder, 'nowhere/plan.json');
     const { code, err, json } = await world.call('plan', '--out', file, '--json');

@@ -23,7 +23,7 @@ async function held(): Promise<Mirrored & { plan: string }> {
   return { ...world, plan: json.plan };
 }
 
-test('a run that holds something says what, why, and how to let it pass', async () => {
+test('a run that holds changes says which, why, and how to approve them', async () => {
   const world = await held();
   const { code, err, out } = await world.call('sync');
   expect(code).toBe(3);
@@ -37,7 +37,7 @@ test('a run that holds something says what, why, and how to let it pass', async 
   expect(world.writes()).toEqual([]);
 });
 
-test('plan and status count the same of what they do not list: changes, not people', async () => {
+test('plan and status count the same number of unlisted changes', async () => {
   const world = await mirrored();
   world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
   expect((await world.call('sync')).code).toBe(0);
@@ -53,7 +53,7 @@ test('plan and status count the same of what they do not list: changes, not peop
   expect((await world.call('status', '--json')).json.held).toMatchObject([{ opt_in: 15, more: 8 }]);
 });
 
-test('approve records the consent and runs nothing; the next run does it', async () => {
+test('approve records the approval and runs nothing; the next run applies it', async () => {
   const world = await held();
   const since = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
   const before = (await world.call('status', '--json')).json;
@@ -89,7 +89,7 @@ test('approve records the consent and runs nothing; the next run does it', async
   });
 });
 
-test('sync --approve does both at once, of a plan that only `plan` has shown too', async () => {
+test('sync --approve approves and applies, also a plan that only `plan` has shown', async () => {
   const world = await held();
   world.people(
     ['eve', 'kim', 'lea'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })),
@@ -101,7 +101,7 @@ test('sync --approve does both at once, of a plan that only `plan` has shown too
 });
 
 test.each(['approve', 'sync --approve'])(
-  '%s of an unknown plan names what is held',
+  '%s of an unknown plan names the plan that is held',
   async (how) => {
     const world = await held();
     const { code, err } = await world.call(...how.split(' '), '0123456789abcdef');
@@ -113,14 +113,14 @@ test.each(['approve', 'sync --approve'])(
   },
 );
 
-test('where nothing is held there is nothing to approve, and no snapshot is made', async () => {
+test('approve without held changes approves nothing and makes no snapshot', async () => {
   const world = await mirrored();
   const { code, err } = await world.call('approve', 'cafe');
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('nothing is held now') });
   expect(existsSync(world.path)).toBe(false);
 });
 
-test('beside a process that holds the lease: come back later', async () => {
+test('approve exits with 75 while another process holds the lease', async () => {
   const world = await held();
   const lease = takeLease(world.path);
   onTestFinished(() => lease.release());
@@ -128,13 +128,13 @@ test('beside a process that holds the lease: come back later', async () => {
   expect(world.plan).toMatch(hash);
 });
 
-test('a backfill asks no guard whom it brings in', async () => {
+test('a backfill adds people without asking the guard', async () => {
   const world = await held();
   expect((await world.call('backfill')).code).toBe(0);
   expect(world.writes()).toHaveLength(2);
 });
 
-/** Three whom we have brought in are flagged, where one may be deleted. */
+/** Three people we created are flagged as deleted, where the guard lets one pass. */
 async function leaving(): Promise<Mirrored & { plan: string; archive(...gone: number[]): void }> {
   const world = await mirrored();
   world.config({
@@ -158,7 +158,7 @@ async function leaving(): Promise<Mirrored & { plan: string; archive(...gone: nu
   return { ...world, archive, plan: json.plan };
 }
 
-test('what is approved of people who are flagged is done by a fast run, too', async () => {
+test('a fast run applies approved changes of flagged people', async () => {
   const world = await leaving();
   expect((await world.call('sync', '--fast')).code).toBe(3);
   expect((await world.call('approve', world.plan)).out).toMatch(
@@ -172,7 +172,7 @@ test('what is approved of people who are flagged is done by a fast run, too', as
   expect(world.writes().filter(({ method }) => method === 'DELETE')).toHaveLength(2);
 });
 
-test('approve of what is done says that nothing of it is left, and consents to nothing', async () => {
+test('approve of a plan that is done says so, and approves nothing', async () => {
   const world = await leaving();
   await world.call('approve', world.plan);
   expect((await world.call('sync')).code).toBe(0);
@@ -194,7 +194,7 @@ test('approve of what is done says that nothing of it is left, and consents to n
   expect((await world.call('status', '--json')).json).toMatchObject({ approvals: [] });
 });
 
-test('approve of what nobody wants any more lets nobody go who leaves again', async () => {
+test('approve of a plan that nobody wants any more does not cover later removals', async () => {
   const world = await leaving();
   world.archive();
   expect((await world.call('sync')).code).toBe(0);
@@ -204,7 +204,7 @@ test('approve of what nobody wants any more lets nobody go who leaves again', as
   expect(world.writes()).toEqual([]);
 });
 
-test('who is held stays held from run to run, each of which shows what can be approved', async () => {
+test('held changes stay held from run to run, and each run prints the plan to approve', async () => {
   const world = await leaving();
   world.archive(1);
   expect((await world.call('status', '--json')).json.held).toMatchObject([{ approved: false }]);

@@ -32,7 +32,7 @@ function rowsOf(file: string): unknown[] {
 }
 
 describe('backup', () => {
-  test('copies of snapshot, ledger and key, whole, for their owner alone', async () => {
+  test('copies snapshot, list and key completely, readable by the owner alone', async () => {
     const world = await mirrored();
     await world.call('sync');
     const file = copyOf(world);
@@ -55,7 +55,7 @@ describe('backup', () => {
     expect(out).toContain(`${file}2-ledger-key: its key`);
   });
 
-  test('never overwrites', async () => {
+  test('never overwrites a file', async () => {
     const world = await mirrored();
     await world.call('sync');
     const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key'];
@@ -74,14 +74,14 @@ describe('backup', () => {
     expect(nowhere).toMatchObject({ code: 2, err: says });
   });
 
-  test('without a snapshot there is nothing to copy', async () => {
+  test('says that there is nothing to copy without a snapshot', async () => {
     const world = await mirrored();
     const { code, err } = await world.call('backup', copyOf(world));
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('no snapshot yet') });
     expect(existsSync(copyOf(world))).toBe(false);
   });
 
-  test('of a snapshot with broken pages: refused, and no copy is left', async () => {
+  test('refuses a snapshot with broken pages and leaves no copy behind', async () => {
     const world = await mirrored();
     await world.call('sync');
     const bytes = readFileSync(world.path);
@@ -91,7 +91,7 @@ describe('backup', () => {
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
   });
 
-  test('beside a run that is writing: of one moment, and the run is not disturbed', async () => {
+  test('copies one moment of a snapshot that a run is writing, and does not disturb the run', async () => {
     const world = await mirrored();
     world.people(
       Array.from({ length: 300 }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' })),
@@ -110,7 +110,7 @@ describe('backup', () => {
     expect(copies).toBeGreaterThan(1);
   });
 
-  test('put back: who left since stays out, and the next run is full, whatever it is asked', async () => {
+  test('can be restored: people who unsubscribed since stay out, and the next run is full', async () => {
     const world = await mirrored();
     await world.call('sync');
     await world.call('backup', copyOf(world));
@@ -134,7 +134,7 @@ describe('backup', () => {
     expect((await world.call('sync', '--fast', '--json')).json).toMatchObject({ mode: 'fast' });
   });
 
-  test('of a ledger that is no use: refused, and no copy is left', async () => {
+  test('refuses an unreadable do-not-contact list and leaves no copy behind', async () => {
     const world = await mirrored();
     await world.call('sync');
     rmSync(`${world.path}-ledger-key`);
@@ -143,7 +143,7 @@ describe('backup', () => {
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
   });
 
-  test('a key that has a place of its own stays there, and that is said', async () => {
+  test('says that a key kept elsewhere is not copied', async () => {
     const world = await mirrored();
     const config = JSON.parse(readFileSync(world.file, 'utf8'));
     const keyFile = join(world.folder, 'ledger.key');
@@ -155,7 +155,7 @@ describe('backup', () => {
     expect(existsSync(`${copyOf(world)}-ledger-key`)).toBe(false);
   });
 
-  test('all of it lost, and put back from copies: who left by then stays out', async () => {
+  test('can replace everything that was lost: people who had unsubscribed stay out', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.emulator.dashboard.leave(ann, 'ch_news');
@@ -174,7 +174,7 @@ describe('backup', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('an opt-out that was ours at the time of the backup may be the person’s own by now', async () => {
+  test('after a restore, takes an opt-out of ours for the person’s own where that is possible', async () => {
     const world = await mirrored();
     const news = (word: string): void => world.people([{ email: ann, news: word }]);
     await world.call('sync');

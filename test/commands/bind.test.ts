@@ -1,4 +1,4 @@
-/** To whom a snapshot belongs: another key, another address, and how it is moved. */
+/** The account a snapshot belongs to: another key, another address, and how it is moved. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseSeedFile } from '../../src/emulator/seed/seed-file.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
@@ -49,25 +49,28 @@ describe('another key', () => {
       how: 'its templates name the same organization',
       asks: ['templates.list'],
     },
-  ])('of the same organization ($kinds): proven first, said once', async ({ kinds, how, asks }) => {
-    const world = await bound(kinds);
-    rotate(world);
-    const planned = await world.call('plan', '--json');
-    expect(planned).toMatchObject({ code: 0, json: { reasons: [expect.stringContaining(how)] } });
-    expect(planned.json.reasons[0]).toContain('will belong to the new key');
-    world.server.arrived.length = 0;
-    const { code, json } = await world.call('sync', '--json');
-    expect({ code, status: json.status }).toEqual({ code: 0, status: 'done' });
-    expect(json.reasons).toEqual([expect.stringContaining(how)]);
-    expect(routes(world).slice(0, asks.length)).toEqual(asks);
-    expect(world.writes()).toEqual([]);
-    world.server.arrived.length = 0;
-    expect((await world.call('sync', '--json')).json.reasons).toEqual([]);
-    expect(routes(world).filter((route) => route === 'contacts.retrieve')).toEqual([]);
-  });
+  ])(
+    'is proven first to be of the same organization ($kinds), and reported once',
+    async ({ kinds, how, asks }) => {
+      const world = await bound(kinds);
+      rotate(world);
+      const planned = await world.call('plan', '--json');
+      expect(planned).toMatchObject({ code: 0, json: { reasons: [expect.stringContaining(how)] } });
+      expect(planned.json.reasons[0]).toContain('will belong to the new key');
+      world.server.arrived.length = 0;
+      const { code, json } = await world.call('sync', '--json');
+      expect({ code, status: json.status }).toEqual({ code: 0, status: 'done' });
+      expect(json.reasons).toEqual([expect.stringContaining(how)]);
+      expect(routes(world).slice(0, asks.length)).toEqual(asks);
+      expect(world.writes()).toEqual([]);
+      world.server.arrived.length = 0;
+      expect((await world.call('sync', '--json')).json.reasons).toEqual([]);
+      expect(routes(world).filter((route) => route === 'contacts.retrieve')).toEqual([]);
+    },
+  );
 
   test.each([both, ['contact' as const]])(
-    'of another organization (%s): refused, nothing sent, nothing recorded',
+    'is refused for another organization (%s): nothing is sent or recorded',
     async (...kinds) => {
       const world = await bound(kinds);
       world.people([
@@ -99,7 +102,7 @@ describe('another key', () => {
     ['an unknown key', { key: 'key_live_unknown' }, undefined, /platform\.apiKey/],
     ['no answer', {}, { is: 'cut' as const }, /cut the connection/],
     ['no right to look', {}, { is: 'answer' as const, status: 403 }, /contacts\.retrieve \(403\)/],
-  ])('%s proves nothing: exit 1, and it stays bound', async (_, lines, fault, said) => {
+  ])('%s proves nothing: exit 1, and the snapshot stays bound', async (_, lines, fault, said) => {
     const world = await bound();
     if (fault) {
       rotate(world);
@@ -116,8 +119,8 @@ describe('another key', () => {
   });
 });
 
-describe('nobody has it yet', () => {
-  test('a key that never listed anything leaves it free', async () => {
+describe('a snapshot without an owner', () => {
+  test('stays free after a key that never listed anything', async () => {
     const world = await mirrored();
     world.config({ key: 'key_live_unknown' });
     expect((await world.call('sync')).code).toBe(1);
@@ -125,7 +128,7 @@ describe('nobody has it yet', () => {
     expect(await world.call('sync', '--json')).toMatchObject({ code: 0, json: { reasons: [] } });
   });
 
-  test('a first run that is fast binds it as well', async () => {
+  test('is bound by a fast first run as well', async () => {
     const world = await mirrored();
     expect((await world.call('sync', '--fast')).code).toBe(0);
     rotate(world);
@@ -160,7 +163,7 @@ describe('another address', () => {
     expect(again).toMatchObject({ code: 0, json: { moved: false, proof: null } });
   });
 
-  test('of another organization: `rebind` moves nothing', async () => {
+  test('is not taken over by `rebind` for another organization', async () => {
     const world = await bound();
     const other = await mirrored();
     other.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
@@ -172,7 +175,7 @@ describe('another address', () => {
     expect((await world.call('sync')).code).toBe(0);
   });
 
-  test('on another platform somebody else of the same id is no proof', async () => {
+  test('on another platform is not proven by a contact with the same id', async () => {
     const world = await bound();
     for (const email of [ann, bob])
       world.emulator.dashboard.editContact(email, { email: `new-${email}` });
@@ -198,7 +201,7 @@ describe('another address', () => {
   });
 });
 
-test('what is sampled is spread over all that is recorded, and has an id', () => {
+test('the sample for the proof is spread over all records with an id', () => {
   const { recorded, close } = openSnapshot('', { inMemory: true });
   onTestFinished(close);
   const row = { kind: 'contact' as const, ownership: 'created' as const, body: '{}', seenAt: 0 };

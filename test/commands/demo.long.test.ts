@@ -22,13 +22,13 @@ const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-demo-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('the sample export', () => {
-  it('is what its script makes, every time', () => {
+  it('is what its script generates, every time', () => {
     const made = makePeople();
     expect(makePeople()).toBe(made);
     expect(readFileSync(join(root, 'config/demo/people.csv'), 'utf8')).toBe(made);
   });
 
-  it('holds everybody a story is told of, save those who come later', () => {
+  it('contains everybody in the stories, except those who come later', () => {
     const keys = new Set(
       makePeople()
         .split('\n')
@@ -45,8 +45,8 @@ describe('the sample export', () => {
   });
 });
 
-describe('the demo', () => {
-  it('plays through, leaves everything in its folder, and says the truth', async () => {
+describe('the demo command', () => {
+  it('runs to its end, leaves its files in the folder, and tells the truth', async () => {
     const dir = join(folder, 'played');
     const demo = await play(dir);
     expect(demo.errors).not.toMatch(/bug|Error/);
@@ -60,7 +60,7 @@ describe('the demo', () => {
     expect(state.totals.contacts).toBe(state.contacts.length);
   });
 
-  it('refuses a folder that holds something, and leaves it alone', async () => {
+  it('refuses a folder that is not empty, and leaves it as it is', async () => {
     writeFileSync(join(folder, 'mine.txt'), 'mine');
     const demo = await play(folder);
     expect(demo).toMatchObject({ code: 2, output: '' });
@@ -69,7 +69,7 @@ describe('the demo', () => {
   });
 });
 
-describe('what the demo tells', () => {
+describe('what the demo says', () => {
   const news = '/api/contacts/channel/ch_news';
   const ann = { id: '1', email: 'ann@example.com', news: 'yes' };
   const claim: Claim = { who: 'ann@example.com', says: '', sent: [], shows: 'ch_news out' };
@@ -80,14 +80,14 @@ describe('what the demo tells', () => {
     expect(tellOf(claim, facts())).toMatchObject({ truth: undefined });
   });
 
-  it('is contradicted by what was sent, also when it all looks well', () => {
+  it('is contradicted by the requests, even where the platform looks right', () => {
     const { emulator, ask, facts } = scene();
     emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_in' } });
     ask(`POST ${news}`, { email: ann.email, subscription: 'opt_out' });
     expect(tellOf(claim, facts()).truth).toMatch(/^sent: opt_out ch_news;/);
   });
 
-  it('names whoever had left and was opted in again', () => {
+  it('names everybody who had unsubscribed and was opted in again', () => {
     const { emulator, ask, facts } = scene();
     emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_out' } });
     const before = lookBefore(emulator, []);
@@ -101,7 +101,7 @@ describe('what the demo tells', () => {
     ]);
   });
 
-  it('names an opt-in that a second record contradicts, and a change of a foreign person', () => {
+  it('names an opt-in against a second record, and a change of a foreign contact', () => {
     const { emulator, ask, facts } = scene();
     emulator.seed.contact({ email: ann.email });
     const before = lookBefore(emulator, [ann.email]);

@@ -27,7 +27,7 @@ const listed = {
 };
 
 describe('domains list', () => {
-  test('as a table', async () => {
+  test('prints a table', async () => {
     const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
     const { code, out, err } = await mirrorOn(url)('domains', 'list');
     expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -39,7 +39,7 @@ describe('domains list', () => {
     ]);
   });
 
-  test('as one document', async () => {
+  test('prints one document with --json', async () => {
     const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
     const { out } = await mirrorOn(url)('domains', 'list', '--json');
     const { domains } = JSON.parse(out.join('\n'));
@@ -49,7 +49,7 @@ describe('domains list', () => {
     ]);
   });
 
-  test('none', async () => {
+  test('prints that there are none', async () => {
     const { url } = await platformOf({ 'GET /api/domain/v1/list': { body: { domains: [] } } });
     expect(await mirrorOn(url)('domains', 'list')).toMatchObject({ code: 0, out: ['No domains.'] });
   });
@@ -58,7 +58,7 @@ describe('domains list', () => {
 describe('domains create', () => {
   const create = 'POST /api/domain/v1/create';
 
-  test('sends what is said, and prints the records to make', async () => {
+  test('sends the given options, and prints the records to create', async () => {
     const { url, asked } = await platformOf({ [create]: { status: 201, body: news } });
     const flags = ['--return-path', 'in.bound', '--open-tracking', '--tls', 'enforced'];
     const run = mirrorOn(url);
@@ -92,14 +92,14 @@ describe('domains create', () => {
     ]);
   });
 
-  test('nothing that is not said', async () => {
+  test('sends nothing that was not given', async () => {
     const { url, asked } = await platformOf({ [create]: { status: 201, body: news } });
     const { out } = await mirrorOn(url)('domains', 'create', 'news.example.com', '--json');
     expect(asked[0]?.body).toEqual({ domain: 'news.example.com' });
     expect(JSON.parse(out.join('\n'))).toMatchObject({ id: 'dom_1', domain: 'news.example.com' });
   });
 
-  test('a duplicate: what, why and how to mend it in one line', async () => {
+  test('says of a duplicate what is wrong and how to fix it, in one line', async () => {
     const words = { message: 'Domain already exists', why: 'Another one has it.', fix: 'Take it.' };
     const { url, asked } = await platformOf({ [create]: { status: 409, body: words } });
     const { code, out, err } = await mirrorOn(url)('domains', 'create', 'example.com');
@@ -108,7 +108,7 @@ describe('domains create', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('an unknown end is never tried again', async () => {
+  test('is not retried when its outcome is unknown', async () => {
     const { url, asked } = await platformOf({
       [create]: { status: 503, body: { message: 'Oops' } },
     });
@@ -129,7 +129,7 @@ describe('domains create', () => {
     [['example.com', '--tracking', ''], '--tracking'],
     [['example.com', '--tls', 'strict'], '--tls: there are opportunistic and enforced'],
     [[], "missing required argument 'domain'"],
-  ])('%j is refused before anything is sent', async (words, message) => {
+  ])('refuses %j before anything is sent', async (words, message) => {
     const { url, asked } = await platformOf({});
     const { code, err } = await mirrorOn(url)('domains', 'create', ...words);
     expect(code).toBe(2);
@@ -148,14 +148,14 @@ describe('domains verify', () => {
     ['dom_1', 'dom_1', ['POST /api/domain/v1/verify/dom_1']],
     ['example.COM', 'dom_2', ['GET /api/domain/v1/list', 'POST /api/domain/v1/verify/dom_2']],
     ['id.of.it', 'id.of.it', ['GET /api/domain/v1/list', 'POST /api/domain/v1/verify/id.of.it']],
-  ])('%s', async (said, id, lines) => {
+  ])('prints the status: %s', async (said, id, lines) => {
     const { url, asked } = await platformOf(verify(id, 'verifying'));
     const { code, out } = await mirrorOn(url)('domains', 'verify', said);
     expect({ code, out }).toEqual({ code: 0, out: [`${said}: verifying`] });
     expect(asked.map(({ line }) => line)).toEqual(lines);
   });
 
-  test('that failed', async () => {
+  test('exits with 1 for a domain that failed', async () => {
     const { url } = await platformOf(verify('dom_1', 'failed'));
     expect(await mirrorOn(url)('domains', 'verify', 'dom_1')).toMatchObject({
       code: 1,
@@ -163,7 +163,7 @@ describe('domains verify', () => {
     });
   });
 
-  test('of an unknown one', async () => {
+  test('exits with 1 for an unknown domain', async () => {
     const { url } = await platformOf({});
     const { code, err } = await mirrorOn(url)('domains', 'verify', 'dom_9');
     expect({ code, err }).toEqual({ code: 1, err: 'crm-mirror: Not found' });
@@ -174,7 +174,7 @@ describe('domains nameservers', () => {
   const path = 'GET /api/domain/v1/nameservers/dom_1';
   const cookie = 'PLATFORM_SESSION_COOKIE=app.session_token=s3cr3t.value';
 
-  test('with the cookie of a session', async () => {
+  test('sends the cookie of a session', async () => {
     const body = { domain: 'news.example.com', nameservers: ['ns1.x', 'ns2.x'], dnsProvider: 'X' };
     const { url, asked } = await platformOf({ [path]: { body } });
     const { code, out } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
@@ -184,7 +184,7 @@ describe('domains nameservers', () => {
     expect(asked[0]?.headers).not.toHaveProperty('x-api-key');
   });
 
-  test('of somebody without an organization', async () => {
+  test('says that somebody without an organization must sign in as a member', async () => {
     const message = 'User is not a member of an organization';
     const { url } = await platformOf({ [path]: { status: 403, body: { message } } });
     const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
@@ -195,7 +195,7 @@ describe('domains nameservers', () => {
   test.each([
     [[], 'PLATFORM_SESSION_COOKIE is not set'],
     [['PLATFORM_SESSION_COOKIE=s3cr3t'], 'its name ends in .session_token'],
-  ])('not with %j', async (env, message) => {
+  ])('refuses %j', async (env, message) => {
     const { url, asked } = await platformOf({});
     const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', ...env);
     expect(code).toBe(2);
@@ -212,7 +212,7 @@ describe('api-key enable', () => {
   test.each([
     [true, 0],
     [false, 1],
-  ])('enabled: %s', async (enabled, code) => {
+  ])('reports an enabled key: %s', async (enabled, code) => {
     const { url } = await platformOf({ [path]: { body: { ...key, enabled, requestCount: 7 } } });
     expect(await mirrorOn(url)('api-key', 'enable', 'key_1')).toEqual({
       code,
@@ -224,7 +224,7 @@ describe('api-key enable', () => {
     });
   });
 
-  test('a key that is refused itself', async () => {
+  test('reports a key that is refused itself', async () => {
     const { url } = await platformOf({ [path]: { status: 401, body: { message: 'Disabled' } } });
     const { code, err } = await mirrorOn(url)('api-key', 'enable', 'key_1', '--json');
     expect(code).toBe(1);
@@ -232,7 +232,7 @@ describe('api-key enable', () => {
   });
 
   test.each([[['api-key']], [['api-key', 'enable']], [['api-key', 'revoke', 'key_1']]])(
-    '%j is no command',
+    'refuses %j',
     async (words) => {
       const { url, asked } = await platformOf({});
       expect(await mirrorOn(url)(...words)).toMatchObject({ code: 2, out: [] });

@@ -39,7 +39,7 @@ async function piped(argv: readonly string[], input: string | Buffer) {
 }
 
 describe('standard input', () => {
-  test('is mirrored, packed or not, and ends like any other run', async () => {
+  test('is mirrored, compressed or not, and ends like any other run', async () => {
     const { file, shown, writes } = await mirrored('-');
     const checked = await piped(['check', '-c', file], people);
     expect(checked.said).toContain('2 records, 0 of them invalid');
@@ -52,7 +52,7 @@ describe('standard input', () => {
     expect(writes()).toHaveLength(1);
   });
 
-  test('is not what a worker can read', async () => {
+  test('cannot be read by a worker', async () => {
     const { file } = await mirrored('-', {
       redis: 'redis://127.0.0.1:1',
       schedule: { full: '0 3 * * *' },
@@ -65,7 +65,7 @@ describe('standard input', () => {
   });
 });
 
-test('an export behind an address is mirrored; cut short, only its opt-outs are done', async () => {
+test('an export behind a URL is mirrored; after a truncated download only opt-outs are applied', async () => {
   let cut = false;
   const later = `${people.replace('yes', 'no')}id-cid,cid@example.com,yes,,\n`;
   const url = await serve((_, response) => {

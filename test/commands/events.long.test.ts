@@ -60,7 +60,7 @@ async function tell(url: string, ids: string[], by = secret): Promise<number> {
   return (await fetch(`${url}/webhooks/world`, { method: 'POST', headers, body })).status;
 }
 
-test('who the CRM tells of is brought in line, and nobody else is asked for', async () => {
+test('an event brings that person in line and reads no other record', async () => {
   const { people, asked, worker, url, shown } = await served();
   people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
   people.set('2', { id: '2', email: 'bob@example.com', news: 'yes' });
@@ -85,7 +85,7 @@ test('who the CRM tells of is brought in line, and nobody else is asked for', as
   expect(await worker.ends()).toBe(143);
 });
 
-test('a CRM that is away is asked again; Redis away: said, and no event is taken', async () => {
+test('an unreachable CRM is asked again; without Redis, events are refused with a reason', async () => {
   const { people, worker, url, shown } = await served({ schedule: { full: '0 0 1 1 *' } });
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   await redis.kill();
@@ -99,7 +99,7 @@ test('a CRM that is away is asked again; Redis away: said, and no event is taken
   expect(await worker.ends()).toBe(143);
 });
 
-test('who the CRM tells of waits for nobody, while hundreds are brought in', async () => {
+test('an event is processed at once, even during a backfill of hundreds', async () => {
   const { people, worker, url, shown, file } = await served({ limits: ['*=20/1'] });
   people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
   expect(await tell(url, ['1'])).toBe(202);

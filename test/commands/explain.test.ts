@@ -241,7 +241,7 @@ describe('explain', () => {
   test.each([
     ['off', 'opt_out', 'a run opts out'],
     ['created', 'delete', 'a run deletes'],
-  ])('an address the CRM has replaced; deletes: %s', async (deletes, does, words) => {
+  ])('tells that the CRM has replaced an address; deletes: %s', async (deletes, does, words) => {
     const world = await mirrored();
     policy(world, { deletes });
     const old = 'old@example.com';
@@ -260,7 +260,7 @@ describe('explain', () => {
     expect(history[0]).toMatchObject({ op: does, outcome: 'acked' });
   });
 
-  test('every rule is told in its order, the last one matches', async () => {
+  test('prints every rule in order, up to the one that matches', async () => {
     const world = await mirrored();
     const { json } = await world.call('explain', ann, '--json');
     const [{ tried }] = json.channels;
@@ -270,7 +270,7 @@ describe('explain', () => {
     expect(matched).toEqual([tried.at(-1)]);
   });
 
-  test('a CRM that cannot be read: the rest is told, and nothing is decided', async () => {
+  test('prints what is recorded when the CRM cannot be read, and decides nothing', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.csv('who,where\n1,2\n');
@@ -287,7 +287,7 @@ describe('explain', () => {
     expect((await world.call('explain', ann)).out).toContain('so nothing is decided');
   });
 
-  test('--offline, and a platform that is away: what is recorded stands in for it', async () => {
+  test('uses what is recorded with --offline, and when the platform is unreachable', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.emulator.dashboard.leave(ann, 'ch_news');
@@ -305,7 +305,7 @@ describe('explain', () => {
     });
   });
 
-  test('takes no lease and changes nothing; makes no snapshot', async () => {
+  test('takes no lease, changes nothing, makes no snapshot', async () => {
     const world = await mirrored();
     await tell(world);
     expect(() => readFileSync(world.path)).toThrow(/ENOENT/);
@@ -318,7 +318,7 @@ describe('explain', () => {
     expect(fingerprint(world.path)).toBe(before);
   });
 
-  test('of somebody who was never in the CRM says no more than that it does not name them', async () => {
+  test('says of somebody who was never in the CRM only that it does not name them', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: 'eve@example.com', channels: { ch_news: 'opt_in' } });
     await world.call('sync');
@@ -336,7 +336,7 @@ describe('explain', () => {
     expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt_in');
   });
 
-  test('takes a hash, names people by it, and shows names only where addresses are', async () => {
+  test('takes a hash, and prints hashes instead of names without --addresses', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, firstName: 'Annabel' });
     await world.call('sync');
@@ -354,7 +354,7 @@ describe('explain', () => {
     expect(seen).toContain('YES 10  wanted in; subscribed');
   });
 
-  test('an outcome that nobody knows yet: only opt-outs are announced', async () => {
+  test('announces only opt-outs while the outcome of a change is unknown', async () => {
     const world = await mirrored();
     world.config({ timeoutMs: 1_000 });
     world.server.fail(({ method }) => method === 'POST', { is: 'half' });

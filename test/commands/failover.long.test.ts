@@ -10,7 +10,7 @@ let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
 
-test('a snapshot that is not the newest is not served; a backup of the newest is', async () => {
+test('an outdated snapshot is not served; a backup of the newest one is', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.people([{ email: 'ann@example.com', news: 'yes' }]);
   const lines = { redis: redis.url, schedule: { full: '* * * * * *' }, timeoutMs: 5_000 };

@@ -25,16 +25,19 @@ function documentOf({ out }: Said): unknown {
 }
 
 describe('a failure with --json', () => {
-  test.each(failures)('%i %s %s %s', async (code, ...argv) => {
-    const world = await mirrored();
-    await world.call('sync');
-    const said = await world.call(...argv, '--json');
-    expect(said.code).toBe(code);
-    expect(documentOf(said)).toEqual({ error: expect.stringMatching(/^[^\n]+$/), code });
-    expect(said.err).not.toBe('');
-  });
+  test.each(failures)(
+    'prints the error and the exit code alone on stdout: %i %s %s %s',
+    async (code, ...argv) => {
+      const world = await mirrored();
+      await world.call('sync');
+      const said = await world.call(...argv, '--json');
+      expect(said.code).toBe(code);
+      expect(documentOf(said)).toEqual({ error: expect.stringMatching(/^[^\n]+$/), code });
+      expect(said.err).not.toBe('');
+    },
+  );
 
-  test('of the configuration', async () => {
+  test('is printed for an unreadable configuration', async () => {
     const world = await mirrored();
     rmSync(world.file);
     for (const command of ['status', 'explain', 'rebind', 'forget']) {
@@ -44,14 +47,14 @@ describe('a failure with --json', () => {
     }
   });
 
-  test('one that has a document of its own prints that alone', async () => {
+  test('is replaced by the command’s own document where there is one', async () => {
     const world = await mirrored();
     const said = await world.call('one', 'nobody', '--json');
     expect(said).toMatchObject({ code: 2, json: { status: 'failed' } });
     expect(documentOf(said)).toHaveProperty('reasons');
   });
 
-  test('without it stdout stays empty; and help is no failure', async () => {
+  test('leaves stdout empty without --json; --help is no failure', async () => {
     const world = await mirrored();
     expect(await world.call('runs', 'x')).toMatchObject({ code: 2, out: '' });
     const help = await world.call('runs', '--help', '--json');

@@ -14,7 +14,7 @@ const enrolments = (requests: number, known: boolean) => ({
   ms: known ? 0 : null,
 });
 
-test('a plan tells the requests of each route, and how long they take as far as it is known', async () => {
+test('a plan prints the requests of each route, and their duration where it is known', async () => {
   const world = await mirrored();
   const first = await world.call('plan', '--json');
   expect(first.json.forecast).toEqual({
@@ -36,7 +36,7 @@ test('a plan tells the requests of each route, and how long they take as far as 
   expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)] });
 });
 
-test('a first load tells it before it begins', async () => {
+test('a first load prints the forecast before it begins', async () => {
   const world = await mirrored();
   const { err } = await world.call('backfill');
   expect(err).toMatch(/contacts\.enrol {2}2 requests, its limit was not seen yet/);
@@ -52,7 +52,7 @@ const config = {
 };
 const at = Date.parse('2026-11-22T10:00:01Z');
 
-test('one that takes longer than its schedule gives it says so before it begins', () => {
+test('a run that will exceed its schedule warns before it begins', () => {
   const said: string[] = [];
   const shell = { note: (line: string) => void said.push(line) };
   const forecast = (ms: number, readMs = 0) => {
@@ -73,7 +73,7 @@ test('one that takes longer than its schedule gives it says so before it begins'
   );
 });
 
-test('of a limit that nobody knew it says so when the first answer has told it, and once', () => {
+test('an unknown rate limit is reported once, with the first answer that names it', () => {
   const said: string[] = [];
   const limits: Record<string, RouteLimit> = {};
   const clock = { ...systemClock, now: () => at };

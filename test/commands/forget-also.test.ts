@@ -27,7 +27,7 @@ describe('another address of the same CRM record', () => {
   test.each([
     ['a former one', ann, before],
     ['a later one', before, ann],
-  ])('%s is named, as it is to be run, and left alone', async (_what, key, other) => {
+  ])('%s is printed with the command to run, and left alone', async (_what, key, other) => {
     const world = await moved();
     const { code, json, err } = await world.call('forget', key, '--json');
     expect({ code, also: json.also }).toEqual({
@@ -46,7 +46,7 @@ describe('another address of the same CRM record', () => {
     expect(world.shown(bob)).toBeDefined();
   });
 
-  test('at a terminal by the address; elsewhere with --addresses', async () => {
+  test('is printed in plain at a terminal, and elsewhere with --addresses', async () => {
     const world = await moved();
     const { out } = await world.seen('forget', ann);
     expect(out).toContain('another address');
@@ -55,7 +55,7 @@ describe('another address of the same CRM record', () => {
     expect(shown.json.also).toEqual([before]);
   });
 
-  test('also when the platform cannot be asked, and when only its trace is left', async () => {
+  test('is found even when the platform is unreachable, and when only its trace remains', async () => {
     const world = await moved();
     const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
       is: 'answer',
@@ -69,7 +69,7 @@ describe('another address of the same CRM record', () => {
     expect((await world.call('forget', ann, '--json')).json.also).toHaveLength(1);
   });
 
-  test('one that was renamed on the platform', async () => {
+  test('is found when it was renamed on the platform', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.emulator.dashboard.editContact(ann, { email: before });
@@ -79,13 +79,13 @@ describe('another address of the same CRM record', () => {
     expect(json.also).toEqual([ann]);
   });
 
-  test('nobody else is named', async () => {
+  test('is the only address that is named', async () => {
     const world = await moved();
     expect((await world.call('forget', bob, '--json')).json.also).toEqual([]);
   });
 });
 
-test('snapshots that were set aside are named: they are not purged', async () => {
+test('forget names snapshots that were set aside, because it does not purge them', async () => {
   const world = await moved();
   const aside = `${world.path}.broken-20260101T000000Z`;
   for (const end of ['', '-wal']) writeFileSync(aside + end, ann);

@@ -8,7 +8,7 @@ const next = 'ann@next.example';
 const head = 'id,email,news,product\n';
 const others = `2,${bob},yes,\n`;
 
-/** Ann is in the CRM, and no run has seen her there. */
+/** Ann is in the CRM, and no run has read it yet. */
 async function unseen(): Promise<Mirrored> {
   const world = await mirrored();
   world.csv(head + others);
@@ -17,7 +17,7 @@ async function unseen(): Promise<Mirrored> {
   return world;
 }
 
-/** The CRM gives her record another address; answers how many conflicts a run counts. */
+/** Gives Ann's record another address; returns the number of conflicts in the next run. */
 async function changed(world: Mirrored, key = next): Promise<number> {
   world.csv(`${head}1,${key},yes,\n${others}`);
   return (await world.call('sync', '--json')).json.contacts.conflicts;
@@ -30,15 +30,15 @@ const lose = ({ path }: Mirrored): void => {
 const allow = (world: Mirrored, who: string, ...more: string[]) =>
   world.call('allow', who, '--reason', 'asked', ...more);
 
-describe('another address in the CRM does not bring back', () => {
-  test('who was never recorded', async () => {
+describe('after forget, another address in the CRM does not bring back', () => {
+  test('a person who was never recorded', async () => {
     const world = await unseen();
     expect((await world.call('forget', ann)).code).toBe(0);
     expect(await changed(world)).toBe(1);
     expect(world.shown(next)).toBeUndefined();
   });
 
-  test('who was recorded in a snapshot that is lost', async () => {
+  test('a person who was recorded in a snapshot that is lost', async () => {
     const world = await unseen();
     await world.call('sync');
     lose(world);
@@ -47,7 +47,7 @@ describe('another address in the CRM does not bring back', () => {
     expect(world.shown(next)).toBeUndefined();
   });
 
-  test('who was forgotten by a hash', async () => {
+  test('a person who was forgotten by hash', async () => {
     const world = await unseen();
     const { json } = await world.call('explain', ann, '--json');
     expect((await world.call('forget', json.person)).code).toBe(0);
@@ -55,7 +55,7 @@ describe('another address in the CRM does not bring back', () => {
     expect(world.shown(next)).toBeUndefined();
   });
 
-  test('whose record had the id of another one by then: nobody knows whose it is', async () => {
+  test('a person whose id another record had since: nobody knows whose it is', async () => {
     const world = await unseen();
     await world.call('forget', ann);
     world.csv(`${head}2,${ann},yes,\n${others}`);
@@ -68,7 +68,7 @@ describe('another address in the CRM does not bring back', () => {
     expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('who has a second address in it: that is named', async () => {
+  test('a person with a second address in the CRM: forget names that address', async () => {
     const world = await unseen();
     world.csv(`${head}1,${ann},yes,\n1,${next},yes,\n${others}`);
     const { json } = await world.call('forget', ann, '--addresses', '--json');
@@ -78,12 +78,12 @@ describe('another address in the CRM does not bring back', () => {
   });
 });
 
-describe('a CRM that cannot be read', () => {
+describe('forget, with a CRM that cannot be read', () => {
   test.each([
     ['is not there', (world: Mirrored) => rmSync(join(world.folder, 'people.csv')), false],
     ['has a ragged row', (world: Mirrored) => world.csv(`${head}1,${ann},yes,\n3,x\n`), true],
   ])(
-    '%s: erased all the same, and the certificate says what is missing',
+    'erases the person, and says in the certificate what is missing: %s',
     async (_w, spoil, read) => {
       const world = await unseen();
       await world.call('sync');
@@ -111,7 +111,7 @@ describe('a CRM that cannot be read', () => {
     },
   );
 
-  test('allow says that it does not know', async () => {
+  test('makes `allow` say that it does not know', async () => {
     const world = await unseen();
     await world.call('forget', ann);
     rmSync(join(world.folder, 'people.csv'));
@@ -130,7 +130,7 @@ describe('allow, of a new address of an erased record', () => {
     return world;
   };
 
-  test('takes back what bears on the id', async () => {
+  test('takes back the entry for the CRM id', async () => {
     const world = await erased();
     const { code, json } = await allow(world, next, '--json');
     expect({ code, json }).toMatchObject({
@@ -142,7 +142,7 @@ describe('allow, of a new address of an erased record', () => {
     expect((await allow(world, next)).out).toContain('holds nothing');
   });
 
-  test('and no more: the old address stays out, under whatever id', async () => {
+  test('keeps the old address out, under any id', async () => {
     const world = await erased();
     expect((await allow(world, next)).out).toMatch(/taken back:\n {2}erasure.*by the CRM id/);
     world.csv(`${head}1,${next},yes,\n9,${ann},yes,\n${others}`);
@@ -152,7 +152,7 @@ describe('allow, of a new address of an erased record', () => {
     expect(world.shown(next)).toBeDefined();
   });
 
-  test('and only for this id', async () => {
+  test('takes back this id only', async () => {
     const world = await unseen();
     world.csv(`${head}1,${ann},yes,\n7,${ann},yes,\n${others}`);
     await world.call('forget', ann);

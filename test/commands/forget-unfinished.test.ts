@@ -56,12 +56,12 @@ async function told(world: Mirrored): Promise<void> {
   expect((await world.call('sync')).code).toBe(0);
 }
 
-describe('forget was cut short', () => {
+describe('an unfinished forget', () => {
   test.each<[string, string, Fault]>([
     ['the platform is away', '', { is: 'cut' }],
     ['the key is refused', '', { is: 'answer', status: 401 }],
     ['a delete is not allowed', 'DELETE', { is: 'answer', status: 403 }],
-  ])('%s', async (_what, which, fault) => {
+  ])('is completed: %s', async (_what, which, fault) => {
     const world = await synced();
     const { undo } = world.server.fail(({ method }) => method.startsWith(which), fault);
     const { code, json } = await world.call('forget', ann, '--json');
@@ -71,7 +71,7 @@ describe('forget was cut short', () => {
   });
 
   test.runIf(playsAll)(
-    'killed between an opt-out and the delete: the opt-out is ours',
+    'counts its opt-out as ours when it was killed before the delete',
     async () => {
       const world = await synced();
       const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
@@ -89,7 +89,7 @@ describe('forget was cut short', () => {
   );
 
   test.runIf(playsAll)(
-    'stopped by a signal: the certificate says what was done, and 143',
+    'lists in the certificate what was done when a signal stopped it; exit 143',
     async () => {
       const world = await synced();
       world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
@@ -113,7 +113,7 @@ describe('forget was cut short', () => {
     },
   );
 
-  test('of somebody nobody had recorded: what it opted out nobody takes for her own', async () => {
+  test('does not take its own opt-out for the word of a person without a record', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
     const { undo } = forbidDeletes(world);
@@ -124,7 +124,7 @@ describe('forget was cut short', () => {
     await told(world);
   });
 
-  test('allow ends it, and the opt-out is taken back', async () => {
+  test('is ended by `allow`, and its opt-out is taken back', async () => {
     const world = await synced();
     const { undo } = forbidDeletes(world);
     await world.call('forget', ann);
@@ -136,7 +136,7 @@ describe('forget was cut short', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('the counts go on from where it was', async () => {
+  test('continues its counts from where it stopped', async () => {
     const world = await synced();
     const { undo } = forbidDeletes(world);
     const first = await world.call('forget', ann, '--json');
@@ -154,7 +154,7 @@ describe('forget was cut short', () => {
   });
 });
 
-test('a snapshot that was put back brings the address along, and the run says so', async () => {
+test('an unfinished forget continues with a restored snapshot, and the run reports it', async () => {
   const world = await synced();
   const copy = join(world.folder, 'copy.sqlite');
   await world.call('backup', copy);
@@ -165,7 +165,7 @@ test('a snapshot that was put back brings the address along, and the run says so
   await told(world);
 });
 
-test('a snapshot that is lost: whom both sides show is found again', async () => {
+test('an unfinished forget continues without its snapshot when CRM and platform show the person', async () => {
   const world = await synced();
   const { undo } = forbidDeletes(world);
   await world.call('forget', ann);
@@ -175,7 +175,7 @@ test('a snapshot that is lost: whom both sides show is found again', async () =>
   await told(world);
 });
 
-test('another platform is refused before anything is written', async () => {
+test('an unfinished forget on another platform is refused before anything is written', async () => {
   const world = await synced();
   const elsewhere = await mirrored();
   world.config({ url: elsewhere.server.url });
@@ -189,7 +189,7 @@ test('another platform is refused before anything is written', async () => {
   expect(await attention(world)).toEqual([]);
 });
 
-test('killed before the file was written anew: only the address is missing', async () => {
+test('a forget killed before the file was rewritten lacks only the address', async () => {
   const world = await synced();
   const [hash, since] = ['#0123456789ab', Date.now()];
   const db = new Database(world.path);
@@ -201,19 +201,22 @@ test('killed before the file was written anew: only the address is missing', asy
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
 });
 
-test.runIf(playsAll)('beside a reader: what was done is certified at once, and again', async () => {
-  const world = await synced();
-  const reader = new Database(world.path, { readonly: true });
-  onTestFinished(() => void reader.close());
-  reader.exec('begin');
-  reader.prepare('select count(*) from recorded').get();
-  const done = { found: 1, optedOut: 1, deleted: 1, verified: true, purged: { recorded: 1 } };
-  const first = await world.call('forget', ann, '--json');
-  expect(first).toMatchObject({ code: 75, json: { ...done, scrubbed: false } });
-  expect(await attention(world)).toEqual(['erasure_unfinished']);
-  reader.exec('commit');
-  world.people([{ email: bob, news: 'yes', product: 'no' }]);
-  const again = await world.call('forget', first.json.person, '--json');
-  expect(again).toMatchObject({ code: 0, json: { ...done, scrubbed: true } });
-  expect(bytesOf(world)).not.toContain(ann);
-});
+test.runIf(playsAll)(
+  'a forget beside a reader of the file certifies at once what was done, and again later',
+  async () => {
+    const world = await synced();
+    const reader = new Database(world.path, { readonly: true });
+    onTestFinished(() => void reader.close());
+    reader.exec('begin');
+    reader.prepare('select count(*) from recorded').get();
+    const done = { found: 1, optedOut: 1, deleted: 1, verified: true, purged: { recorded: 1 } };
+    const first = await world.call('forget', ann, '--json');
+    expect(first).toMatchObject({ code: 75, json: { ...done, scrubbed: false } });
+    expect(await attention(world)).toEqual(['erasure_unfinished']);
+    reader.exec('commit');
+    world.people([{ email: bob, news: 'yes', product: 'no' }]);
+    const again = await world.call('forget', first.json.person, '--json');
+    expect(again).toMatchObject({ code: 0, json: { ...done, scrubbed: true } });
+    expect(bytesOf(world)).not.toContain(ann);
+  },
+);

@@ -29,7 +29,7 @@ const allow = (world: Mirrored, who = ann) =>
   world.call('allow', who, '--reason', 'asked', '--json');
 
 describe('forget', () => {
-  test('opts out, deletes, verifies, purges, and says so', async () => {
+  test('opts out, deletes, verifies and purges, and prints each step', async () => {
     const world = await synced();
     world.emulator.seed.contact({
       email: ` ${ann.toUpperCase()}`,
@@ -73,7 +73,7 @@ describe('forget', () => {
     expect(bytesOf(world)).toContain(bob);
   });
 
-  test('and nobody brings the person back: not a new record, not a new address', async () => {
+  test('keeps the person out under a new record and under a new address', async () => {
     const world = await synced();
     await world.call('forget', ann);
     world.writes();
@@ -89,11 +89,11 @@ describe('forget', () => {
     expect(world.writes()).toEqual([]);
     expect(world.shown(ann)).toBeUndefined();
     expect(world.shown(elsewhere)).toBeUndefined();
-    // What is told of her names nobody.
+    // What runs print about this person holds no address.
     expect(bytesOf(world)).not.toMatch(/ann@/);
   });
 
-  test('again: nothing is left to do, and it counts from the first time', async () => {
+  test('does nothing the second time, and keeps the date of the first', async () => {
     const world = await synced();
     const first = await world.call('forget', ann, '--json');
     const again = await world.call('forget', ann, '--json');
@@ -101,7 +101,7 @@ describe('forget', () => {
     expect(again.json.entry).toEqual(first.json.entry);
   });
 
-  test('somebody nobody knows: the entry is what counts', async () => {
+  test('records an entry for an unknown person', async () => {
     const world = await mirrored();
     expect((await world.call('forget', ann)).out).toMatch(/is forgotten.*\n.*0 contacts found/);
     const { json } = await world.call('sync', '--json');
@@ -109,7 +109,7 @@ describe('forget', () => {
     expect(world.shown(ann)).toBeUndefined();
   });
 
-  test('by the hash that runs show', async () => {
+  test('takes the hash that runs print', async () => {
     const world = await synced();
     world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
     world.people([{ email: ann, news: 'no' }]);
@@ -121,13 +121,13 @@ describe('forget', () => {
       json: { person: key, found: 1, optedOut: 0, deleted: 1, purged: { problems: 1 } },
     });
     expect(bytesOf(world)).not.toContain(ann);
-    // The CRM knows whom it means; then nobody does.
+    // The hash is resolved through the CRM, and by nothing once the CRM lacks the person.
     expect(await world.call('forget', key)).toMatchObject({ code: 0 });
     world.people([{ email: bob, news: 'yes' }]);
     expect(await world.call('forget', key)).toMatchObject({ code: 2 });
   });
 
-  test('a platform that cannot be reached: the entry stays, and it can be run again', async () => {
+  test('records the entry when the platform is unreachable, and can be run again', async () => {
     const world = await synced();
     const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
       is: 'answer',
@@ -139,7 +139,7 @@ describe('forget', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_out', ch_product: 'opt_out' });
     undo();
     world.writes();
-    // She is not opted in again by a run in between.
+    // A run in between does not opt the person in again.
     await world.call('sync');
     expect(world.writes()).toEqual([]);
     const again = await world.call('forget', ann, '--json');
@@ -147,7 +147,7 @@ describe('forget', () => {
     expect(bytesOf(world)).not.toContain(ann);
   });
 
-  test('beside a process that holds the lease: come back later', async () => {
+  test('exits with 75 while another process holds the lease', async () => {
     const world = await synced();
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
@@ -155,7 +155,7 @@ describe('forget', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test.each(['', 'ann', '#9cc428f416d4'])('"%s" names nobody', async (who) => {
+  test.each(['', 'ann', '#9cc428f416d4'])('refuses "%s", which names nobody', async (who) => {
     const world = await synced();
     const { code, err } = await world.call('forget', who);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('names nobody') });
@@ -163,7 +163,7 @@ describe('forget', () => {
 });
 
 describe('allow', () => {
-  test('takes an erasure back, with a date and a reason', async () => {
+  test('takes an erasure back, and records a date and a reason', async () => {
     const world = await synced();
     await world.call('forget', ann);
     const { code, json } = await allow(world);
@@ -186,7 +186,7 @@ describe('allow', () => {
     expect((await allow(world)).json.taken).toEqual([]);
   });
 
-  test('takes what an earlier contact left behind, but not what the platform shows', async () => {
+  test('takes back what an earlier contact left behind, not what the platform shows', async () => {
     const world = await synced();
     world.emulator.dashboard.unsubscribe(ann);
     await world.call('sync');
@@ -198,7 +198,7 @@ describe('allow', () => {
   });
 
   test.each([['--reason', ' '], ['--reason', 'it was ann@example.com'], []])(
-    'wants a reason without an address (%s %s)',
+    'requires a reason, and refuses an address in it (%s %s)',
     async (...reason) => {
       const world = await synced();
       expect((await world.call('allow', ann, ...reason)).code).toBe(2);
@@ -206,7 +206,7 @@ describe('allow', () => {
   );
 });
 
-describe('a ledger that is lost', () => {
+describe('a lost do-not-contact list', () => {
   const lose = async (): Promise<Mirrored> => {
     const world = await synced();
     world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
@@ -216,7 +216,7 @@ describe('a ledger that is lost', () => {
     return world;
   };
 
-  test('stops what would write, and plan, until it is given up', async () => {
+  test('stops everything that writes, and plan, until it is given up', async () => {
     const world = await lose();
     for (const command of ['sync', 'backfill', 'plan', 'forget']) {
       const { code, err } = await world.call(command, ...(command === 'forget' ? [ann] : []));
@@ -230,7 +230,7 @@ describe('a ledger that is lost', () => {
     expect((await world.call('sync')).code).toBe(0);
   });
 
-  test('takes in again what is recorded', async () => {
+  test('is rebuilt from what is recorded', async () => {
     const world = await lose();
     await world.call('sync', '--accept-lost-ledger');
     world.emulator.dashboard.deleteContact(ann);
@@ -239,7 +239,7 @@ describe('a ledger that is lost', () => {
     expect(world.shown(ann)).toEqual({ ch_product: 'opt_in' });
   });
 
-  test('a plan before the first run makes none', async () => {
+  test('is not created by a plan before the first run', async () => {
     const world = await mirrored();
     expect((await world.call('plan')).code).toBe(0);
     expect(readdirSync(world.folder)).not.toContain('cli');

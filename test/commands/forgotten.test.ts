@@ -22,8 +22,8 @@ async function forgets(world: Mirrored, who: string): Promise<Record<string, num
   return json.purged;
 }
 
-describe('no address stays in the files', () => {
-  test('of what guards hold, recorded or not', async () => {
+describe('after forget, the files hold no address of a person', () => {
+  test('with changes that a guard holds, recorded or not', async () => {
     const world = await mirrored();
     world.people([{ email: ann, news: 'yes' }, ...many('p', 30)]);
     await world.call('sync');
@@ -42,7 +42,7 @@ describe('no address stays in the files', () => {
     expect(approved).toMatchObject({ code: 0, json: { held: { opt_in: 2 } } });
   });
 
-  test('of who has left the CRM', async () => {
+  test('missing in the CRM', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.people([{ email: bob, news: 'yes' }]);
@@ -50,7 +50,7 @@ describe('no address stays in the files', () => {
     expect(await forgets(world, ann)).toMatchObject({ recorded: 1, absences: 1 });
   });
 
-  test('of who has another address by now', async () => {
+  test('with another address now', async () => {
     const world = await mirrored();
     world.csv(`id,email,news,product\nann-1,${ann},yes,\n`);
     await world.call('sync');
@@ -60,7 +60,7 @@ describe('no address stays in the files', () => {
     expect(bytesOf(world)).toContain('new@example.com');
   });
 
-  test('of who cannot be used in the CRM afterwards', async () => {
+  test('with a record in the CRM that becomes invalid afterwards', async () => {
     const world = await mirrored();
     await world.call('sync');
     await forgets(world, ann);
@@ -75,7 +75,7 @@ describe('no address stays in the files', () => {
   });
 });
 
-describe('the hash that a run shows of who was erased', () => {
+describe('the hash of an erased person that a run prints', () => {
   async function shown(): Promise<{ world: Mirrored; hash: string }> {
     const world = await mirrored();
     await world.call('sync');
@@ -85,7 +85,7 @@ describe('the hash that a run shows of who was erased', () => {
     return { world, hash: json.problems[0].key };
   }
 
-  test('explain and one find her in the CRM', async () => {
+  test('is resolved by explain and by one through the CRM', async () => {
     const { world, hash } = await shown();
     const { code, json } = await world.call('explain', hash, '--json', '--addresses');
     expect({ code, json }).toMatchObject({ code: 0, json: { person: ann } });
@@ -94,7 +94,7 @@ describe('the hash that a run shows of who was erased', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test.each([[['forget']], [['allow', '--reason', 'asked']]])('so does %s', async (argv) => {
+  test.each([[['forget']], [['allow', '--reason', 'asked']]])('is accepted by %s', async (argv) => {
     const { world, hash } = await shown();
     const { code, json } = await world.call(...argv, hash, '--json');
     expect({ code, json }).toMatchObject({ code: 0, json: { person: hash } });

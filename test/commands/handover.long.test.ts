@@ -36,7 +36,7 @@ async function overheard(): Promise<{ said: string[]; end(): void }> {
   return { said, end: () => listener.disconnect() };
 }
 
-test('the worker does what is called beside it, and the caller reads what came of it', async () => {
+test('the worker runs a command for its caller, who reads the output', async () => {
   const { said, end } = await overheard();
   const { file, stop, shown, call } = await served();
   const sync = await call('sync', '-c', file, '--json');
@@ -69,7 +69,7 @@ test('the worker does what is called beside it, and the caller reads what came o
   expect((await call('sync', '-c', file)).err).not.toContain('the worker that holds');
 });
 
-test('the worker moves its mirror to another address of the platform, and goes on there', async () => {
+test('the worker moves its mirror to another address of the platform, and continues there', async () => {
   const { file, server, stop, call } = await served();
   expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
   const moved = server.url.replace('127.0.0.1', 'localhost');
@@ -82,7 +82,7 @@ test('the worker moves its mirror to another address of the platform, and goes o
   await stop();
 });
 
-test('a mirror that is paused is left alone, whoever asks', async () => {
+test('commands against a paused mirror are refused, from any caller', async () => {
   const { file, stop, call } = await served();
   expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });
   for (const argv of [['sync'], ['forget', 'ann@example.com']]) {
@@ -92,7 +92,7 @@ test('a mirror that is paused is left alone, whoever asks', async () => {
   await stop();
 });
 
-test('nor is it with the key of another ledger', async () => {
+test('a command with the key of another list is refused', async () => {
   const { file, stop, call } = await served();
   const elsewhere = `${file}.yaml`;
   writeFileSync(`${file}.key`, '5f'.repeat(32));
@@ -108,7 +108,7 @@ test('nor is it with the key of another ledger', async () => {
   await stop();
 });
 
-test('without the key of the ledger nothing is handed over', async () => {
+test('a command without the key of the list is refused', async () => {
   const { file, stop, call } = await served();
   await call('sync', '-c', file);
   const elsewhere = `${file}.yaml`;
@@ -122,7 +122,7 @@ test('without the key of the ledger nothing is handed over', async () => {
   await stop();
 });
 
-test('the file of a plan is found wherever it stands', () => {
+test('the file of a plan is found in any folder', () => {
   const shell = { terminal: false, interactive: false };
   const file = import.meta.filename;
   expect(callOf(shell, ['apply', '--json', '-c', 'a.yaml', file, '--strict'])).toMatchObject({
@@ -131,7 +131,7 @@ test('the file of a plan is found wherever it stands', () => {
   });
 });
 
-describe('of the command line everything goes over but the configuration', () => {
+describe('the worker receives the whole command line except the configuration', () => {
   test.each([
     [
       ['sync', '-c', 'a.yaml', '--json'],

@@ -41,7 +41,7 @@ async function homeOf(
   };
 }
 
-test('is not closed under a command about one person', async () => {
+test('stays open while a command about one person runs', async () => {
   const { home } = await homeOf(
     async () => undefined,
     async () => true,
@@ -63,7 +63,7 @@ test('is not closed under a command about one person', async () => {
   await closing;
 });
 
-test('does nothing before it is known whose the mirror is', async () => {
+test('does nothing before it knows which account the mirror belongs to', async () => {
   const asked = Promise.withResolvers<void>();
   const { home } = await homeOf(
     () => asked.promise,
@@ -81,7 +81,7 @@ test('does nothing before it is known whose the mirror is', async () => {
   await home.close();
 });
 
-test.runIf(playsAll)('what was handed to it stops where the mirror is lost', async () => {
+test.runIf(playsAll)('stops a command that it was handed when it loses the mirror', async () => {
   const { home, stop } = await homeOf(
     async () => undefined,
     async () => false,
@@ -98,7 +98,7 @@ test.runIf(playsAll)('what was handed to it stops where the mirror is lost', asy
   await home.close();
 });
 
-test('a look that fails takes nothing from the run under way', async () => {
+test('keeps the current run when a look for unsubscribes fails', async () => {
   const { home, said } = await homeOf(
     async () => undefined,
     async () => true,

@@ -87,7 +87,7 @@ async function mirrored(people: Person[], extra: object = {}, tells = false) {
 const three = () => [person(1, 'ann', true), person(2, 'bob', 'yes'), person(3, 'cid', null)];
 
 describe('a CRM behind HTTP', () => {
-  test('is mirrored, again and again', async () => {
+  test('is mirrored, repeatedly', async () => {
     const { crm, world, call } = await mirrored(three());
     const checked = await call(['check']);
     expect(checked.said).toContain(
@@ -119,7 +119,7 @@ describe('a CRM behind HTTP', () => {
       { failsAt: 2 },
       'reading stopped at page 2: crm refused the request (400)',
     ],
-  ])('with %s has only its opt-outs done', async (_, fault, why) => {
+  ])('with %s has only its opt-outs applied', async (_, fault, why) => {
     const { crm, world, call } = await mirrored(three());
     await call(['sync']);
     world.writes();
@@ -133,7 +133,7 @@ describe('a CRM behind HTTP', () => {
     expect(world.shown('cid@example.com')).toBeUndefined();
   });
 
-  test('may flag who is gone: they are deleted, on a reading that is proven', async () => {
+  test('can flag people as deleted: they are deleted after a proven reading', async () => {
     const [ann, bob, cid] = three().map((one) => ({ ...one, archived: false }));
     if (!ann || !bob || !cid) throw new Error('three are not three');
     const { crm, world, call } = await mirrored([ann, bob, cid], { deleted: 'archived' });
@@ -147,7 +147,7 @@ describe('a CRM behind HTTP', () => {
     expect(world.shown(ann.contact.email)).toBeUndefined();
   });
 
-  test('may stand beside templates from a file of lines', async () => {
+  test('can be combined with templates from an NDJSON file', async () => {
     const { world, call, file } = await mirrored(three());
     const config = JSON.parse(readFileSync(file, 'utf8'));
     config.templates = { source: { type: 'ndjson', path: './templates.ndjson' } };
@@ -161,7 +161,7 @@ describe('a CRM behind HTTP', () => {
     expect(created.map(({ body }) => body.name)).toEqual(['Welcome']);
   });
 
-  test('that tells what changed is asked for that alone by fast runs, until it has forgotten', async () => {
+  test('is asked by fast runs for changes alone, until its cursor has expired', async () => {
     const { crm, world, call } = await mirrored(three(), {}, true);
     expect((await call(['sync'])).code).toBe(0);
     const fast = async () => {
@@ -185,7 +185,7 @@ describe('a CRM behind HTTP', () => {
     expect(await fast()).toEqual({ code: 0, asked: [page, list, list, list], writes: 0 });
   });
 
-  test('that refuses the secret is named, and the secret is not', async () => {
+  test('is named when it refuses the secret, and the secret is not printed', async () => {
     const { world, call } = await mirrored(three());
     const { code, said } = await call(['sync'], 'sk_crm_old');
     expect({ code, said }).toEqual({
@@ -195,7 +195,7 @@ describe('a CRM behind HTTP', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('whose single records are not found where they should be does not pass the check', async () => {
+  test('without the record under its single-record URL does not pass the check', async () => {
     const { crm, call } = await mirrored(three());
     crm.gone = true;
     const { code, said } = await call(['check']);

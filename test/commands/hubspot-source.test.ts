@@ -10,7 +10,7 @@ beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
 
 describe('a HubSpot account', () => {
-  test('is mirrored, again and again', async () => {
+  test('is mirrored, repeatedly', async () => {
     const { hubspot, call, shown, writes } = await mirrored();
     const checked = await call('check');
     expect(checked.said).toContain('3 records, 0 of them invalid, and one of them was read by');
@@ -32,7 +32,7 @@ describe('a HubSpot account', () => {
   test.each([
     ['the winner', 3],
     ['a new contact', 9],
-  ])('in which two became %s: who left as one of them is not opted in', async (_, id) => {
+  ])('with two contacts %s: an unsubscribe of one keeps the other out', async (_, id) => {
     const { hubspot, call, shown, emulator, writes } = await mirrored();
     await call('sync');
     emulator.dashboard.leave(emulator.world.contact('bob@example.com')?.id ?? '', 'ch_news');
@@ -46,7 +46,7 @@ describe('a HubSpot account', () => {
     expect(shown('cid@example.com')).toBeUndefined();
   });
 
-  test('that refuses the token is named, and the token is not', async () => {
+  test('is named when it refuses the token, and the token is not printed', async () => {
     const { hubspot, call, writes } = await mirrored();
     hubspot.token = 'another';
     const { code, said } = await call('sync');
@@ -54,7 +54,7 @@ describe('a HubSpot account', () => {
     expect([code, writes()]).toEqual([2, []]);
   });
 
-  test('without a property that is named stops everything before it begins', async () => {
+  test('without a configured property stops everything before it begins', async () => {
     const { hubspot, call, writes } = await mirrored();
     hubspot.names = ['email', 'news_letter'];
     const { code, said } = await call('sync');
@@ -62,7 +62,7 @@ describe('a HubSpot account', () => {
     expect([code, writes()]).toEqual([2, []]);
   });
 
-  test('has single people read: by hand, and when it tells of them', async () => {
+  test('lets single people be read: by command, and by event', async () => {
     const { hubspot, call, shown, file } = await mirrored(
       { redis: redis.url, server: { port: 0, token: 'a-token-of-the-tests' } },
       { webhook: { format: 'hubspot', secret } },

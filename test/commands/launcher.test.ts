@@ -84,7 +84,7 @@ describe.each(nodes)('$name', ({ node, skip }) => {
     ['SIGTERM', 143],
     ['SIGINT', 130],
     ['SIGHUP', 75],
-  ] as const)('passes %s on, and the answer to it', async (signal, wanted) => {
+  ] as const)('passes %s on, and prints the answer to it', async (signal, wanted) => {
     const { code, out } = await signalled(node, signal);
     expect(out.split('\n').slice(1)).toEqual([signal, '']);
     expect(code).toBe(wanted);
@@ -99,7 +99,7 @@ test.skipIf(!oldNode || !packaged)('an old Node starts the packaged one', async 
 test.skipIf(!oldNode || !packaged).each([
   ['SIGTERM', 143],
   ['SIGINT', 130],
-])('what %s kills is told by exit code %i', async (signal, wanted) => {
+])('a kill by %s is reported as exit code %i', async (signal, wanted) => {
   const { code } = await launch(oldNode ?? '', join(folder, 'whole/bin/crm-mirror.mjs'), signal);
   expect(code).toBe(wanted);
 });

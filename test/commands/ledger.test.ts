@@ -29,13 +29,13 @@ async function goes(world: Mirrored): Promise<void> {
 
 const says = /ledger is older than its snapshot.*→ put the newest one back/;
 
-describe('an older ledger, put back', () => {
+describe('an older do-not-contact list, put back', () => {
   const ways: [string, (world: Mirrored) => Promise<unknown>][] = [
     ['who left', goes],
     ['who was erased', (world) => world.call('forget', ann)],
   ];
 
-  test.each(ways)('%s in between stays out: it is refused', async (_, happens) => {
+  test.each(ways)('%s in between keeps the person out: the list is refused', async (_, happens) => {
     const world = await copied();
     await happens(world);
     copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
@@ -50,7 +50,7 @@ describe('an older ledger, put back', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('an erasure that the platform was not there for is known, too', async () => {
+  test('is refused after an erasure that could not reach the platform', async () => {
     const world = await copied();
     world.server.fail(() => true, { is: 'answer', status: 503 });
     expect((await world.call('forget', ann)).code).toBe(1);
@@ -58,7 +58,7 @@ describe('an older ledger, put back', () => {
     expect((await world.call('plan')).code).toBe(2);
   });
 
-  test('accepted, it goes on with what the snapshot knows; the newest is another then', async () => {
+  test('continues with what the snapshot knows once accepted; another list is newest then', async () => {
     const world = await copied();
     world.emulator.dashboard.leave(bob, 'ch_news');
     await world.call('sync');
@@ -79,7 +79,7 @@ describe('an older ledger, put back', () => {
     });
   });
 
-  test('an older snapshot beside the newest ledger is no fault', async () => {
+  test('is no fault of an older snapshot beside the newest list', async () => {
     const world = await copied();
     copyFileSync(world.path, `${nightOf(world)}-snapshot`);
     world.emulator.dashboard.unsubscribe(ann);
@@ -88,7 +88,7 @@ describe('an older ledger, put back', () => {
     expect((await world.call('sync')).code).toBe(0);
   });
 
-  test('of a snapshot that an older version made nothing is known, and then it is', async () => {
+  test('is not detected in a snapshot from an older version, until one run has ended', async () => {
     const world = await copied();
     const db = new Database(world.path);
     db.exec("delete from meta where name = 'ledger-reached'");
@@ -100,7 +100,7 @@ describe('an older ledger, put back', () => {
   });
 });
 
-describe('status and check say it before a run does', () => {
+describe('a fault of the list in `status` and `check`', () => {
   const losses: [string, (world: Mirrored) => void, RegExp][] = [
     ['the key moved away', (world) => renameSync(keyOf(world), nightOf(world)), /key .* missing/],
     [
@@ -117,7 +117,7 @@ describe('status and check say it before a run does', () => {
     ],
   ];
 
-  test.each(losses)('%s', async (_, lose, why) => {
+  test.each(losses)('is reported before a run fails: %s', async (_, lose, why) => {
     const world = await copied();
     await goes(world);
     expect((await world.call('check')).out).toMatch(/^ok +ledger: .* belongs to this snapshot$/m);
@@ -134,7 +134,7 @@ describe('status and check say it before a run does', () => {
     expect((await world.call('sync')).code).toBe(2);
   });
 
-  test('none yet is no fault', async () => {
+  test('is not reported where no list exists yet', async () => {
     const world = await mirrored();
     expect((await world.call('check')).out).toMatch(/^ok +ledger: none yet$/m);
     expect((await world.call('status', '--json')).json.ledger).toMatchObject({ fault: null });

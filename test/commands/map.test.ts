@@ -43,7 +43,7 @@ async function mirrored(text: string | undefined, name = 'map.ts', source: objec
 
 describe('a map in TypeScript', () => {
   test.runIf(playsAll)(
-    'makes what is mirrored, checked and explained; whom it fails on is not taken for gone',
+    'is used to mirror, check and explain; a record on which it throws is not removed',
     async () => {
       const { call, shown, write } = await mirrored(rename);
       expect((await call('check')).stdout).toContain('2 records, 0 of them invalid');
@@ -61,7 +61,7 @@ describe('a map in TypeScript', () => {
     },
   );
 
-  test.runIf(playsAll)('that is another one has everything read again', async () => {
+  test.runIf(playsAll)('makes the next run read everything again when it has changed', async () => {
     const asked: string[] = [];
     const url = await serve(({ url: path = '' }, response) => {
       asked.push(path.replace(/\?.*/, ''));
@@ -83,7 +83,7 @@ describe('a map in TypeScript', () => {
   });
 });
 
-describe('what cannot be used stops everything before it begins', () => {
+describe('an unusable map stops everything before it begins', () => {
   const wrong: [string, string, string | undefined, RegExp][] = [
     ['no file', 'map.ts', undefined, /map\.ts: contacts\.map cannot be read \(ENOENT\) → correct/],
     ['no default', 'map.mjs', 'export const a = 1;', /map\.mjs: has no default export that is a/],
@@ -124,7 +124,7 @@ describe('what cannot be used stops everything before it begins', () => {
     expect([code, stderr.trim().split('\n').length, writes()]).toEqual([2, 1, []]);
   });
 
-  test('a map for HubSpot that does not say what it reads', async () => {
+  test('for HubSpot, when it does not list the properties it reads', async () => {
     const hubspot = { type: 'hubspot', token: 't', path: undefined };
     const { call } = await mirrored('export default (a) => a;', 'map.mjs', hubspot);
     const { code, stderr } = await call('check');
@@ -133,7 +133,7 @@ describe('what cannot be used stops everything before it begins', () => {
   });
 });
 
-test('the example is read', () => {
+test('the example can be read', () => {
   const config = loadConfig('config/map.yaml', { PLATFORM_API_KEY: 'k' });
   expect(config.contacts?.map).toMatch(/config\/map\.ts$/);
 });

@@ -17,21 +17,21 @@ async function missing(policy: object): Promise<Mirrored> {
   return world;
 }
 
-/** As if she had waited for so long, long after she was due. */
+/** Moves the recorded times back, so that the person is long past due. */
 function wait(world: Mirrored, ms: number): void {
   const db = new Database(world.path);
   db.prepare('update absence set readings = 9, age_ms = ?, waited_ms = ?').run(40 * day, ms);
   db.close();
 }
 
-test('somebody who is not due yet: what is missing until then', async () => {
+test('explain names the time when a missing person becomes due', async () => {
   const world = await missing({ deletes: 'created' });
   const { out } = await world.call('explain', ann);
   expect(out).toMatch(/not in the CRM in 1 readings, .*; due after 2 readings and 20 h/);
   expect((await world.call('status')).out).toMatch(/^missing +1 person, 0 for long enough$/m);
 });
 
-test('somebody who is due: when they are deleted', async () => {
+test('explain says when a person who is due will be deleted', async () => {
   const world = await missing({ deletes: 'created' });
   wait(world, 18 * day);
   expect((await world.call('explain', ann)).out).toMatch(/; due, deleted after 12 d more/);
@@ -42,7 +42,7 @@ test('somebody who is due: when they are deleted', async () => {
   expect(json.missing).toEqual({ people: 1, due: 1, deletedInMs: 12 * day });
 });
 
-test('where policy deletes nobody, nothing is said of deletion', async () => {
+test('explain does not mention deletion where policy deletes nobody', async () => {
   const world = await missing({});
   wait(world, 18 * day);
   expect((await world.call('explain', ann)).out).not.toContain('deleted');

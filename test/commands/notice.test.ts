@@ -22,8 +22,8 @@ test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   ['it fails for something else',           failed, ['ledger'],                      []],
   ['of several reasons the gravest',        {},     ['channel_lost', 'run_failed'],  ['failed: channel_lost it is']],
   ['who is still written to, or not erased', {},    ['opt_outs_refused'],            ['failed: opt_outs_refused it is']],
-  ['of whom the CRM does not hear',         {},     ['returns_stuck'],               ['failed: returns_stuck it is']],
-  ['whom the CRM does not take',            {},     ['returns_rejected'],            ['failed: returns_rejected it is']],
+  ['the CRM cannot be told',          {},     ['returns_stuck'],               ['failed: returns_stuck it is']],
+  ['the CRM refuses',             {},     ['returns_rejected'],            ['failed: returns_rejected it is']],
   ['an erasure',                            {},     ['erasure_unfinished'],          ['failed: erasure_unfinished it is']],
   ['quarantined, for which runs fail',      {},     ['run_failed', 'quarantined'],   ['quarantined: quarantined it is']],
   ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],
@@ -40,7 +40,7 @@ test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   expect(noticesOf(told, is(...codes), noon + 2 * dayMs)).toEqual([]);
 });
 
-test('stated opt-outs that are held are told once a day', () => {
+test('held opt-outs are reported once a day', () => {
   const daily = is('held').map((one): Attention => ({ ...one, isDaily: true }));
   const tell = (before: NoticeLines, at: number): [number, NoticeLines] => {
     const notices = noticesOf(before, daily, at);

@@ -66,7 +66,7 @@ const types = (heard: readonly Heard[]) => heard.map(({ body }) => JSON.parse(bo
 const refusing = (world: Mirrored, status: number) =>
   world.server.fail(({ path }) => path.startsWith('/api/contacts/list'), { is: 'answer', status });
 
-test('the first failure and the recovery, signed, without anybody’s address', async () => {
+test('reports the first failure and the recovery, signed and without an address', async () => {
   const { heard, url } = await receiver();
   const { world, told, begin } = await telling(url);
   const notifier = begin();
@@ -96,7 +96,7 @@ test('the first failure and the recovery, signed, without anybody’s address', 
   ]);
 });
 
-test('a restart repeats nothing', async () => {
+test('repeats nothing after a restart', async () => {
   const { heard, url } = await receiver();
   const { world, begin } = await telling(url);
   refusing(world, 403);
@@ -109,7 +109,7 @@ test('a restart repeats nothing', async () => {
   expect(types(heard)).toEqual(['mirror.failed']);
 });
 
-test('who does not answer well is asked again under the same id, then after the next run', async () => {
+test('retries under the same id when the receiver fails, and again after the next run', async () => {
   const { heard, url } = await receiver(500, 503, 500, 500, 404);
   const { world, told, begin } = await telling(url);
   refusing(world, 403);
@@ -126,7 +126,7 @@ test('who does not answer well is asked again under the same id, then after the 
   expect(heard).toHaveLength(6);
 });
 
-test('nobody waits for one who is away, and asked to stop it gives up', async () => {
+test('keeps nobody waiting for an unreachable receiver, and gives up when stopped', async () => {
   const { world, told, stop, begin } = await telling('http://127.0.0.1:1/');
   refusing(world, 403);
   await world.call('sync');
@@ -137,7 +137,7 @@ test('nobody waits for one who is away, and asked to stop it gives up', async ()
   expect(told).toEqual([]);
 });
 
-test('what a guard holds, and without a word in the configuration nobody is told', async () => {
+test('reports held changes, and sends nothing without a configured receiver', async () => {
   const { heard, url } = await receiver();
   const { world, begin, open } = await telling(url);
   await world.call('sync');
@@ -152,7 +152,7 @@ test('what a guard holds, and without a word in the configuration nobody is told
   expect(open()).toBeUndefined();
 });
 
-test('a worker tells it after a run', async () => {
+test('is called by a worker after a run', async () => {
   const redis = await ownRedis();
   onTestFinished(async () => redis.close());
   const { heard, url } = await receiver();

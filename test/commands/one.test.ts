@@ -32,7 +32,7 @@ describe('one', () => {
     expect(json.plan).toMatch(/^[0-9a-f]{16}$/);
   });
 
-  test('names nobody: not in the document, not on the lines', async () => {
+  test('prints no address: neither in the document nor on the lines', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, status: 'blocked' });
     for (const flags of [['--json'], []]) {
@@ -45,7 +45,7 @@ describe('one', () => {
     expect((await world.seen('one', ann)).out).toContain(`conflict`);
   });
 
-  test('takes the hash of somebody whom the snapshot knows, with or without its #', async () => {
+  test('takes the hash of a person in the snapshot, with or without its #', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.people([
@@ -59,7 +59,7 @@ describe('one', () => {
     expect(world.writes()).toHaveLength(1);
   });
 
-  test('takes the hash of somebody whom only the CRM knows', async () => {
+  test('takes the hash of a person who is in the CRM only', async () => {
     const world = await mirrored();
     await world.call('one', ann);
     const hash = await hashOf(world, 'create contact # in ch_news');
@@ -67,14 +67,14 @@ describe('one', () => {
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
   });
 
-  test.each(['#9cc428f416d4', 'ann', '#9cc4', ''])('"%s" is nobody: exit 2', async (word) => {
+  test.each(['#9cc428f416d4', 'ann', '#9cc4', ''])('exits with 2 for "%s"', async (word) => {
     const world = await mirrored();
     const { code, err } = await world.call('one', word, '--json');
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/nobody.* → give/) });
     expect(world.writes()).toEqual([]);
   });
 
-  test('somebody nobody knows, or whom the CRM does not name: nothing to do, and said', async () => {
+  test('does nothing for a person who is unknown or not in the CRM, and says so', async () => {
     const world = await mirrored();
     const unknown = await world.call('one', 'zoe@example.com');
     expect(unknown).toMatchObject({ code: 0, out: expect.stringContaining('Neither the CRM nor') });

@@ -18,7 +18,7 @@ async function left(): Promise<Mirrored & { between: number }> {
 }
 
 describe('optouts', () => {
-  test('who left a channel, and who left all mail, with what is known of the time', async () => {
+  test('lists people who left a channel or all mail, and what is known of the time', async () => {
     const { call, between } = await left();
     const { code, json } = await call('optouts', '--json');
     expect({ code, json }).toMatchObject({
@@ -46,7 +46,7 @@ describe('optouts', () => {
     ]);
   });
 
-  test('stays as it was first seen, whatever runs follow', async () => {
+  test('keeps the time of the first observation, whatever runs follow', async () => {
     const world = await left();
     const before = (await world.call('optouts')).out;
     world.people([
@@ -58,7 +58,7 @@ describe('optouts', () => {
     expect((await world.call('optouts')).out).toBe(before);
   });
 
-  test('--since tells who may have left since then: a time or how long ago', async () => {
+  test('--since lists possible opt-outs since a time or a duration ago', async () => {
     const { call, between } = await left();
     const emails = async (since: string): Promise<string[]> => {
       const { json } = await call('optouts', '--json', '--since', since);
@@ -71,7 +71,7 @@ describe('optouts', () => {
   });
 
   test.each(['yesterday', '7', '2026-03-01T12:00:00', '2026-13-01', '2026-02-30', ''])(
-    '--since "%s" is no time',
+    '--since refuses "%s"',
     async (since) => {
       const world = await mirrored();
       const { code, err } = await world.call('optouts', '--since', since);
@@ -79,7 +79,7 @@ describe('optouts', () => {
     },
   );
 
-  test('not who was opted out by us, never came, vanished, or is foreign', async () => {
+  test('omits people who were opted out by us, never joined, vanished, or are foreign', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.emulator.seed.contact({ email: 'foreign@example.com', status: 'unsubscribed' });
@@ -93,7 +93,7 @@ describe('optouts', () => {
     expect((await world.call('optouts')).out).toBe(head);
   });
 
-  test('lists apart who is out where the platform shows defaults, and says why', async () => {
+  test('lists people apart, with the reason, where the platform opts out by default', async () => {
     const platform = { quirks: ['all-channels=opt_out'] };
     const world = await mirrored({ kinds: ['contact'], platform });
     world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
@@ -106,7 +106,7 @@ describe('optouts', () => {
     );
   });
 
-  test('who was out before we knew them: not later than the first sight, and no more', async () => {
+  test('gives only the time of the first observation for people who were out before it', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({
       email: ann,
@@ -121,7 +121,7 @@ describe('optouts', () => {
     ]);
   });
 
-  test('who came back to the mail is no longer told', async () => {
+  test('omits a person who has subscribed again', async () => {
     const world = await left();
     world.emulator.dashboard.resubscribe(bob);
     await world.call('sync');
@@ -129,7 +129,7 @@ describe('optouts', () => {
     expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
   });
 
-  test('who was deleted by us and is wanted again: the ledger knows', async () => {
+  test('lists a person we deleted who is wanted again, from the do-not-contact list', async () => {
     const world = await left();
     world.config({ contacts: { deleted: 'lost' }, policy: { deletes: 'owned' } });
     const before = (await world.call('optouts', '--json')).json.optOuts;
@@ -158,7 +158,7 @@ describe('optouts', () => {
     });
   });
 
-  test('nobody who was forgotten', async () => {
+  test('omits people who were forgotten', async () => {
     const world = await left();
     await world.call('forget', bob);
     await world.call('sync');
@@ -180,7 +180,7 @@ describe('optouts', () => {
     ]);
   });
 
-  test('beside a process that holds the mirror; and without a snapshot, which is not made', async () => {
+  test('runs beside a process that holds the mirror, and makes no snapshot', async () => {
     const world = await mirrored();
     const none = await world.call('optouts');
     expect(none).toMatchObject({ code: 0, out: head, err: expect.stringContaining('no snapshot') });

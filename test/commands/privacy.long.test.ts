@@ -37,7 +37,7 @@ const bytesOf = (folder: string): string =>
     .map((name) => readFileSync(join(folder, 'cli', name), 'latin1'))
     .join('\n');
 
-test('off the platform, out of the snapshot, and never brought back', async () => {
+test('a privacy deletion removes the person from platform and snapshot for good', async () => {
   const { hubspot, call, shown, folder, work: begin, status } = await account();
   expect((await call('sync')).code).toBe(0);
   expect(shown(ann)).toEqual({ ch_news: 'opt_in' });
@@ -70,7 +70,7 @@ test('off the platform, out of the snapshot, and never brought back', async () =
   expect(shown(ann)).toBeUndefined();
 });
 
-test('an address that a living record has is left alone', async () => {
+test('a privacy deletion leaves an address alone that another record still has', async () => {
   const { hubspot, call, shown, work: begin, status } = await account();
   hubspot.put(4, ann);
   await call('sync');
@@ -92,7 +92,7 @@ test('an address that a living record has is left alone', async () => {
   expect(await worker.ends()).toBe(143);
 });
 
-test('more than the guard for deletes lets pass are held, and said', async () => {
+test('more deletions than the guard allows are held, and reported', async () => {
   const { hubspot, call, shown, work: begin, status } = await account();
   const ids = Array.from({ length: 12 }, (_, at) => 100 + at);
   for (const id of ids) hubspot.put(id, `p${id}@example.com`);
@@ -124,7 +124,7 @@ test('more than the guard for deletes lets pass are held, and said', async () =>
   expect((await status()).attention).toEqual([]);
 });
 
-test('where the platform fails it is tried again, and done', async () => {
+test('a deletion that fails on the platform is retried, and completed', async () => {
   const { hubspot, call, shown, server, work: begin, status } = await account();
   await call('sync');
   hubspot.erase(1);

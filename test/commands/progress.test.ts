@@ -22,7 +22,7 @@ function terminal() {
   return { clock, limits, lines, line, applied };
 }
 
-test('what is left follows the limit, once that is known, and not the burst of the first window', async () => {
+test('the remaining time follows the known limit, not the burst of the first window', async () => {
   const { clock, limits, lines, line, applied } = terminal();
   applied(1);
   limits['contacts.enrol'] = limit;
@@ -32,7 +32,7 @@ test('what is left follows the limit, once that is known, and not the burst of t
   line.close();
 });
 
-test('while it waits it says for how long, every second', async () => {
+test('the line shows every second how long it still waits', async () => {
   const { clock, limits, lines, line, applied } = terminal();
   limits['contacts.enrol'] = limit;
   applied(30);
@@ -47,7 +47,7 @@ test('while it waits it says for how long, every second', async () => {
   expect(lines.length).toBe(before + 45);
 });
 
-test('after some windows it follows what was done: the platform may be slower than its limit', async () => {
+test('the remaining time follows the measured rate after some windows', async () => {
   const { clock, limits, lines, line, applied } = terminal();
   limits['contacts.enrol'] = { ...limit, limit: 3000, left: 2900 };
   applied(1);
@@ -60,7 +60,7 @@ test('after some windows it follows what was done: the platform may be slower th
   line.close();
 });
 
-test('in the last windows it counts down to when the next one begins', async () => {
+test('the remaining time counts down to the next window in the last windows', async () => {
   const { clock, limits, lines, line, applied } = terminal();
   limits['contacts.enrol'] = { ...limit, left: 1 };
   applied(1);
@@ -72,7 +72,7 @@ test('in the last windows it counts down to when the next one begins', async () 
   line.close();
 });
 
-test('when it was planned anew in between, what was done counts from the beginning', async () => {
+test('the rate is measured from the beginning, even when changes were planned again', async () => {
   const { clock, lines, line, applied } = terminal();
   applied(1);
   await clock.advance(600_000);
@@ -84,7 +84,7 @@ test('when it was planned anew in between, what was done counts from the beginni
   line.close();
 });
 
-test('what is not over is told, and what the plan comes to before the first answer', async () => {
+test('unfinished changes are shown, and the size of the plan before the first answer', async () => {
   const { clock, lines, line } = terminal();
   const limits = {};
   const needs = { 'contacts.enrol': 40, 'contacts.list': 40, 'templates.create': 2 };
@@ -96,7 +96,7 @@ test('what is not over is told, and what the plan comes to before the first answ
   line.close();
 });
 
-test('where stderr is no terminal it draws nothing', async () => {
+test('no progress is drawn when stderr is no terminal', async () => {
   const clock = virtualClock();
   const shell = { interactive: false, progress: () => expect.unreachable('it draws') };
   const line = createProgress(shell, { clock, limits: () => ({}), reserve: 0 });

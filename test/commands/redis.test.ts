@@ -36,7 +36,7 @@ test('every command that talks to the platform asks Redis first', async () => {
   expect(keys.join() + values.join()).not.toMatch(/example|ann@|key/);
 });
 
-test('Redis away: one line, and all is done', async () => {
+test('without Redis a command prints one line and does its work', async () => {
   const mirror = await sharing('redis://ann:secret@127.0.0.1:1');
   const { code, err } = await mirror.call('sync');
   expect(code).toBe(0);
@@ -58,7 +58,7 @@ describe('check', () => {
     client.disconnect();
   };
 
-  test('what answers is named, and what it lacks', async () => {
+  test('names the server that answers, and an unsuitable eviction policy', async () => {
     const found = await lineOf(redis.url);
     expect(found).toEqual({
       code: 0,
@@ -83,7 +83,7 @@ describe('check', () => {
   });
 });
 
-test('an organization has one name, which tells nothing', () => {
+test('an organization has one name in Redis, which reveals nothing', () => {
   const [url, apiKey] = ['https://platform.example', 'key_live_1234567890'];
   const name = organizationOf({ url, apiKey });
   expect(name).toMatch(/^[0-9a-f]{32}$/);

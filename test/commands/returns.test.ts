@@ -45,8 +45,8 @@ function withFile(world: Mirrored): Returning {
   };
 }
 
-describe('who left', () => {
-  test('a channel, or all mail, is told once, whatever runs follow', async () => {
+describe('an opt-out on the platform', () => {
+  test('from a channel, or from all mail, is reported once, whatever runs follow', async () => {
     const { call, emulator, told, back, returned } = await returning();
     expect(existsSync(back)).toBe(false);
     emulator.dashboard.leave(ann, 'ch_news');
@@ -67,7 +67,7 @@ describe('who left', () => {
     expect(told()).toEqual([annLeft, bobLeft]);
   });
 
-  test('comes back, and leaves again: that is another one', async () => {
+  test('is reported again when the person has joined and left once more', async () => {
     const { call, emulator, told, ids } = await returning();
     emulator.dashboard.unsubscribe(bob);
     await call('sync');
@@ -80,7 +80,7 @@ describe('who left', () => {
     expect(new Set(ids())).toHaveLength(2);
   });
 
-  test('before it was configured is told by the first run, also a fast one', async () => {
+  test('from before the configuration is reported by the first run, also a fast one', async () => {
     const world = withFile(await mirrored());
     await world.call('sync');
     world.emulator.dashboard.leave(ann, 'ch_news');
@@ -90,7 +90,7 @@ describe('who left', () => {
     expect(world.told()).toEqual([annLeft]);
   });
 
-  test('needs no telling where the CRM says so itself, until it wants her in again', async () => {
+  test('is not reported while the CRM states it itself, only when it wants the person in again', async () => {
     const { call, people, emulator, told } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
     emulator.dashboard.unsubscribe(bob);
@@ -108,7 +108,7 @@ describe('who left', () => {
     expect(told()).toEqual([annLeft, bobLeft]);
   });
 
-  test('needs none where the CRM does not have her any more', async () => {
+  test('is not reported when the CRM no longer has the person', async () => {
     const { call, people, emulator, told } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
     people([{ email: bob, news: 'yes', product: 'no' }]);
@@ -116,7 +116,7 @@ describe('who left', () => {
     expect(told()).toEqual([]);
   });
 
-  test('with several ids is told under each', async () => {
+  test('is reported under each id of the person', async () => {
     const { call, csv, emulator, told } = await returning();
     csv(`id,email,news,product,lost\n1,${ann},yes,,\n2,${ann},yes,,\n`);
     emulator.dashboard.leave(ann, 'ch_news');
@@ -124,7 +124,7 @@ describe('who left', () => {
     expect(told()).toEqual([`${ann},1,ch_news,opt_out`, `${ann},2,ch_news,opt_out`]);
   });
 
-  test('without an id in the CRM is told by the address', async () => {
+  test('is reported by address when the CRM has no id for the person', async () => {
     const { call, csv, emulator, told } = await returning();
     csv(`id,email,news,product,lost\n,${ann},yes,,\nid-${bob},${bob},yes,no,\n`);
     emulator.dashboard.leave(ann, 'ch_news');
@@ -132,7 +132,7 @@ describe('who left', () => {
     expect(told()).toEqual([`${ann},,ch_news,opt_out`]);
   });
 
-  test('and was deleted by us, wanted again: the ledger knows', async () => {
+  test('is reported from the list when we deleted the person and the CRM wants them again', async () => {
     const world = await returning();
     const { call, csv, emulator, told, config } = world;
     const returns = { type: 'csv', path: './back.csv' };
@@ -149,7 +149,7 @@ describe('who left', () => {
     expect(told()).toEqual([annLeft]);
   });
 
-  test('and was forgotten is told of no more, and no row of hers stays', async () => {
+  test('is not reported any more after forget, and its row is purged', async () => {
     const { call, emulator, back, told, path, returned } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
     await call('sync');
@@ -161,8 +161,8 @@ describe('who left', () => {
   });
 });
 
-describe('a database', () => {
-  test('is told by a statement, with a file beside the configuration', async () => {
+describe('write-back to a database', () => {
+  test('runs a statement, with a file beside the configuration', async () => {
     const world = await mirrored();
     const db = new Database(join(world.folder, 'crm.sqlite'));
     onTestFinished(() => void db.close());
@@ -181,8 +181,8 @@ describe('a database', () => {
   });
 });
 
-describe('a plan', () => {
-  test('counts who would be told, and tells nobody', async () => {
+describe('a plan, with write-back', () => {
+  test('counts the opt-outs to report, and reports none', async () => {
     const { call, emulator, told, returned } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
     expect(await returned('plan')).toEqual({
@@ -199,7 +199,7 @@ describe('a plan', () => {
   });
 });
 
-describe('a CRM that is told over HTTP', () => {
+describe('write-back over HTTP', () => {
   interface Crm {
     status: number;
     asked: { method: string; path: string; key: unknown; body: unknown }[];
@@ -218,7 +218,7 @@ describe('a CRM that is told over HTTP', () => {
     return it;
   }
 
-  test('hears of each opt-out once', async () => {
+  test('reports each opt-out once', async () => {
     const { asked, returns } = await crm();
     const { call, emulator } = await returning(returns);
     emulator.dashboard.leave(ann, 'ch_news');
@@ -234,7 +234,7 @@ describe('a CRM that is told over HTTP', () => {
     ]);
   });
 
-  test('and does not have her: 4 once, then known, and told again by retry', async () => {
+  test('exits with 4 once when the CRM does not have the person; `retry` reports it again', async () => {
     const it = await crm();
     const { call, emulator } = await returning(it.returns);
     it.status = 404;
@@ -269,7 +269,7 @@ describe('a CRM that is told over HTTP', () => {
     expect(new Set(it.asked.map(({ key }) => key))).toHaveLength(1);
   });
 
-  test('and refuses everything stops nothing, and is not kept quiet', async () => {
+  test('does not hinder other changes when it is refused, and says so in every run', async () => {
     const it = await crm();
     const { call, emulator, people, shown } = await returning(it.returns);
     it.status = 401;
@@ -312,7 +312,7 @@ describe('a CRM that is told over HTTP', () => {
     });
   });
 
-  test('cannot be told of who has no id there: left out, and counted', async () => {
+  test('counts and leaves out people without an id there', async () => {
     const { asked, returns } = await crm();
     const { call, csv, emulator } = await returning(returns);
     emulator.dashboard.leave(ann, 'ch_news');
@@ -322,7 +322,7 @@ describe('a CRM that is told over HTTP', () => {
     expect(asked).toEqual([]);
   });
 
-  test('is named by check, and asked nothing', async () => {
+  test('is named by check without a request', async () => {
     const { asked, returns } = await crm();
     const { call } = await returning(returns);
     const { json } = await call('check', '--json');

@@ -5,7 +5,7 @@ import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
 
 describe('runs', () => {
-  test('without a snapshot: none', async () => {
+  test('prints that there are none without a snapshot', async () => {
     const world = await mirrored();
     expect((await world.call('runs', '--json')).json).toEqual({ mirror: 'world', runs: [] });
     expect((await world.call('runs')).out).toContain('there is no snapshot yet at');
@@ -13,7 +13,7 @@ describe('runs', () => {
     expect(one).toMatchObject({ code: 2, err: expect.stringMatching(/no run .* → .*lists them/) });
   });
 
-  test('newest first: mode, status, time, requests, changes by outcome, reasons', async () => {
+  test('lists the newest first: mode, status, time, requests, changes by outcome, reasons', async () => {
     const world = await mirrored({ kinds: ['contact', 'template'] });
     world.template('welcome', { subject: 'Hi' });
     world.server.fail(({ body }) => body.email === ann, { is: 'answer', status: 422 });
@@ -51,7 +51,7 @@ describe('runs', () => {
     expect((await world.call('runs', '--last', '1', '--json')).json.runs).toHaveLength(1);
   });
 
-  test('one run: what became of each change, the gravest first, nobody named', async () => {
+  test('shows one run: the outcome of each change, the gravest first, without addresses', async () => {
     const world = await mirrored();
     world.server.fail(({ body }) => body.email === bob, { is: 'answer', status: 422 });
     await world.call('sync');
@@ -87,7 +87,7 @@ describe('runs', () => {
     expect((await world.seen('runs', run)).out).toContain(bob);
   });
 
-  test('one that an earlier version wrote, without a summary we know', async () => {
+  test('shows a run of an earlier version without a summary that it can read', async () => {
     const world = await mirrored();
     await world.call('sync');
     const db = new Database(world.path);

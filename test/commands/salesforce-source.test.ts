@@ -52,7 +52,7 @@ function orgOf(): Org {
 }
 
 describe('a Salesforce organization', () => {
-  test('is mirrored, again and again', async () => {
+  test('is mirrored, repeatedly', async () => {
     const org = orgOf();
     const { world, call } = await mirrored(org);
     const checked = await call('check');
@@ -72,7 +72,7 @@ describe('a Salesforce organization', () => {
     expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test('has the opt-out of who was merged go to the one that was kept', async () => {
+  test('carries the opt-out of a merged contact over to the remaining one', async () => {
     const org = orgOf();
     const { world, call } = await mirrored(org);
     await call('sync');
@@ -86,7 +86,7 @@ describe('a Salesforce organization', () => {
     expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_in' });
   });
 
-  test('has the opt-out of a lead go to the contact it became', async () => {
+  test('carries the opt-out of a lead over to the contact it became', async () => {
     const org = orgOf();
     const { world, call } = await mirrored(org);
     Object.assign(org.records.Lead[0]!, { HasOptedOutOfEmail: true });
@@ -97,7 +97,7 @@ describe('a Salesforce organization', () => {
     expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test('that stops in the middle has only its opt-outs done', async () => {
+  test('has only its opt-outs applied when it fails in the middle of a list', async () => {
     const org = orgOf();
     const { world, call } = await mirrored(org);
     await call('sync');
@@ -114,7 +114,7 @@ describe('a Salesforce organization', () => {
     expect(world.shown(email(9))).toBeUndefined();
   });
 
-  test('that refuses a field is not touched, and neither is anybody', async () => {
+  test('stops the run when it refuses a field: no request, no change', async () => {
     const org = orgOf();
     org.fields = { Contact: ['News_Letter__c:boolean'], Lead: [] };
     const { world, call } = await mirrored(org);

@@ -9,7 +9,7 @@ beforeAll(async () => void (redis = await ownRedis()));
 beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
-test('who unsubscribes is known within seconds, without a run', async () => {
+test('the worker notices an unsubscribe within seconds, without a run', async () => {
   const world = await mirrored();
   expect((await world.call('sync')).code).toBe(0);
   const schedule = { full: '0 0 1 1 *', sentinel: '* * * * * *' };
@@ -23,12 +23,12 @@ test('who unsubscribes is known within seconds, without a run', async () => {
   expect(await worker.ends()).toBe(143);
   const { json } = await world.call('optouts', '--json');
   expect(json.optOuts).toMatchObject([{ email: ann, channel: '*', cause: 'unsubscribed' }]);
-  // One request a look, and two pages once she had left; nothing else.
+  // One request a look, and two pages after the unsubscribe; nothing else.
   const others = world.server.arrived.length - before - looks().length;
   expect(others).toBe(2);
 });
 
-test('a look that fails leaves alone the run beside it', async () => {
+test('a failed look for unsubscribes does not affect the run beside it', async () => {
   const world = await mirrored();
   const isLook = ({ path }: { path: string }): boolean => path.endsWith('t=1');
   const looks = world.server.fail(isLook, { is: 'answer', status: 403 });

@@ -40,7 +40,7 @@ function configure(file: string, extra: object): void {
 }
 
 describe('a CRM in a database', () => {
-  test('is mirrored, again and again', async () => {
+  test('is mirrored, repeatedly', async () => {
     const { world, db, call } = await mirrored();
     const checked = await call('check');
     expect(checked.said).toContain(
@@ -60,7 +60,7 @@ describe('a CRM in a database', () => {
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test('may flag who is gone: they are deleted, on a reading that is proven', async () => {
+  test('can flag people as deleted: they are deleted after a proven reading', async () => {
     const { world, db, call } = await mirrored();
     await call('sync');
     db.exec(`
@@ -79,7 +79,7 @@ describe('a CRM in a database', () => {
     expect(world.shown(ann)).toBeUndefined();
   });
 
-  test('that says when a row was changed has fast runs read only those', async () => {
+  test('with a time of change lets fast runs read only what has changed', async () => {
     const { world, db, call, file } = await mirrored();
     db.exec(`
       alter table contacts add column changed_at text;
@@ -100,7 +100,7 @@ describe('a CRM in a database', () => {
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test('with a column that is not there changes nothing', async () => {
+  test('without a configured column changes nothing', async () => {
     const { world, db, call } = await mirrored();
     db.exec('alter table contacts rename column deleted_at to gone_at');
     const { code, said } = await call('sync');

@@ -8,7 +8,7 @@ import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
 
-/** Ann is to leave the newsletter, and the platform does not let her. */
+/** The CRM opts Ann out of the newsletter, and the platform refuses it. */
 async function refused(world: Mirrored): Promise<void> {
   world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
   world.people([{ email: ann, news: 'no' }]);
@@ -17,7 +17,7 @@ async function refused(world: Mirrored): Promise<void> {
 }
 
 describe('status', () => {
-  test('without a snapshot: nothing is known, nothing is 0, and none is made', async () => {
+  test('without a snapshot knows nothing, claims no 0, and makes none', async () => {
     const world = await mirrored();
     const { code, json } = await world.call('status', '--json');
     expect(code).toBe(0);
@@ -36,7 +36,7 @@ describe('status', () => {
     expect(world.server.arrived).toEqual([]);
   });
 
-  test('after a run: one document of stable names', async () => {
+  test('after a run is one document of stable names', async () => {
     const world = await mirrored({ kinds: ['contact', 'template'] });
     world.template('welcome', { subject: 'Hi' });
     expect((await world.call('sync')).code).toBe(0);
@@ -96,7 +96,7 @@ describe('status', () => {
     expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
-  test('names records that need a look, which are nothing to wake anybody up for', async () => {
+  test('names problems of single records without calling for attention', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_out' } });
     world.people([ann, bob, 'eve@', 'kim'].map((email) => ({ email, news: 'yes' })));
@@ -112,7 +112,7 @@ describe('status', () => {
     expect((await world.call('plan')).out.match(/^ {2}invalid \(known\)/gm)).toHaveLength(2);
   });
 
-  test('an opt-out that could not be applied stands first, and names nobody', async () => {
+  test('puts an opt-out that could not be applied first, and names nobody', async () => {
     const world = await mirrored();
     await refused(world);
     await world.call('pause');
@@ -135,7 +135,7 @@ describe('status', () => {
     expect((await world.seen('status')).out).toContain(`${ann} in ch_news`);
   });
 
-  test('a run of one kind, a fast one and a failed one prove nothing', async () => {
+  test('takes a run of one type, a fast one and a failed one for no proof', async () => {
     const world = await mirrored({ kinds: ['contact', 'template'] });
     await world.call('sync', '--only', 'templates');
     await world.call('sync', '--fast');
@@ -151,7 +151,7 @@ describe('status', () => {
     expect(failed.json.attention[0].text).toContain('the source of contacts is empty');
   });
 
-  test('by a clock that was put back the age is unknown, not 0', async () => {
+  test('shows an unknown age, not 0, when the clock was put back', async () => {
     const world = await mirrored();
     await world.call('sync');
     edit(world, 'update run set started_at = started_at + 1e9, ended_at = ended_at + 1e9');
@@ -160,7 +160,7 @@ describe('status', () => {
     expect((await world.call('status')).out).toContain('in the future');
   });
 
-  test('a proof is stale when the last two full runs that were due, and 36 h, brought none', async () => {
+  test('shows a stale proof when two due full runs, and 36 h, brought none', async () => {
     const world = await mirrored();
     await world.call('sync');
     const hoursAgo = 40 * 3_600_000;
@@ -181,7 +181,7 @@ describe('status', () => {
     expect(await ask({ full: '0 * * * *' })).toEqual(fresh);
   });
 
-  test('beside a process that holds the lease, which it does not disturb', async () => {
+  test('does not disturb a process that holds the lease', async () => {
     const world = await mirrored();
     const met = Promise.withResolvers<void>();
     const door = Promise.withResolvers<void>();
@@ -201,7 +201,7 @@ describe('status', () => {
     expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
   });
 
-  test('after a kill: interrupted, and the outcomes that nobody knows', async () => {
+  test('after a kill shows an interrupted run and the unknown outcomes', async () => {
     const world = await mirrored();
     const { child, ended } = launch(['sync', '-c', world.file]);
     world.server.watch.acted = ({ route }) => void (route === 'contacts.enrol' && child.kill(9));
@@ -223,7 +223,7 @@ describe('status', () => {
   });
 
   test.each(['status', 'runs', 'retry', 'pause', 'resume', 'backup'])(
-    '%s: a snapshot of a newer version is refused, a corrupt one in one line',
+    'refuses a snapshot of a newer version and a corrupt one in one line: %s',
     async (command) => {
       const world = await mirrored();
       await world.call('sync');
@@ -241,7 +241,7 @@ describe('status', () => {
     },
   );
 
-  test('of an older version: brought up to date, but not under who writes it', async () => {
+  test('migrates a snapshot of an older version, but not beside its writer', async () => {
     const world = await mirrored();
     await world.call('sync');
     edit(world, `${olderTables} pragma user_version = 1`);
@@ -254,7 +254,7 @@ describe('status', () => {
     expect(json).toMatchObject({ ok: true, recorded: { contacts: 2 } });
   });
 
-  test('a channel that most have lost: as long as it lasts, and every run fails for it', async () => {
+  test('shows a channel that most people have lost as long as every run fails for it', async () => {
     const world = await mirrored();
     const people = Array.from({ length: 12 }, (_, at) => `p${at}@example.com`);
     world.people(people.map((email) => ({ email, news: 'yes' })));
@@ -281,7 +281,7 @@ describe('status', () => {
   });
 
   test.each(['status', 'check', 'sync', 'backup'])(
-    '%s: a folder is no snapshot',
+    'refuses a folder in the place of the snapshot: %s',
     async (command) => {
       const world = await mirrored();
       mkdirSync(world.path, { recursive: true });
@@ -292,7 +292,7 @@ describe('status', () => {
     },
   );
 
-  test('a bad configuration is refused', async () => {
+  test('refuses a bad configuration', async () => {
     const world = await mirrored();
     writeFileSync(world.file, 'mirror: [');
     expect((await world.call('status')).code).toBe(2);
@@ -323,7 +323,7 @@ function edit({ path }: Mirrored, sql: string): void {
   db.close();
 }
 
-test('people are counted as ours, whatever became of them', async () => {
+test('people are counted as ours whatever became of them', async () => {
   const world = await mirrored();
   await world.call('sync');
   world.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });

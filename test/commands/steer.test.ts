@@ -19,7 +19,7 @@ async function parked(): Promise<Mirrored & { mend(): void }> {
 }
 
 describe('retry', () => {
-  test('nothing is parked, with or without a snapshot, and none is made', async () => {
+  test('says that nothing is parked, with or without a snapshot, and makes none', async () => {
     const world = await mirrored();
     const { code, json } = await world.call('retry', '--json');
     expect({ code, json }).toEqual({
@@ -32,7 +32,7 @@ describe('retry', () => {
     expect((await world.call('retry', ann)).out).toBe(`Nothing is parked of ${ann}.`);
   });
 
-  test('everything: the next run sends it again, and only that one', async () => {
+  test('without a person makes the next run, and only that one, send everything again', async () => {
     const world = await parked();
     expect((await world.call('sync')).code).toBe(0);
     expect(world.writes()).toEqual([]);
@@ -55,7 +55,7 @@ describe('retry', () => {
     expect((await world.call('status', '--json')).json.parked).toMatchObject({ contacts: 0 });
   });
 
-  test('one person, by address or by hash', async () => {
+  test('with a person takes an address or a hash', async () => {
     const world = await parked();
     world.mend();
     const loud = await world.call('retry', ` ${ann.toUpperCase()}`, '--json');
@@ -76,7 +76,7 @@ describe('retry', () => {
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
   });
 
-  test('an opt-out is tried at once, not when its delay has passed', async () => {
+  test('sends an opt-out at once, before its delay has passed', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
     world.people([{ email: ann, news: 'no' }]);
@@ -92,13 +92,13 @@ describe('retry', () => {
     expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
   });
 
-  test.each(['', '#9cc4', '#9CC428F416D4'])('"%s" names nobody', async (word) => {
+  test.each(['', '#9cc4', '#9CC428F416D4'])('refuses "%s", which names nobody', async (word) => {
     const world = await mirrored();
     const { code, err } = await world.call('retry', word);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/names nobody → give/) });
   });
 
-  test('beside a process that holds the lease: come back later', async () => {
+  test('exits with 75 while another process holds the lease', async () => {
     const world = await parked();
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
@@ -138,7 +138,7 @@ describe('pause', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('twice: since the first time, for the newest reason', async () => {
+  test('keeps the time of the first pause and the newest reason', async () => {
     const world = await mirrored();
     const first = await world.call('pause', '--reason', 'one', '--json');
     const { since } = first.json.paused;
@@ -154,7 +154,7 @@ describe('pause', () => {
     expect(existsSync(world.path)).toBe(false);
   });
 
-  test('beside a run: that one goes on to its end, the next does not begin', async () => {
+  test('lets a run in progress end, and prevents the next one', async () => {
     const world = await mirrored();
     world.server.delayMs = 5;
     let paused: ReturnType<Mirrored['call']> | undefined;
@@ -174,7 +174,7 @@ describe('pause', () => {
   test.each([
     ['it was ann@example.com', 'leave it out'],
     ['x'.repeat(201), 'at most 200'],
-  ])('--reason "%.30s" is refused: it goes into logs', async (reason, mend) => {
+  ])('--reason "%.30s" is refused, because reasons are logged', async (reason, mend) => {
     const world = await mirrored();
     const { code, err } = await world.call('pause', '--reason', reason);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(mend) });

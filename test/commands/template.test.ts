@@ -20,7 +20,7 @@ async function emulated(templates: Record<string, object> = {}) {
 const to = ['--to', 'ann@example.org'];
 
 describe('template test', () => {
-  test('by the key the mirror knows, whatever its name', async () => {
+  test('finds a template by its key in the mirror, whatever its name', async () => {
     const { run, create } = await emulated({ greeting: { name: 'Hello', subject: 'Hi' } });
     create('greeting');
     await run('sync');
@@ -34,7 +34,7 @@ describe('template test', () => {
     });
   });
 
-  test('by exact name, with values', async () => {
+  test('finds a template by its exact name, and sends the given values', async () => {
     const { run, create, outbox } = await emulated();
     create('Letter two');
     const id = create('Letter');
@@ -54,7 +54,7 @@ describe('template test', () => {
     ]);
   });
 
-  test('one of several by its id', async () => {
+  test('finds one of several templates of the same name by id', async () => {
     const { run, create } = await emulated();
     const ids = [create('Letter'), create('Letter')];
     const { code, err } = await run('template', 'test', 'Letter', ...to);
@@ -71,7 +71,7 @@ describe('template test', () => {
     [['welcome', ...to, '--var', 'who'], '--var "who": write name=value'],
     [['welcome', ...to, '--var', '=x'], '--var "=x": write name=value'],
     [['welcome', ...to, '--var', 'a=1', '--var', 'a=2'], '--var a is given twice'],
-  ])('%j exits with 2', async (words, message) => {
+  ])('exits with 2 for %j', async (words, message) => {
     const { run } = await emulated();
     const { code, out, err } = await run('template', 'test', ...words);
     expect({ code, out }).toEqual({ code: 2, out: [] });
@@ -84,7 +84,7 @@ describe('template test', () => {
       { status: 502, body: { message: 'Bad gateway' } },
       { err: expect.stringMatching(/it may have been done → look into the mailbox/) },
     ],
-  ])('answered %j exits with 1 and is sent once', async (reply, expected) => {
+  ])('exits with 1 after the answer %j, and sends once', async (reply, expected) => {
     const listed = { body: { templates: [{ id: 'tpl_1', name: 'welcome' }], total: 1 } };
     const { url, asked } = await platformOf({
       'GET /api/template/v1/list': listed,
@@ -114,7 +114,7 @@ describe('check', () => {
   ];
   const reads = { 'GET /api/template/v1/list': { body: { templates: [], total: 0 } } };
 
-  test('tells of each sender domain', async () => {
+  test('prints each sender domain', async () => {
     const { url } = await platformOf({
       ...reads,
       'GET /api/domain/v1/list': { body: { domains } },
@@ -130,7 +130,7 @@ describe('check', () => {
     ]);
   });
 
-  test('domains that cannot be read are no failure', async () => {
+  test('is not failed by unreadable domains', async () => {
     const refused = { status: 403, body: { message: 'Unauthorized access' } };
     const { url } = await platformOf({ ...reads, 'GET /api/domain/v1/list': refused });
     const { code, out } = await mirrorOn(url, templates)('check', '--json');

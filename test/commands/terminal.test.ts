@@ -32,7 +32,7 @@ describe('a CRM id with an escape sequence', () => {
     expect(out).not.toContain('\u001b');
   });
 
-  test('is left as it is in the CSV of `optouts`, but on a terminal', async () => {
+  test('is kept in the CSV of `optouts`, except on a terminal', async () => {
     const { call, seen } = await left();
     expect((await call('optouts')).out).toContain(`,${id},`);
     expect((await seen('optouts')).out).not.toContain('\u001b');
@@ -45,7 +45,7 @@ describe('a CRM id with an escape sequence', () => {
   });
 });
 
-test('`optouts --spreadsheet` writes what looks like a formula as a text', async () => {
+test('`optouts --spreadsheet` writes text that looks like a formula as text', async () => {
   const { call } = await left();
   expect((await call('optouts')).out).toContain('bob@example.com,=1+1,');
   expect((await call('optouts', '--spreadsheet')).out).toContain("bob@example.com,'=1+1,");

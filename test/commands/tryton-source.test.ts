@@ -43,7 +43,7 @@ async function mirrored({ access }: TestTryton) {
 describe.skipIf(!tryton)('a Tryton', () => {
   afterAll(async () => tryton?.close());
 
-  test('is mirrored from the first load to whoever left, and between by what changed', async () => {
+  test('is mirrored from the first load to the last opt-out, and by changes in between', async () => {
     if (!tryton) throw new Error('skipped without one');
     const parties = partiesOf(tryton);
     const [monthly, notMonthly] = await parties.categories('Monthly', 'Not Monthly');
@@ -90,7 +90,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     // Deactivated: gone at once. Deleted: one reading concludes nothing.
     expect(world.shown(email(5))).toBeUndefined();
     expect(world.shown(email(6))).toMatchObject({ ch_news: 'opt_in' });
-    // Their former addresses, of whom was merged and of whom has a new one.
+    // The former addresses of the merged person and of the one with a new address.
     expect(world.shown(email(0))).toBeUndefined();
     expect(world.shown(email(4))).toBeUndefined();
   });

@@ -25,7 +25,7 @@ const people = (count: number, rest: string) =>
   Array.from({ length: count }, (_, at) => `${at};p${at}@example.com;${rest}`);
 
 describe('an unknown word', () => {
-  test('is named by check, plan and sync, and nobody is touched', async () => {
+  test('is named by check, plan and sync, and nobody is changed', async () => {
     const world = await begin();
     world.write(...people(5, 'yes;;'));
     expect((await world.call('sync')).code).toBe(0);
@@ -67,7 +67,7 @@ describe('an unknown word', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('shown by its form is said to be so once, and only then', async () => {
+  test('is printed as its form, with a note, only where addresses are hidden', async () => {
     const world = await begin();
     world.write('1;p1@example.com;yes;none;', '2;p2@example.com;yes;n/a;', '3;p3@example.com;-;;');
     const { out } = await world.call('check');
@@ -82,7 +82,7 @@ describe('an unknown word', () => {
     }
   });
 
-  test('is known once it stands in the advised line', async () => {
+  test('is known once the configuration has the advised line', async () => {
     const world = await begin();
     const lines = ['1;p1@example.com;yes;-;', '2;p2@example.com;yes;none;'];
     world.write(...lines);
@@ -95,7 +95,7 @@ describe('an unknown word', () => {
     expect((await mended.call('check')).code).toBe(0);
   });
 
-  test('that the configuration names is one no more', async () => {
+  test('is accepted once the configuration names it', async () => {
     const world = await begin({
       unsubscribed: { field: 'stop', yes: ['Ja'], no: ['Nein'] },
       channels: [{ id: 'ch_news', subscription: { field: 'news', in: ['Ja'], out: ['Nein'] } }],
@@ -107,7 +107,7 @@ describe('an unknown word', () => {
     expect(world.shown('p3@example.com')).toBeUndefined();
   });
 
-  test('of a subscription alone does not fail check', async () => {
+  test('in a subscription alone does not fail check', async () => {
     const world = await begin();
     world.write('1;p1@example.com;Ja;;');
     const { code, out } = await world.call('check');
@@ -124,7 +124,7 @@ test.each([
   [{ channels: [{ id: 'ch_news', subscription: { field: 'lost', in: ['x'] } }] }],
   [{ consentAt: 'lost' }],
   [{ include: 'record.lost == "x"' }],
-])('a column that does not exist is a mistake of the configuration: %j', async (contacts) => {
+])('a missing column is an error in the configuration: %j', async (contacts) => {
   const world = await begin(contacts);
   world.write('1;p1@example.com;yes;;');
   for (const command of ['check', 'plan', 'sync']) {
@@ -134,7 +134,7 @@ test.each([
   }
 });
 
-test('rows that name nobody are counted as skipped, and no problem', async () => {
+test('rows without a person are counted as skipped, not as a problem', async () => {
   const world = await begin();
   world.write(';;;;', '1;p1@example.com;yes;;', '2;;yes;;', ';;;;');
   const { code, json } = await world.call('sync', '--json');
@@ -152,7 +152,7 @@ test('rows that name nobody are counted as skipped, and no problem', async () =>
   );
 });
 
-test('an export without people is refused by check as by sync once people are recorded', async () => {
+test('an export without people is refused by check and sync once people are recorded', async () => {
   const world = await begin();
   world.write();
   expect((await world.call('check')).code).toBe(0);
@@ -170,7 +170,7 @@ test('an export without people is refused by check as by sync once people are re
   }
 });
 
-test('an export that never ends with a line break is told how to be read', async () => {
+test('an export without a line break at its end is reported with the option that reads it', async () => {
   const world = await begin();
   world.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
   const refused = await world.call('check');

@@ -29,7 +29,7 @@ async function ends(worker: ReturnType<typeof start>): Promise<string> {
   return stderr;
 }
 
-/** The CRM's people, all of whom want the newsletter. */
+/** Writes the people of the CRM, who all want the newsletter. */
 const wanting = ({ people }: World, ...names: string[]): void =>
   people(names.map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
 const isIn = async ({ shown }: World, name: string): Promise<void> =>
@@ -47,7 +47,7 @@ const scheduled = async (): Promise<string[]> =>
     (await queue.getJobSchedulers()).map(({ key, pattern }) => `${key} ${pattern}`).toSorted(),
   );
 
-test('keeps a mirror as its schedule says, and leaves when it is asked to', async () => {
+test('keeps a mirror as scheduled, and exits when asked to stop', async () => {
   const world = await worldWith({ full: everySecond });
   wanting(world, 'ann');
   const worker = start(world.file);
@@ -64,7 +64,7 @@ test('keeps a mirror as its schedule says, and leaves when it is asked to', asyn
   expect((await again.ended).code).toBe(0);
 });
 
-test.runIf(playsAll)('what the configuration no longer says is due no longer', async () => {
+test.runIf(playsAll)('removes a schedule that the configuration no longer has', async () => {
   const first = await worldWith({ full: never, fast: '30 4 * * *' });
   const before = start(first.file);
   await until(async () => (await scheduled()).length === 2);
@@ -77,7 +77,7 @@ test.runIf(playsAll)('what the configuration no longer says is due no longer', a
 });
 
 test.runIf(playsAll)(
-  'of two workers one stands by, and takes over when the other dies',
+  'stands by while another worker has the mirror, and takes over when that one dies',
   async () => {
     const world = await worldWith({ full: everySecond });
     wanting(world, 'ann');
@@ -98,7 +98,7 @@ test.runIf(playsAll)(
 );
 
 test.runIf(playsAll)(
-  'Redis away at the start, and lost later: said, waited for, picked up',
+  'reports missing Redis, waits for it, and continues, at the start and later',
   async () => {
     await redis.kill();
     const world = await worldWith({ full: everySecond });
@@ -118,7 +118,7 @@ test.runIf(playsAll)(
 );
 
 test.runIf(playsAll)(
-  'runs that are due while a slow one is under way are one, and come after it',
+  'merges runs that become due during a slow one into one after it',
   async () => {
     const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
     const schedule = { fast: everySecond };
@@ -144,20 +144,23 @@ test.runIf(playsAll)(
   },
 );
 
-test.runIf(playsAll)('what goes wrong ends a run, and the next tick tries again', async () => {
-  const world = await worldWith({ full: everySecond });
-  const worker = start(world.file);
-  await worker.said('people.csv');
-  wanting(world, 'ann');
-  await isIn(world, 'ann');
-  await ends(worker);
-});
+test.runIf(playsAll)(
+  'survives a failed run, and tries again at the next scheduled time',
+  async () => {
+    const world = await worldWith({ full: everySecond });
+    const worker = start(world.file);
+    await worker.said('people.csv');
+    wanting(world, 'ann');
+    await isIn(world, 'ann');
+    await ends(worker);
+  },
+);
 
 test.each([
   ['redis', { schedule: { full: never } }, 'redis is missing'],
   ['a schedule', { redis: 'redis://127.0.0.1:1' }, 'schedule names no run'],
   ['a run in it', { redis: 'redis://127.0.0.1:1', schedule: { full: null } }, 'names no run'],
-])('without %s it does not begin', async (_, lines, said) => {
+])('does not start without %s', async (_, lines, said) => {
   const world = await mirrored();
   const file = world.config(lines);
   const { code, err } = await world.call('worker', '-c', file);

@@ -21,12 +21,12 @@ const oddities = ['!!str ', '!!set ', '!x ', '%YAML 1.1\n'];
 const scrap = fc.constantFrom(...words, ...marks, ...breaks, ...oddities);
 const yamlish = fc.array(scrap, { maxLength: 40 }).map((scraps) => scraps.join(''));
 
-describe('arbitrary files', () => {
-  it('of scraps of YAML', () => {
+describe('the loader reports or accepts, and never throws', () => {
+  it('scraps of YAML', () => {
     fc.assert(fc.property(yamlish, judge), { numRuns: extent(200, 2000) });
   });
 
-  it('that are broken copies of a valid one', () => {
+  it('broken copies of a valid file', () => {
     const file = minimal('policy: { missing: respect }\nkeep: 1d');
     const cut = fc.tuple(fc.nat(file.length), fc.nat(12), yamlish);
     const edit = ([at, gone, scraps]: [number, number, string]) =>
@@ -34,7 +34,7 @@ describe('arbitrary files', () => {
     fc.assert(fc.property(cut, edit), { numRuns: extent(100, 1000) });
   });
 
-  it('of values of any shape under the known keys', () => {
+  it('values of any shape under the known keys', () => {
     const key = fc.constantFrom('mirror', 'platform', 'contacts', 'templates', 'policy', 'keep');
     const json = fc.jsonValue({ maxDepth: 1 });
     const section = fc.dictionary(
@@ -48,11 +48,11 @@ describe('arbitrary files', () => {
     );
   });
 
-  it('of bytes', () => {
+  it('arbitrary bytes', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), judge), { numRuns: extent(100, 500) });
   });
 
-  it.each(['[', '{a: ', '- ', '? ', '"', '&a '])('that nest %j without end', (opener) => {
+  it.each(['[', '{a: ', '- ', '? ', '"', '&a '])('%j nested without end', (opener) => {
     judge(opener.repeat(20_000));
   });
 });

@@ -29,7 +29,7 @@ const noType = (type: string) =>
   `gives a value of type ${type}, not true or false  → compare it: == "yes"`;
 const noFit = (types: string) => `combines types that do not fit (${types})  → ${texts}`;
 
-describe('a mistake', () => {
+describe('a mistake in a condition', () => {
   it.each([
     [`record.a ==`, 24, grammar],
     [`record.a = "x"`, 22, grammar],
@@ -61,7 +61,7 @@ describe('a mistake', () => {
     [`record.a`, 13, noType('string')],
     [`1`, 13, noType('int')],
     [`null`, 13, noType('null')],
-  ])('%j is named where it stands', (text, col, expected) => {
+  ])('%j is reported with its place', (text, col, expected) => {
     const line = `mirror.yaml:10:${col}  contacts.include  ${expected}`;
     expect(mistakes(contacts(`'${text}'`))).toEqual([line]);
   });
@@ -79,7 +79,7 @@ describe('a mistake', () => {
     expect(mistakes(contacts(scope, `{ when: ${text} }`))).toEqual([at + expected]);
   });
 
-  it('is no opinion of include', () => {
+  it('is reported for an include that can be null', () => {
     expect(mistakes(contacts(`'record.a == "" ? null : true'`))).toEqual([
       `mirror.yaml:10:13  contacts.include  ${branches}`,
     ]);
@@ -90,7 +90,7 @@ describe('a mistake', () => {
     ['{}', ['11:23']],
     ['[a]', ['11:37']],
     ['5', ['11:37']],
-  ])('is a subscription of %s', (subscription, places) => {
+  ])('is reported for a subscription of %s', (subscription, places) => {
     const found = mistakes(contacts(scope, subscription)) ?? [];
     expect(found.map((line) => line.split('  ')[0])).toEqual(
       places.map((place) => `mirror.yaml:${place}`),
@@ -105,19 +105,19 @@ describe('a mistake', () => {
     ['in a folded block', '>-\n    record.a == "x" &&\n    recrd.b == "y"', '12:5'],
     ['in a literal block', '|\n    record.a == "x" &&\n      recrd.b == "y"', '12:7'],
     ['behind a variable, at the beginning', `'record.a == "\${X}" && recrd.b == "y"'`, '10:12'],
-  ])('stands %s', (_, text, place) => {
+  ])('is reported %s', (_, text, place) => {
     const [line] = mistakes(contacts(text), { X: 'secret' }) ?? [];
     expect(line).toMatch(`mirror.yaml:${place}  contacts.include  names what is not known`);
   });
 
-  it('of a variable is told without its value', () => {
+  it('in a variable is reported without its value', () => {
     const lines = mistakes(contacts("'${X}'"), { X: 'sk_secret.name("sk_secret") == sk_secret' });
     expect(lines?.join()).toContain('(it comes from ${X})');
     expect(lines?.join()).not.toContain('sk_secret');
   });
 });
 
-describe('a right one', () => {
+describe('a valid condition', () => {
   const judge = (text: string, record: Record<string, unknown>) => {
     const found = compile(text, { nullable: true });
     if (!('judge' in found)) throw new Error(found.message);
@@ -166,7 +166,7 @@ describe('a right one', () => {
     expect(judge(text, record)).toEqual({ failsOn });
   });
 
-  it('names the fields it reads, each once', () => {
+  it('names each field it reads once', () => {
     const { contacts: found } = load(
       contacts(
         `'record.a == "x" && (record["b c"] == "" || has(record.d)) && record.a != "y"'`,
@@ -179,7 +179,7 @@ describe('a right one', () => {
     expect(when && when.fields).toEqual(['e', 'f']);
   });
 
-  it('is in the example, and about columns of its export', () => {
+  it('is in the example, and reads columns of its export', () => {
     const { contacts: found } = loadConfig('config/conditions.yaml', { PLATFORM_API_KEY: 'k' });
     const [header] = readFileSync('config/demo/people.csv', 'utf8').split('\n');
     const subscription = found?.channels[1]?.subscription;
@@ -192,7 +192,7 @@ describe('a right one', () => {
     expect(given).toEqual([null, true, false].map((gives) => ({ gives })));
   });
 
-  it('is every one of the README', () => {
+  it('is each one in the README', () => {
     const readme = readFileSync('README.md', 'utf8');
     const table = /## Conditions[^]*?\n## /.exec(readme)?.[0] ?? '';
     const stated = [...table.matchAll(/`([^`\n]*record[^`\n]+)`/g)].map(([, text = '']) => text);
@@ -213,7 +213,7 @@ describe('any text', () => {
     fc.string(),
   );
 
-  it('is a condition that never throws, or is told in words that quote nothing', () => {
+  it('is a condition that never throws, or a mistake reported without quoting it', () => {
     const value = fc.oneof(fc.string(), fc.constantFrom('', '1', 'true'), fc.anything());
     fc.assert(
       fc.property(text, fc.dictionary(fc.constantFrom('a', 'b c'), value), (text, record) => {
@@ -226,17 +226,17 @@ describe('any text', () => {
   });
 });
 
-describe('who is gone, and who wants no mail', () => {
+describe('the fields `deleted` and `unsubscribed`', () => {
   const flag = (lines: string) => `${contacts(scope)}\n${lines}`;
 
-  it('may be said by a condition', () => {
+  it('take a condition', () => {
     const when = `{ when: 'record.a == "x"' }`;
     const found = load(flag(`  deleted: ${when}\n  unsubscribed: ${when}`)).contacts;
     expect(found?.deleted).toMatchObject({ when: { fields: ['a'] } });
     expect(found?.unsubscribed).toMatchObject({ when: { text: 'record.a == "x"' } });
   });
 
-  it('is said by true or false, and no third', () => {
+  it('accept true and false from it, and nothing else', () => {
     const when = `{ when: 'record.a == "x" ? null : true' }`;
     for (const field of ['deleted', 'unsubscribed'])
       expect(mistakes(flag(`  ${field}: ${when}`))?.join()).toMatch(

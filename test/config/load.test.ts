@@ -45,7 +45,7 @@ describe('a valid file', () => {
     });
   });
 
-  it('the key of the ledger may lie elsewhere', () => {
+  it('can keep the key of the list elsewhere', () => {
     const { ledger } = load(minimal('ledgerKeyFile: secrets/ledger'));
     expect(ledger).toEqual({
       path: join(folder, 'acme.sqlite-ledger'),
@@ -53,7 +53,7 @@ describe('a valid file', () => {
     });
   });
 
-  it('keeps what it states', () => {
+  it('keeps every value it states', () => {
     const contacts = [
       'contacts:',
       '  source: { type: csv, path: /data/people.csv }',
@@ -84,14 +84,14 @@ describe('a valid file', () => {
     expect(config.keepMs).toBe(36 * 3600 * 1000);
   });
 
-  it('never changes', () => {
+  it('is frozen', () => {
     const config = load(minimal());
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.platform)).toBe(true);
     expect(Object.isFrozen(config.templates?.source)).toBe(true);
   });
 
-  it('has guards, and says who left: durations in milliseconds, for good', () => {
+  it('has guards and times in milliseconds, some without end', () => {
     const { policy, guards } = load(
       minimal(
         'policy: { absent: opt_out, deletes: created }\n' +
@@ -116,7 +116,7 @@ describe('a valid file', () => {
     expect(() => Object.assign(guards.deletes, { floor: 1 })).toThrow(TypeError);
   });
 
-  it('may delete people at once, and opt them out after a single reading', () => {
+  it('can delete people at once, and opt them out after a single reading', () => {
     const { policy, guards } = load(
       minimal('policy: { deleteAfter: 0s }\nguards: { absentReadings: 1, absentFor: 0s }'),
     );
@@ -128,7 +128,7 @@ describe('a valid file', () => {
     });
   });
 
-  it('may name a Redis; an empty variable names none', () => {
+  it('can name a Redis; an empty variable names none', () => {
     const redis = (env: Record<string, string>) =>
       load(minimal('redis: ${REDIS_URL:-}'), env).redis;
     expect(redis({})).toBeUndefined();
@@ -138,11 +138,11 @@ describe('a valid file', () => {
     }
   });
 
-  it('may have empty sections and a byte order mark', () => {
+  it('can have empty sections and a byte order mark', () => {
     expect(load(`\ufeff${minimal('policy:\nguards:\nredis:\n')}`).policy.deletes).toBe('off');
   });
 
-  it('is the example, given a key', () => {
+  it('is the example with a key', () => {
     const config = loadConfig('config/mirror.yaml', { PLATFORM_API_KEY: 'k' });
     expect(config.platform.url).toBe('http://127.0.0.1:4010');
     expect(config.snapshot).toBe(resolve('var/acme.sqlite'));
@@ -191,7 +191,7 @@ describe('the address of the platform', () => {
     expect(mistakes(url(text))).toEqual(lines);
   });
 
-  it('may be plain http when that is said', () => {
+  it('can be plain http when the file allows it', () => {
     const config = load(platform('url: http://10.0.0.1, apiKey: k, allowHttp: true'));
     expect(config.platform.url).toBe('http://10.0.0.1');
   });
@@ -211,14 +211,14 @@ describe('the key in a file of its own', () => {
     ['.', 'names a file that cannot be read (EISDIR)  → make it readable, or mend the path'],
     ['empty', 'names an empty file  → write the key into it'],
     ['two', 'names a file that holds more than a key  → write the key alone into it'],
-  ])('%s is named where it stands', (name, expected) => {
+  ])('%s is reported with its place', (name, expected) => {
     write('empty', ' \n');
     write('two', 'sk_secret\nsk_secret\n');
     const line = `mirror.yaml:3:49  platform.apiKeyFile  ${expected}`;
     expect(mistakes(withFile(name))).toEqual([line]);
   });
 
-  it('stands for the key: one of the two, not both', () => {
+  it('replaces apiKey: stating both is a mistake', () => {
     write('key', 'sk_1');
     expect(mistakes(platform('url: https://x.example'))).toEqual([
       'mirror.yaml:3:1  platform.apiKey  is missing  → add it, or apiKeyFile',
@@ -229,8 +229,8 @@ describe('the key in a file of its own', () => {
   });
 });
 
-describe('a file that is no configuration at all', () => {
-  it('is absent', () => {
+describe('a file that cannot be a configuration', () => {
+  it('is missing', () => {
     expect(() => loadConfig('nowhere/mirror.yaml', {})).toThrow(
       'nowhere/mirror.yaml  no such file' +
         '  → name the configuration with -c FILE, or copy config/mirror.yaml',

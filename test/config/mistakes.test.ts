@@ -44,7 +44,7 @@ describe('YAML itself', () => {
     expect(mistakes(content)).toEqual([`mirror.yaml:${expected}`]);
   });
 
-  it('names every broken line once', () => {
+  it('reports every broken line once', () => {
     const lines = mistakes('a: b: c\nd: @x\ne: [`, @]\n') ?? [];
     expect(lines.map((line) => line.split('  ')[0])).toEqual([
       'mirror.yaml:1:4',
@@ -233,7 +233,7 @@ describe('one mistake', () => {
   });
 });
 
-describe('all mistakes', () => {
+describe('several mistakes', () => {
   const content = [
     'mirror: Acme Corp',
     'mirror: acme',
@@ -251,7 +251,7 @@ describe('all mistakes', () => {
     'policy: { deletes: all }',
   ];
 
-  it('come at once, in the order of the file', () => {
+  it('are reported together, in the order of the file', () => {
     expect(mistakes(content.join('\n'), { URL: 'http://example.com' })).toEqual([
       'mirror.yaml:1:1  snapshot  is missing  → add "snapshot: …"' +
         ' (File of the snapshot; relative paths are relative to this file)',

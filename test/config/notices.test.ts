@@ -9,7 +9,7 @@ const block = (url: string, secret: string): string =>
   minimal(`notices: { url: '${url}', secret: '${secret}' }`);
 const good = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
-it('is nowhere unless it is said', () => {
+it('is absent unless it is configured', () => {
   expect(load(minimal()).notices).toBeUndefined();
 });
 

@@ -18,14 +18,14 @@ const contacts = (returns: string, source = csv) =>
   );
 const back = (yaml: string, source?: string) => load(contacts(yaml, source)).contacts?.returns;
 
-describe('returns', () => {
-  it('are a file beside the configuration', () => {
+describe('write-back in the configuration', () => {
+  it('is a file beside the configuration', () => {
     const path = join(folder, 'back');
     expect(back('{ type: csv, path: back }')).toEqual({ type: 'csv', path });
     expect(back('{ type: ndjson, path: ./back }')).toEqual({ type: 'ndjson', path });
   });
 
-  it('are a request', () => {
+  it('is a request', () => {
     const url = 'https://crm.example.com/people/{id}';
     expect(back(`{ type: http, url: '${url}', body: { of: '{channel}', n: [1, null] } }`)).toEqual({
       type: 'http',
@@ -37,7 +37,7 @@ describe('returns', () => {
     });
   });
 
-  it('are the subscriptions or fields of the source', () => {
+  it('is the subscriptions or fields of the source', () => {
     expect(back('{ type: hubspot, subscriptions: { ch_news: 4711 } }', hubspot)).toEqual({
       type: 'hubspot',
       subscriptions: { ch_news: '4711' },
@@ -48,13 +48,13 @@ describe('returns', () => {
     });
   });
 
-  it('are none unless somebody says so', () => {
+  it('is off unless it is configured', () => {
     const without = contacts('X').replace(/\n {2}returns: X/, '');
     expect(load(without).contacts?.returns).toBeUndefined();
   });
 });
 
-describe('a mistake in them', () => {
+describe('a mistake in write-back', () => {
   const lines = (yaml: string, source?: string) =>
     mistakes(contacts(yaml, source))?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
   const url = 'https://crm.example.com';

@@ -15,8 +15,8 @@ const contacts = (rest: string, id = 'Id', more = '') =>
       `  channels: [{ id: a, subscription: s }]\n${more}`,
   );
 
-describe('a Salesforce organization', () => {
-  it('needs an address and a way in', () => {
+describe('a Salesforce source', () => {
+  it('needs an address and a login', () => {
     expect(load(contacts(`${url}, ${secret}`)).contacts?.source).toEqual({
       type: 'salesforce',
       url: 'https://acme.my.salesforce.com',
@@ -35,7 +35,7 @@ describe('a Salesforce organization', () => {
     expect(source).toMatchObject({ auth: { privateKeyFile: join(folder, 'key.pem') } });
   });
 
-  it('may be told about by events', () => {
+  it('can have events', () => {
     const events = '  webhook: { format: standard, secret: MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }\n';
     expect(mistakes(contacts(`${url}, ${secret}`, 'Id', events))).toBeUndefined();
   });
@@ -50,7 +50,7 @@ describe('a Salesforce organization', () => {
   });
 });
 
-describe('a mistake in one', () => {
+describe('a mistake in a Salesforce source', () => {
   const lines = (yaml: string) =>
     mistakes(yaml)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
   const twice = 'stands beside clientSecret  → keep one of the two ways';
@@ -107,7 +107,7 @@ describe('a mistake in one', () => {
     expect(lines(contacts(rest))).toEqual([`contacts.source.${path}  ${words}`]);
   });
 
-  it('of the id', () => {
+  it('the id must be Id', () => {
     expect(lines(contacts(`${url}, ${secret}`, 'External_Id__c'))).toEqual([
       'contacts.id  is not what tells its records apart  → write Id, and nothing else',
     ]);

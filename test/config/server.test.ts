@@ -9,13 +9,13 @@ const server = (fields: string, env: Record<string, string> = {}) =>
   load(minimal(`server: ${fields}`), env).server;
 
 describe('a server', () => {
-  it('is there only when it is asked for, and then for this machine alone', () => {
+  it('is off unless it is configured, and then listens on this machine alone', () => {
     expect(load(minimal()).server).toBeUndefined();
     expect(load(minimal('server:')).server).toBeUndefined();
     expect(server('{}')).toEqual({ host: '127.0.0.1', port: 8080 });
   });
 
-  it('takes what it is given from the environment', () => {
+  it('takes its settings from the environment', () => {
     const fields = '{ host: 0.0.0.0, port: ${PORT}, token: ${TOKEN:-} }';
     const env = { PORT: '0', TOKEN: 'tok_1' };
     expect(server(fields, env)).toEqual({ host: '0.0.0.0', port: 0, token: 'tok_1' });
@@ -67,7 +67,7 @@ const contacts = (webhook: string, source = one) =>
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
 describe('a webhook', () => {
-  it('finds the record where its format has it, unless told', () => {
+  it('finds the record where its format has it, unless configured', () => {
     const webhook = (fields: string) =>
       load(contacts(`{ ${fields} }`), { SECRET: secret }).contacts?.webhook;
     expect(webhook('format: standard, secret: ${SECRET}')).toEqual({

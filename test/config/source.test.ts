@@ -19,14 +19,14 @@ const changes = 'changes: { url: "https://crm.example/people?t={since}" }';
 const hubspot = (rest: string) => contacts(`{ type: hubspot, ${rest} }`).replace('id: i', 'id: id');
 
 describe('a source', () => {
-  it('of contacts may be a file of lines, of templates as well', () => {
+  it('can be an NDJSON file, for contacts and templates', () => {
     const found = load(contacts('{ type: ndjson, path: people.ndjson }')).contacts?.source;
     expect(found).toEqual({ type: 'ndjson', path: join(folder, 'people.ndjson') });
     const templates = load(minimal().replace('directory, path: t', 'ndjson, path: t')).templates;
     expect(templates?.source).toEqual({ type: 'ndjson', path: join(folder, 't') });
   });
 
-  it('may be a file behind an address, or piped in: neither is a path', () => {
+  it('can be a file behind a URL or on stdin: neither is a path', () => {
     const path = 'https://crm.example/people.csv';
     const file = `{ type: csv, path: "${path}", headers: { A: "\${T}" }, timeoutMs: 5 }`;
     expect(load(contacts(file), { T: 't' }).contacts?.source).toEqual({
@@ -40,7 +40,7 @@ describe('a source', () => {
     });
   });
 
-  it('may be an API, its secrets and numbers from the environment', () => {
+  it('can be an API, with secrets and numbers from the environment', () => {
     const paging = 'page: { number: p, size: n, sizeValue: "${SIZE}" }, timeoutMs: ${T:-500}';
     const headers = 'headers: { Authorization: "Bearer ${TOKEN}" }';
     const env = { TOKEN: 'sk_secret', SIZE: '50' };
@@ -56,13 +56,13 @@ describe('a source', () => {
     expect(load(templates).templates?.source).toMatchObject({ type: 'http' });
   });
 
-  it('may tell what changed since a time', () => {
+  it('can list what changed since a time', () => {
     expect(load(http(`${url}, ${one}, ${changes}`)).contacts?.source).toMatchObject({
       changes: { url: 'https://crm.example/people?t={since}', format: 'iso', overlap: '2m' },
     });
   });
 
-  it('may be plain http on this machine, or when that is said', () => {
+  it('can use plain http on this machine, or when the file allows it', () => {
     for (const rest of ['url: "http://localhost:1/x"', 'url: http://a.b/x, allowHttp: true'])
       expect(mistakes(http(rest))).toBeUndefined();
   });
@@ -81,7 +81,7 @@ const plain = 'would send people and secrets unencrypted  → use https, or add 
 const odd =
   'is empty or holds what a header cannot carry  → write it in plain letters, on one line';
 
-describe('a mistake in an API', () => {
+describe('a mistake in an API source', () => {
   it.each([
     ['url: x', 'url', 'is no web address  → write https://HOST/…'],
     ['url: ftp://a.b', 'url', 'is no web address  → write https://HOST/…'],
@@ -179,13 +179,13 @@ describe('a mistake in an API', () => {
     expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
   });
 
-  it('is told without a value', () => {
+  it('is reported without a value', () => {
     const rest = `${url}, headers: { A: "\${TOKEN}" }`;
     expect(mistakes(http(rest), { TOKEN: 'sk\nsecret' })?.join()).not.toContain('secret');
   });
 });
 
-describe('a mistake in a file', () => {
+describe('a mistake in a file source', () => {
   it.each([
     ['path: http://a.b/x', 'path', plain],
     ['path: s3://a/b', 'path', 'is no web address  → write https://HOST/…'],
@@ -198,7 +198,7 @@ describe('a mistake in a file', () => {
     ]);
   });
 
-  it('two that are piped in', () => {
+  it('two sources on stdin are refused', () => {
     const both = contacts('{ type: csv, path: "-" }').replace(
       'directory, path: t',
       'ndjson, path: "-"',
@@ -209,8 +209,8 @@ describe('a mistake in a file', () => {
   });
 });
 
-describe("HubSpot's contacts", () => {
-  it('need a token, and nothing else', () => {
+describe('a HubSpot source', () => {
+  it('needs a token, and nothing else', () => {
     expect(load(hubspot('token: "${T}"'), { T: 'pat-1' }).contacts?.source).toEqual({
       type: 'hubspot',
       token: 'pat-1',
@@ -226,12 +226,12 @@ describe("HubSpot's contacts", () => {
     });
   });
 
-  it('may be told of by events', () => {
+  it('can have events', () => {
     const content = `${hubspot('token: t')}\n  webhook: { format: hubspot, secret: s }`;
     expect(load(content).contacts?.webhook).toMatchObject({ format: 'hubspot', id: 'objectId' });
   });
 
-  it('are the example, given a token', () => {
+  it('is the example, given a token', () => {
     const config = loadConfig('config/hubspot.yaml', { PLATFORM_API_KEY: 'k', HUBSPOT_TOKEN: 't' });
     expect(config.contacts).toMatchObject({
       source: { type: 'hubspot', token: 't' },
@@ -267,7 +267,7 @@ describe("HubSpot's contacts", () => {
     expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
   });
 
-  it('have one id', () => {
+  it('has a fixed id', () => {
     const wrong = hubspot('token: t').replace('id: id', 'id: properties.hs_object_id');
     expect(mistakes(wrong)).toEqual([
       'mirror.yaml:8:7  contacts.id  is not what tells its records apart  → write id, and nothing else',

@@ -16,7 +16,7 @@ const url = 'url: postgres://crm@db.example/crm';
 const table = 'table: crm.people';
 
 describe('a source of type sql', () => {
-  it('has its defaults, and its secret from the environment', () => {
+  it('has defaults, and takes its secret from the environment', () => {
     const rest = `${url}, ${table}, password: "\${PASSWORD}", pageSize: "\${SIZE}"`;
     const env = { PASSWORD: 'pa:ss@w/rd', SIZE: '50' };
     expect(load(sql(rest), env).contacts?.source).toEqual({
@@ -50,7 +50,7 @@ describe('a source of type sql', () => {
     expect(mistakes(sql(`${rest}, ${table}`))).toBeUndefined();
   });
 
-  it('may have events', () => {
+  it('can have events', () => {
     const events = '  webhook: { format: hubspot, secret: s }';
     expect(mistakes(sql(`${url}, ${table}`, events))).toBeUndefined();
   });
@@ -65,7 +65,7 @@ const none =
   'is no address of a database  → write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
   'a password with other than letters and digits as password';
 
-describe('a mistake', () => {
+describe('a mistake in a source of type sql', () => {
   it.each([
     [`url: "https://db.example/crm", ${table}`, 'url', none],
     [`url: "postgres://crm:p/w@db.example/crm", ${table}`, 'url', none],
@@ -134,7 +134,7 @@ describe('a mistake', () => {
     expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
   });
 
-  it('is told without a value', () => {
+  it('is reported without a value', () => {
     const rest = `url: "\${DB}", ${table}`;
     expect(mistakes(sql(rest), { DB: 'postgres://crm:pa/ss@db' })?.join()).not.toContain('pa/ss');
   });

@@ -14,8 +14,8 @@ const contacts = (source: string, id = 'id', more = '') =>
       `  channels: [{ id: a, subscription: s }]\n${more}`,
   );
 
-describe('a Tryton', () => {
-  it('needs an address, a database and somebody to read as', () => {
+describe('a Tryton source', () => {
+  it('needs an address, a database and a login', () => {
     expect(load(contacts(`${rest}, password: p`)).contacts?.source).toEqual({
       type: 'tryton',
       url: 'https://tryton.example.com:8000',
@@ -33,13 +33,13 @@ describe('a Tryton', () => {
     expect(source).toMatchObject({ passwordFile: join(folder, 'secret') });
   });
 
-  it('may be without encryption where that is said, or on this machine', () => {
+  it('can be without encryption where the file allows it, or on this machine', () => {
     const more = 'database: acme, username: me, password: p';
     expect(mistakes(contacts(`url: http://127.0.0.1:8000, ${more}`))).toBeUndefined();
     expect(mistakes(contacts(`url: http://lan:8000, ${more}, allowHttp: true`))).toBeUndefined();
   });
 
-  it('may be told about by events', () => {
+  it('can have events', () => {
     const events = '  webhook: { format: standard, secret: MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }\n';
     expect(mistakes(contacts(`${rest}, password: p`, 'id', events))).toBeUndefined();
   });
@@ -58,7 +58,7 @@ describe('a Tryton', () => {
   });
 });
 
-describe('a mistake in one', () => {
+describe('a mistake in a Tryton source', () => {
   const lines = (yaml: string) =>
     mistakes(yaml)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
   const more = 'database: acme, username: me, password: p';
@@ -90,7 +90,7 @@ describe('a mistake in one', () => {
     expect(lines(contacts(source))).toEqual([`contacts.source.${words}`]);
   });
 
-  it('of the id', () => {
+  it('the id must be id', () => {
     expect(lines(contacts(`${rest}, password: p`, 'code'))).toEqual([
       'contacts.id  is not what tells its records apart  → write id, and nothing else',
     ]);

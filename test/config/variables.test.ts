@@ -33,7 +33,7 @@ describe('variables', () => {
     expect(found && 'path' in found && found.path.endsWith(`/${expected}`)).toBe(true);
   });
 
-  it('may be numbers and truths where those are wanted', () => {
+  it('can be numbers and booleans where those are expected', () => {
     const fields = 'timeoutMs: ${T}, reserve: ${R:-0.5}, allowHttp: ${H:-true}';
     const content = minimal()
       .replace('apiKey: k', `apiKey: "\${K}", ${fields}`)
@@ -42,7 +42,7 @@ describe('variables', () => {
     expect([apiKey, timeoutMs, reserve, url]).toEqual(['123', 250, 0.5, 'http://api.example.com']);
   });
 
-  it('that are empty count as absent', () => {
+  it('count as absent when they are empty', () => {
     expect(mistakes(minimal('redis: ${REDIS_URL:-}\nkeep: ${KEEP:-}'))).toBeUndefined();
     expect(mistakes(minimal('redis: ${REDIS_URL:-}'), { REDIS_URL: '' })).toBeUndefined();
     expect(mistakes(minimal().replace('mirror: acme', 'mirror: ${M:-}'))).toEqual([
@@ -67,7 +67,7 @@ describe('variables', () => {
   });
 });
 
-describe('no value is echoed', () => {
+describe('no mistake prints the value of a variable', () => {
   const secret = 'sk_live_topsecret';
   const file = contacts(channels).replace('url: https://api.example.com', 'url: u, timeoutMs: 5');
   const places = [...file.matchAll(/: ([\w./]+)/g)].map((match) => match.index + 2);

@@ -11,7 +11,7 @@ const contacts = (subscription: string, more = '') =>
       `  channels: [{ id: a, subscription: ${subscription} }]\n${more}`,
   );
 
-test('words may be texts, numbers and truths', () => {
+test('words can be texts, numbers and booleans', () => {
   const found = load(
     contacts(
       '{ field: f, in: [Ja, 2], out: [Nein, true], none: [unbekannt] }',
@@ -28,7 +28,7 @@ test('words may be texts, numbers and truths', () => {
   expect(found?.unsubscribed).toEqual({ field: 'u', no: ['-'] });
 });
 
-describe('a mistake', () => {
+describe('a mistake in words', () => {
   const word = 'contacts.channels[0].subscription';
   test.each([
     ['{ field: f, in: [Ja], out: [" JA "] }', '', `${word}.out[0]  stands in in too`],

@@ -61,8 +61,8 @@ function place() {
   return { folder, ...files, files, open, begun };
 }
 
-describe('made', () => {
-  test('at first, for the owner’s eyes; and found again', () => {
+describe('the list is created', () => {
+  test('at first use, readable by the owner alone, and found again', () => {
     const { path, keyFile, open, begun } = place();
     const known = begun();
     for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -72,29 +72,29 @@ describe('made', () => {
     expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
   });
 
-  test('with a key that was there before', () => {
+  test('with an existing key', () => {
     const { keyFile, open } = place();
     writeFileSync(keyFile, 'ab'.repeat(32));
     open().close();
     expect(readFileSync(keyFile, 'utf8')).toBe('ab'.repeat(32));
   });
 
-  test('after a making that was cut off', () => {
+  test('again after an interrupted creation', () => {
     const { path, open } = place();
     new Database(path).close();
     writeFileSync(path, '');
     expect(open().concerning(ann)).toEqual([]);
   });
 
-  test('not by looking', () => {
+  test('never by reading alone', () => {
     const { folder, files } = place();
     expect(readDoNotContactList(files, undefined).concerning(ann)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   });
 });
 
-describe('what it holds', () => {
-  test('asked by address and by id; a bounce by address alone', () => {
+describe('the list', () => {
+  test('finds people by address and by id; a bounce by address alone', () => {
     const { open } = place();
     const ledger = open();
     ledger.write([{ ...ann, adds: [left, { ...left, cause: 'bounce' }], ends: [] }], 7);
@@ -109,7 +109,7 @@ describe('what it holds', () => {
     ]);
   });
 
-  test('saying it again changes nothing; what has ended says nothing', () => {
+  test('ignores repeated entries, and does not report ended ones', () => {
     const { path, open } = place();
     const ledger = open();
     for (const at of [1, 2]) ledger.write([{ ...ann, adds: [left], ends: [] }], at);
@@ -123,7 +123,7 @@ describe('what it holds', () => {
     expect(rows.all()).toEqual([{ ended_at: 9, ended: 'allow: asked' }]);
   });
 
-  test('nobody’s address, and nobody’s id', () => {
+  test('holds no address and no id in plain', () => {
     const { folder, begun } = place();
     begun();
     const bytes = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'));
@@ -131,7 +131,7 @@ describe('what it holds', () => {
   });
 });
 
-describe('refused until it is restored, or given up aloud', () => {
+describe('a list that is refused until it is restored or given up', () => {
   type Place = ReturnType<typeof place>;
   const other = ({ path, keyFile }: Place, what: 'path' | 'keyFile') => {
     const strange = place();
@@ -174,7 +174,7 @@ describe('refused until it is restored, or given up aloud', () => {
     expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
   });
 
-  test('an older one, put back: refused, or it goes on under another id', () => {
+  test('an older list, put back, is refused, or continues under another id once accepted', () => {
     const { path, files, open, begun } = place();
     const older = begun();
     const night = readFileSync(path);
@@ -201,7 +201,7 @@ describe('refused until it is restored, or given up aloud', () => {
     expect(() => open(knownNow)).toThrow(/another than the one/);
   });
 
-  test('one that is further than the snapshot knows, or of which it knows less, is the right one', () => {
+  test('a list ahead of the snapshot, or one of which the snapshot knows less, is accepted', () => {
     const { path, open, begun } = place();
     const known = begun();
     expect(open({ ...known, reached: 0 }).concerning(ann)).toHaveLength(1);
@@ -215,7 +215,7 @@ describe('refused until it is restored, or given up aloud', () => {
     expect(ledger.reached()).toBeGreaterThan(1);
   });
 
-  test.each(['path', 'keyFile'] as const)('a folder in the place of the %s', (what) => {
+  test.each(['path', 'keyFile'] as const)('a folder in the place of the %s is refused', (what) => {
     const files = place();
     mkdirSync(files[what]);
     const says = `${files[what]}: this is a folder`;
@@ -224,27 +224,30 @@ describe('refused until it is restored, or given up aloud', () => {
     expect(() => readDoNotContactList(files.files, undefined)).toThrow(says);
   });
 
-  test('a good one beside a snapshot that knows of none is taken over', () => {
+  test('a valid list beside a snapshot that knows of none is taken over', () => {
     const { open, begun } = place();
     const { id } = begun();
     expect(open().id).toBe(id);
     expect(open().concerning(ann)).toHaveLength(1);
   });
 
-  test('to accept a loss that is none loses nothing', () => {
+  test('accepting a loss that did not happen loses nothing', () => {
     const { open, begun } = place();
     expect(open(begun(), true).concerning(ann)).toHaveLength(1);
   });
 });
 
-test.runIf(playsAll)('locked by another process: come back later', () => {
-  const { path, open, begun } = place();
-  const ledger = open(begun());
-  const rival = new Database(path);
-  onTestFinished(() => void rival.close());
-  rival.exec('begin immediate');
-  expect(() => ledger.write([{ ...ann, adds: [left], ends: [] }], 7)).toThrow(Busy);
-  rival.exec('rollback');
-  ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
-  expect(existsSync(path)).toBe(true);
-});
+test.runIf(playsAll)(
+  'a list that another process has locked fails as busy, and works again afterwards',
+  () => {
+    const { path, open, begun } = place();
+    const ledger = open(begun());
+    const rival = new Database(path);
+    onTestFinished(() => void rival.close());
+    rival.exec('begin immediate');
+    expect(() => ledger.write([{ ...ann, adds: [left], ends: [] }], 7)).toThrow(Busy);
+    rival.exec('rollback');
+    ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+    expect(existsSync(path)).toBe(true);
+  },
+);

@@ -31,7 +31,7 @@ describe('how a server counts: 4 requests in 10 seconds', () => {
     ['fixed', [3, 3, 3, 3, 3, 12.9, 13], [3, 2, 1, 0, '429 10', '429 0.1', 3]],
     // So a limit just before the end and another after it.
     ['fixed', [3, 12, 12, 12, 13, 13], [3, 2, 1, 0, 3, 2]],
-    // Windows begin at 0, 10, 20 whoever comes when.
+    // Windows begin at 0, 10, 20, whenever requests come.
     ['aligned', [3, 3, 3, 3, 3, 9.9, 10, 19, 20], [3, 2, 1, 0, '429 7', '429 0.1', 3, 2, 3]],
     // Each request counts for 10 seconds of its own.
     ['sliding-log', [0, 4, 5, 6, 7, 9, 10, 10, 14], [3, 2, 1, 0, '429 3', '429 1', 0, '429 4', 0]],

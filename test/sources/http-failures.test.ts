@@ -1,4 +1,4 @@
-/** What a CRM may do to whoever reads it: each is waited out, tried again, or said in one line. */
+/** Failures of a CRM: each is waited out, tried again, or reported in one line. */
 import { gzipSync } from 'node:zlib';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';

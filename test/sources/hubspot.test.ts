@@ -59,8 +59,8 @@ describe('a full reading', () => {
   });
 
   test.each([
-    ['before she was reached', 150, 2],
-    ['after she was', 50, 2],
+    ['before the contact was reached', 150, 2],
+    ['after the contact was reached', 50, 2],
     ['when all who are there were read', 150, 3],
   ])('finds who is archived %s', async (_, id, page) => {
     const { hubspot, source } = await account(180);

@@ -32,7 +32,7 @@ export const wordRule: Rule = {
   ],
 };
 
-/** Tools and places of whoever writes the code, and notes to oneself. */
+/** Tools and places of the authors, and notes to oneself. */
 const elsewhere = new RegExp(
   [
     String.raw`\bissue #`,

@@ -45,7 +45,7 @@ export async function unpacked(
   try {
     const root = join(folder, 'root');
     await mkdir(root);
-    // Whoever the program runs as has to read it.
+    // The user the program runs as has to read it.
     await chmod(root, 0o755);
     await fetched().catch(async (error: unknown) => {
       if (process.getuid?.() !== 0) throw error;

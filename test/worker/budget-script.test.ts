@@ -43,7 +43,7 @@ test('the script reads the time in one place, which these tests replace', () => 
 
 type Answered = Extract<Report, { is: 'answer' }>;
 
-/** One route of one organization, asked by whom it may be. */
+/** One route of one organization, asked by any client. */
 function route() {
   const key = `crm-mirror:budget:{test:${randomUUID()}}`;
   const ask = async (worker: string, message: Partial<Message>): Promise<Reply> => {

@@ -281,7 +281,7 @@ test('Redis away: refused at once, said, and all goes on when it is back', async
   await until(() => notices.length === 2);
   await queue.add(['a']);
   await until(() => worked.length === 1);
-  // It hangs: nobody knows, and whoever asks is not kept waiting.
+  // Redis hangs: the answer is unknown, and nobody is kept waiting.
   redis.pause();
   await expectRefused();
   redis.resume();

@@ -1,4 +1,4 @@
-/** What Salesforce may do to whoever reads it: waited out, tried again, or said in one line. */
+/** Failures of Salesforce: each is waited out, tried again, or reported in one line. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
 import { errorOf, readAll } from '../../support/sources/source-reading.ts';

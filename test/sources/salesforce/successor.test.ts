@@ -1,4 +1,4 @@
-/** Whom a record stands for that was merged into another, or a lead that was converted. */
+/** The successor of a record that was merged into another, or of a lead that was converted. */
 import { describe, expect, test } from 'vitest';
 import { compile } from '../../../src/config/schema/cel-condition.ts';
 import { readAll } from '../../support/sources/source-reading.ts';
@@ -24,7 +24,7 @@ const converted = (n: number, into: number, rest: object = {}) =>
 const both = { objects: ['Contact', 'Lead'] };
 const out = { HasOptedOutOfEmail: true };
 
-/** Of each record: whose, her address, whether she is out of all mail, whether she is gone. */
+/** Lists each record: person, address, opted out of all mail, deleted. */
 function said(values: Record<string, unknown>[]) {
   return values.map(({ Id, Email, HasOptedOutOfEmail, IsDeleted }) => {
     return [Id, Email, HasOptedOutOfEmail && 'out', IsDeleted && 'gone'].filter(Boolean).join(' ');

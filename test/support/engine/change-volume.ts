@@ -1,4 +1,4 @@
-/** A mirror whose guards hold what befalls more than three people. */
+/** A mirror whose guards hold changes of more than three people. */
 import { expect, onTestFinished } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
@@ -22,7 +22,7 @@ export function staged(options: StageOptions = {}): Stage {
   return stage;
 }
 
-/** Twenty people whom a first run has created: no guard holds a first load. */
+/** Creates twenty people in a first run, which no guard holds. */
 export async function mirrored(options: StageOptions = {}): Promise<Stage> {
   const stage = staged(options);
   stage.people.push(...range(0, 20));

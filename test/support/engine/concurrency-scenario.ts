@@ -27,7 +27,7 @@ const act = fc.record({
     ...(['twin no', 'no twin', 'leaves', 'leaves product', 'unsubscribes', 'returns'] as const),
     ...(['is deleted', 'signs up'] as const),
   ),
-  /** The CRM tells of it: then she is brought in line at once. */
+  /** Whether the CRM sends an event, so that the person is brought in line at once. */
   told: fc.constantFrom(true, true, false),
 });
 type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
@@ -119,7 +119,7 @@ export function begin({ people, limit }: Bustle, path: string): Played {
     if (one.what === 'look') {
       under.add(onlooker.within('look', 'look', async () => stage.look()).catch(expected));
     } else if (one.what === 'one twin') start(`one ${one.who}-twin`, `${one.who}-twin`);
-    else if (one.what !== 'one') befall({ stage, onlooker, crm }, one);
+    else if (one.what !== 'one') applyAct({ stage, onlooker, crm }, one);
     const isCrm = !one.what.startsWith('one') && one.told;
     if (one.what === 'one' || isCrm) start(`one ${one.who}`, `${one.who}`);
   };
@@ -152,7 +152,7 @@ export function begin({ people, limit }: Bustle, path: string): Played {
     async play(next) {
       count = 0;
       summaries.length = 0;
-      for (const one of next.before) befall({ stage, onlooker, crm }, one);
+      for (const one of next.before) applyAct({ stage, onlooker, crm }, one);
       round = next;
       const mode = next.mode === 'full' ? 'full' : 'fast';
       const summary = await onlooker.within(mode, mode, async () => stage.sync({ mode }));
@@ -194,13 +194,13 @@ function arrange({ stage, onlooker, crm }: Sides, people: Bustle['people']): voi
 }
 
 /** What changes on either side, at once. */
-function befall(sides: Sides, act: Act): void {
+function applyAct(sides: Sides, act: Act): void {
   const { crm } = sides;
   const id = `${act.who}`;
   const record = crm.people.find((one) => one['id'] === id);
   const twin = crm.people.find((one) => one['id'] === `${id}-twin`);
   const change = crmChange(act, record ?? { id, email: addressOf(act.who), unsubscribed: '' });
-  if (!change) return befallContact(sides, act, record ? keyOf(record) : addressOf(act.who));
+  if (!change) return applyToContact(sides, act, record ? keyOf(record) : addressOf(act.who));
   const { fields, of = '' } = change;
   const before = of === '' ? record : twin;
   const others = crm.people.filter((one) => one['id'] !== `${id}${of}`);
@@ -248,7 +248,7 @@ function crmChange({ what, who }: Act, record: CrmRecord): CrmChange | undefined
   }
 }
 
-function befallContact({ stage, onlooker }: Sides, { what }: Act, key: string): void {
+function applyToContact({ stage, onlooker }: Sides, { what }: Act, key: string): void {
   const { dashboard, world } = stage.emulator;
   const known = world.contact(key);
   if (!known) {

@@ -18,7 +18,7 @@ export function complaintsOf({ stage, onlooker, summaries }: Played): string[] {
   const entries = [...keys].flatMap((key) =>
     stage.ledger
       .concerning({ key, ids: [] })
-      .filter(({ cause, part }) => !befell(cause, part, fates.get(key)))
+      .filter(({ cause, part }) => !happened(cause, part, fates.get(key)))
       .map(({ cause, part }) => `(5) the ledger has of ${key}: ${cause} ${part}`),
   );
   return [...onlooker.complaints, ...problems, ...entries, ...undone({ stage, onlooker })];
@@ -27,13 +27,13 @@ export function complaintsOf({ stage, onlooker, summaries }: Played): string[] {
 /** Whether something happened of which a conflict speaks. */
 function isTrue({ class: is, part, reason }: Problem, fates?: ReadonlySet<string>): boolean {
   if (is !== 'conflict') return true;
-  if (reason.includes('taken away')) return befell('vanished', part, fates);
-  if (reason.includes('left this channel')) return befell('opt_out', part, fates);
-  return !reason.includes('from all mail,') || befell('unsubscribed', part, fates);
+  if (reason.includes('taken away')) return happened('vanished', part, fates);
+  if (reason.includes('left this channel')) return happened('opt_out', part, fates);
+  return !reason.includes('from all mail,') || happened('unsubscribed', part, fates);
 }
 
-/** What nobody answered may count as hers, and whose contact is another is in what that is in. */
-function befell(cause: string, part: string, fates: ReadonlySet<string> = new Set()): boolean {
+/** An unanswered opt-out may count as the person's own; another contact has its own channels. */
+function happened(cause: string, part: string, fates: ReadonlySet<string> = new Set()): boolean {
   if (fates.has('failed opt_out') || fates.has('failed opt_in')) return true;
   if (cause !== 'opt_out') return fates.has(cause);
   return fates.has(`left ${part}`) || fates.has('vanished');

@@ -37,7 +37,7 @@ export interface Stage {
   /** What the CRM was asked for people: all, since a cursor, or one. */
   asked: string[];
   sync(options?: Partial<RunOptions>): Promise<Summary>;
-  /** Brings in line whoever stands under this id, beside whatever runs; of a snapshot on disk. */
+  /** Runs an event about the CRM record with this id, beside other runs; needs a file. */
   one(id: string): Promise<Summary>;
   /** The CRM says that it has erased this record, likewise. */
   erase(id: string): Promise<Erased>;

@@ -10,7 +10,7 @@ interface Moving extends StageOptions {
   before?(stage: Stage): void;
 }
 
-/** Lea is in both channels under the old address, and the CRM has given her the new one. */
+/** Lea is in both channels under the old address, and the CRM has the new one. */
 export async function moved(wishes: object = {}, options: Moving = {}): Promise<Stage> {
   const { before = known } = options;
   const stage = createStage(options);
@@ -26,7 +26,7 @@ function known({ people }: Stage): void {
   people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
 }
 
-/** What was sent: how, to whom, where. */
+/** Lists what was sent: operation, address, channel. */
 export const sent = (stage: Stage) =>
   stage.writes().map(({ method, subscription, contactId, email, channelId, status }) => {
     const now = stage.emulator.world.contacts().find(({ id }) => id === contactId)?.email;

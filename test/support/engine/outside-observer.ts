@@ -34,15 +34,15 @@ export interface Sent {
 export interface Onlooker {
   complaints: string[];
   sent: Sent[];
-  /** Who did what to her on the platform, and when last. */
+  /** Holds who did what to a contact on the platform, and when last. */
   touched: Map<string, number>;
-  /** Everything that ever befell an address, in words. */
+  /** Holds everything that ever happened to an address, in words. */
   fates: Map<string, Set<string>>;
   /** Does it as a run that is looked at. */
   within<T>(of: RunSeen['of'], name: string, work: () => Promise<T>): Promise<T>;
   /** The CRM tells the run under way of one record, or of all. */
   tells(records: readonly CrmRecord[], id?: string): void;
-  /** She leaves a channel or all mail ('*'), comes back, or is not there any more. */
+  /** The person leaves a channel or all mail ('*'), comes back, or the contact is deleted. */
   leaves(key: string, channel: string): void;
   returns(key: string): void;
   vanishes(key: string): void;
@@ -57,7 +57,7 @@ export function onlookerOf(stage: () => Stage): Onlooker {
   const current = new AsyncLocalStorage<RunSeen>();
   const runs: RunSeen[] = [];
   const sent: Sent[] = [];
-  /** Since when somebody is out of a channel by herself. */
+  /** Holds, by person and channel, since when the person has been out by their own act. */
   const left = new Map<string, Map<string, number>>();
   const complaints: string[] = [];
   const touched = new Map<string, number>();
@@ -213,7 +213,8 @@ function contradicted({ run, key }: Sent, { sent }: Known): string | undefined {
 function whyNot({ run, key, channel }: Sent, { runs, left, stage }: Known): string | undefined {
   const facts = left.get(key);
   for (const part of [channel, '*']) {
-    if ((facts?.get(part) ?? Infinity) < run.begunAt) return `she had left ${part} before it began`;
+    if ((facts?.get(part) ?? Infinity) < run.begunAt)
+      return `the person had left ${part} before it began`;
   }
   const own = [...run.read.values()].filter(({ record }) => record && keyOf(record) === key);
   const ids = own.flatMap(({ record }) => (record ? [String(record['id'])] : []));

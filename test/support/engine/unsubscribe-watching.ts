@@ -22,7 +22,7 @@ export interface Watched extends World {
   syncAnew(): Promise<Summary>;
   /** By cause and part, what stands in the ledger against an address. */
   against(name: string): string[];
-  /** Whether the snapshot knows her contact as one that left. */
+  /** Tells whether the snapshot has the contact as unsubscribed by the person. */
   hasLeft(name: string): boolean | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Holds a budget to its promises, at every step, whoever uses it. Knows only what it is told: when
+ * Holds a budget to its promises at every step. Knows only what it is told: when
  * requests left, and what their answers said.
  */
 import type { Budget } from '../../../src/rate-limit/route-budget.ts';

@@ -51,7 +51,7 @@ const memberships = {
 } as const satisfies Record<string, Membership>;
 
 interface Remembered {
-  /** Undefined: she vanished. */
+  /** Undefined when the contact has vanished. */
   id?: string | undefined;
   left?: boolean;
   news?: keyof typeof memberships | undefined;

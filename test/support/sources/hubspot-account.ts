@@ -23,7 +23,7 @@ type Question = IncomingMessage & { text: string };
 
 export class Account {
   readonly contacts = new Map<string, Contact>();
-  /** Of whoever was merged, the id of the winner. */
+  /** Maps the id of a merged contact to the id of the winner. */
   readonly winners = new Map<string, string>();
   readonly asked: string[] = [];
   names = ['email', 'newsletter', 'lastmodifieddate', 'hs_object_id'];

@@ -1,7 +1,7 @@
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 
-/** In this file nobody is asked but whom nock stands for, and all that it expects is asked for. */
+/** Refuses requests that nock does not answer, and fails when an expected request is missing. */
 export function onlyNocked(): void {
   beforeAll(() => {
     if (!nock.isActive()) nock.activate();
