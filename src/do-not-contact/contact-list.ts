@@ -1,10 +1,11 @@
 /**
- * The ledger: what must be remembered of people after their record is gone, in a file of its own
- * that outlives the snapshot. It holds keyed hashes of addresses and of the source's ids, and
- * nobody's address or id. What has ended stays, with when and why, and says nothing any more.
+ * The do-not-contact list (the ledger): what must be remembered of people after their record is
+ * gone, in a file of its own that outlives the snapshot. It stores keyed hashes of addresses and of
+ * CRM ids, never an address or an id. Entries that have ended stay, with the time and the reason,
+ * and no longer count.
  *
- * It counts how often it was written. A snapshot that knows of more writes than there are has an
- * older ledger beside it, which does not know all who left.
+ * The list counts how often it was written. A snapshot that knows of more writes than the list has
+ * stands beside an older copy, which does not contain all opt-outs.
  */
 import type { Database } from 'better-sqlite3';
 import type {
@@ -20,36 +21,42 @@ import type { Key } from '../domain/record.ts';
 import type { Wait } from '../snapshot/database/lock-timeout.ts';
 import { statementsOf, type Statements } from '../snapshot/database/prepared-statements.ts';
 
+/** An open list. All methods throw Busy when another process locks the file for too long. */
 export interface DoNotContactList {
-  /** Names this ledger; the snapshot knows it. */
+  /** Identifies this list; the snapshot remembers it. */
   readonly id: string;
-  /** What stands against somebody: by address, and all but a bounce also by the source's ids. */
+  /**
+   * Returns the entries that concern a person: those of the address, and all but bounces also by
+   * the CRM ids.
+   */
   concerning(who: Identity): Entry[];
   /**
-   * Takes all of it in, or nothing; on disk when it returns. Saying what it knows changes nothing.
-   * `at` is when, in milliseconds since the epoch. Throws Busy as the snapshot's transaction does.
+   * Stores all remarks, or none; they are on disk when it returns. Storing an entry that exists
+   * changes nothing. `at` is the time in milliseconds since the epoch. Throws Busy as the
+   * snapshot's transaction does.
    */
   write(remarks: Iterable<ListRemark>, at: number): void;
-  /** How often it was written by now. */
+  /** Returns how often the list has been written. */
   reached(): number;
-  /** The number of its newest entry: what it learns from now on has a greater one. */
+  /** Returns the number of the newest entry; later entries have greater numbers. */
   newest(): number;
-  /**
-   * Has `told` hear of every write that follows how far the ledger has got, once that is on disk.
-   */
+  /** Calls `told` after every later write with the number of writes, once they are on disk. */
   follow(told: (reached: number) => void): void;
   /**
-   * The same for a run of this process beside another: it has a follower of its own, since what
-   * that does belongs to the transaction of whoever writes. Closed with this one.
+   * Returns the same list with a follower of its own, for another run of this process: what a
+   * follower does belongs to the transaction of the run that writes. Closed together with this one.
    */
   sibling(): DoNotContactList;
-  /** A copy at `file`, whole and sound. Throws Invalid, and the signal's reason. */
+  /** Writes a whole and sound copy to `file`. Throws Invalid, and the signal's reason. */
   copy(file: string, signal: AbortSignal): Promise<BackupPart>;
-  /** Tells whether an address was forgotten on demand; undefined: none was. */
+  /**
+   * Returns a function that tells whether an address was forgotten on demand; undefined: none was.
+   */
   erased(): ((key: Key) => boolean) | undefined;
   close(): void;
 }
 
+/** The SQL that creates the tables of an empty list. */
 export const ledgerTables = `
   create table meta (name text primary key, value text not null) without rowid;
   insert into meta values ('reached', '0');
@@ -76,7 +83,7 @@ interface Stored {
 
 const columns = 'e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by"';
 
-/** The ledger in an open database that has its tables. */
+/** Returns the list in an open database that has its tables. */
 export function ledgerIn(
   db: Database,
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
@@ -96,7 +103,7 @@ export function ledgerIn(
   const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
     id,
-    // One that is empty is asked about everybody in a first load.
+    // An empty list is not asked: a first load asks about everybody.
     concerning: (who: Identity) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
     newest: () => patiently(newest),
@@ -139,7 +146,7 @@ interface Hashes {
   ids: readonly string[];
 }
 
-/** What stands against somebody. */
+/** Prepares the query for the entries that concern a person. */
 function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
   const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing
@@ -172,7 +179,7 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
   };
 }
 
-/** Of addresses by their hash. */
+/** Prepares the query for erasures by the hash of the address. */
 function erasuresIn({ prepare }: Statements, newest: () => number) {
   const standing = `cause = 'erasure' and ended_at is null`;
   const any = prepare<[number], { one: 1 }>(
@@ -181,11 +188,12 @@ function erasuresIn({ prepare }: Statements, newest: () => number) {
   const of = prepare<[string], { one: 1 }>(
     `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
   );
-  // Up to where there was none: it is asked for everybody, and there may be very many entries.
+  // Remembers up to which entry there was no erasure, because everybody is asked about and the list
+  // may be very long.
   let none = 0;
   return (): ((address: string) => boolean) | undefined => {
     const upTo = newest();
-    // Another file was put in its place.
+    // A smaller number means that another file was put in its place.
     if (upTo < none) none = 0;
     if (any.get(none)) return (address) => of.get(address) !== undefined;
     none = upTo;
@@ -198,11 +206,14 @@ function newestIn({ prepare }: Statements): () => number {
   return () => newest.get()?.seq ?? 0;
 }
 
-/** How often a ledger was written: `raise` within the transaction that does. */
+/**
+ * Reads and counts how often the list was written; call `raise` within the transaction that writes.
+ */
 export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
   const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
   const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
-  // One that an older version wrote has counted nothing; what it holds never becomes less.
+  // A list of an older version has not counted. The number of its entries never becomes less
+  // either.
   const least = prepare<[], { n: number }>(
     'select coalesce(max(seq), 0) + count(ended_at) n from entry',
   );
@@ -219,7 +230,7 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
 
 type Hashed = Omit<ListRemark, keyof Identity> & Hashes;
 
-/** One remark; the transaction is the caller's. */
+/** Prepares the write of one remark; the transaction is the caller's. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
   const add = prepare<
     Omit<RememberedOptOut, 'contact'> & { address: string; contact: string },

@@ -1,15 +1,16 @@
 /**
- * How a ledger is found, made and refused. Its id stands in the snapshot; its key in a file of its
- * own. Whoever writes makes the key, the ledger and then the snapshot's note of it, in this order,
- * so that a crash between them leaves a ledger that the next start takes over.
+ * How the do-not-contact list is found, created and refused. The snapshot knows its id; its key is
+ * in a file of its own. A writer creates the key, the list and then the snapshot's note of it, in
+ * this order, so that a crash in between leaves a list that the next start takes over.
  *
- * The snapshot knows how far its ledger had got, too, and hears of it only once that is on disk. So
+ * The snapshot also knows how often the list had been written, and learns it only once a write is
+ * on disk. So
  *
- *   the ledger has got     as                                              then
- *   further than it knows  after a crash, or beside a restored snapshot    all is well
- *   just as far            always else                                     all is well
- *   less far               an older one was put back, or lost its last     Invalid: who left since
- *                                                                          is not in it
+ *   the list was written      when                                        then
+ *   more often than it knows  after a crash, or with a restored snapshot  it is used
+ *   as often                  otherwise                                   it is used
+ *   less often                an older copy was put back, or the last     Invalid: later opt-outs
+ *                             writes were lost                            are missing
  */
 import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -23,36 +24,39 @@ import { openToLook, refuseNoFile } from '../snapshot/database/read-only-open.ts
 import { patienceMs, waiterFor, type Wait } from '../snapshot/database/lock-timeout.ts';
 import { statementsOf } from '../snapshot/database/prepared-statements.ts';
 
+/** The files of a list. */
 export interface LedgerPlace {
   path: string;
-  /** The file of its key; made at first use. */
+  /** The file of its key; created at first use. */
   keyFile: string;
 }
 
-/** What a snapshot knows of its ledger. */
+/** What a snapshot knows of its list. */
 export interface KnownLedger {
   id: string;
-  /** How often it had been written, at the least. */
+  /** How often it had been written, at least. */
   reached: number;
 }
 
+/** How a list is opened for writing. */
 export interface Opening {
-  /** Undefined: the snapshot knows of none yet. */
+  /** Undefined: the snapshot knows no list yet. */
   known: KnownLedger | undefined;
+  /** Whether a list that cannot be used is replaced by a new one. */
   acceptLost: boolean;
-  /** So many bytes that nobody can guess, as hexadecimal digits. */
+  /** Returns random bytes as hexadecimal digits. */
   randomHex(bytes: number): string;
 }
 
 const version = 1;
 
 /**
- * Opens the ledger that a snapshot knows, making it and its key (0600) where neither snapshot nor
- * disk knows of one; a good one beside a snapshot that knows none is taken over. Throws Invalid
- * where what the snapshot knows is not there, or its key is not, or it is damaged, or older; what
- * turns out to be so only later is Invalid then. With `acceptLost` what cannot be used is set aside
- * then, and a new one made; an older one goes on under another id, so that the one it stands in for
- * is not taken for it later. Throws Busy.
+ * Opens the list that a snapshot knows. Creates the list and its key (0600) where neither snapshot
+ * nor disk knows of one; takes over a good list that the snapshot does not know.
+ *
+ * Throws Invalid when the list or its key is missing, damaged, or older than the snapshot knows,
+ * now or later. With `acceptLost` an unusable list is set aside instead, and a new one made; an
+ * older one goes on under another id, so that it is not taken for the lost one later. Throws Busy.
  */
 export function openDoNotContactList(
   place: LedgerPlace,
@@ -78,7 +82,10 @@ export function openDoNotContactList(
   return make(place.path, { key, id: randomHex(8) });
 }
 
-/** The same for looking: makes nothing; where there is none yet, an empty one stands in. */
+/**
+ * Opens the list for reading, and creates nothing: without a list it returns an empty one. Throws
+ * like `openDoNotContactList`.
+ */
 export function readDoNotContactList(
   place: LedgerPlace,
   known: KnownLedger | undefined,
@@ -92,7 +99,7 @@ export function readDoNotContactList(
   return found.db ? opened(place, found) : ledgerInMemory();
 }
 
-/** Leaves nothing behind. */
+/** Returns an empty list in memory, which leaves nothing behind. */
 export function ledgerInMemory(): DoNotContactList {
   const db = new Database(':memory:');
   const made = { id: '', key: '00' };
@@ -100,7 +107,7 @@ export function ledgerInMemory(): DoNotContactList {
   return ledgerIn(db, { ...made, patiently: (work) => work() });
 }
 
-/** What is there. `isSound`: the ledger and its key belong together. */
+/** What was found on disk. `isSound`: the list and its key belong together. */
 interface Found {
   db: Database.Database | undefined;
   key: string | undefined;
@@ -108,7 +115,7 @@ interface Found {
   reached: number;
   isSound: boolean;
   unreadable: boolean;
-  /** The id it is to have from now on. */
+  /** The id that it gets from now on. */
   renamed?: string;
 }
 
@@ -125,11 +132,11 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
       const at = Number(db.pragma('user_version', { simple: true }));
       if (at > version) throw newer(path);
       if (at === 0) {
-        // Its making was cut off: nothing was ever in it.
+        // Its creation was cut off, so nothing was ever in it.
         db.close();
         return none;
       }
-      // It is small beside the snapshot; and what is broken is given up here, or never.
+      // The list is small beside the snapshot, and damage is found here or never.
       if (!readonly) check(db);
       const id = metaOf(db, 'id');
       const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);
@@ -206,7 +213,10 @@ function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotCo
   }
 }
 
-/** Its damage is Invalid, lest it be taken for that of the snapshot. */
+/**
+ * Returns a wait that turns damage of the list into Invalid, so that it is not taken for damage of
+ * the snapshot.
+ */
 function soundly(db: Database.Database, path: string): Wait {
   const patiently = waiterFor(db, path, 'ledger');
   return (work) => {
@@ -244,7 +254,7 @@ function make(path: string, made: { id: string; key: string }): DoNotContactList
   }
 }
 
-/** Gives an empty database its tables and its id, and the proof of its key. */
+/** Creates the tables, the id and the proof of the key in an empty database. */
 function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
   const work = db.transaction(() => {
     db.exec(ledgerTables);
@@ -269,7 +279,7 @@ function metaOf(db: Database.Database, name: string): string {
   return get.get(name)?.value ?? '';
 }
 
-/** What cannot be used is kept all the same. */
+/** Keeps a file that cannot be used, under another name. */
 function setAside(path: string): void {
   moveAside(path, (count) => `${path}-lost-${count}`);
 }

@@ -1,16 +1,19 @@
-/** The key that the ledger's hashes are made with: 32 random bytes, hexadecimal, in a file. */
+/**
+ * The key of the hashes in the do-not-contact list: 32 random bytes as hexadecimal digits, in a
+ * file.
+ */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { createHmac, createSecretKey } from 'node:crypto';
 import { readSmallFile } from '../domain/values/config-file.ts';
 
-/** The key in `file`; undefined when there is no file, or no key in it. */
+/** Returns the key in `file`; undefined when there is no file or no key in it. */
 export function readKey(file: string): string | undefined {
   if (!existsSync(file)) return undefined;
   const text = readSmallFile(file).toString('utf8').trim().toLowerCase();
   return /^[0-9a-f]{64}$/.test(text) ? text : undefined;
 }
 
-/** Writes a new key to the file (0600): whole, or not at all. */
+/** Writes a new key to the file (0600), as a whole or not at all. */
 export function writeKey(file: string, key: string): void {
   const part = `${file}.part`;
   rmSync(part, { force: true });
@@ -27,8 +30,9 @@ export function writeKey(file: string, key: string): void {
 const mostKnown = 1_000;
 
 /**
- * What stands for a text in the ledger; `what` keeps an id from ever equalling an address. One
- * person is asked for several times in a row: what was made last is known by heart.
+ * Returns a function that hashes a text for the list. `what` keeps the hash of an id from equalling
+ * that of an address. The last hashes are kept, because one person is asked about several times in
+ * a row.
  */
 export function hasher(key: string): (what: string, text: string) => string {
   const secret = createSecretKey(Buffer.from(key, 'hex'));

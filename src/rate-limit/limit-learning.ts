@@ -1,5 +1,5 @@
 /**
- * What one answer teaches a budget; its states and conclusions are described in route-budget.ts.
+ * What one answer teaches a budget. Its states and conclusions are described in route-budget.ts.
  */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
@@ -8,71 +8,73 @@ import type { Usage } from './request-usage.ts';
 const COMPANY_WINDOWS = 10;
 /** More than are ever in flight. */
 const MOST_RECENT = 64;
-/** Windows shorter than this are not found out by whole seconds. */
+/** Windows shorter than this are not found by the whole seconds of a server's clock. */
 const LONG_WINDOW_MS = 10_000;
 /** A wait told in whole seconds may be half a second short. */
 export const SHORT_MS = 500;
 const JITTER_MS = 50;
+/** The shortest wait when nothing better is known. */
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 
 /** All that a budget knows. Times are monotonic milliseconds. */
 export interface LearnedLimits {
   limit: number | undefined;
-  /** By the headers, and not guessed. */
+  /** Whether headers named the limit; else it is guessed. */
   isTold: boolean;
-  /** Of each window, left to other programs: 0 to 1. */
+  /** The share of each window left to other programs, 0 to 1. */
   readonly reserve: number;
   readonly usage: Usage;
-  /** Under way, in the order in which they left. */
+  /** Requests in flight, in the order in which they left. */
   flights: Set<Ticket>;
-  /** So far. */
+  /** How many requests left so far. */
   sent: number;
+  /** How many answers came so far. */
   answers: number;
-  /** The slow start: in flight at most; `round` counts the clean answers since it last grew. */
+  /** Slow start: `inFlight` is the most in flight, `round` the clean answers since it grew. */
   pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
   mark: Mark | undefined;
   /** What the last answers said is left. */
   recent: { at: number; shown: number }[];
-  /** `short`: it opened with less than half of the limit; `before`: used when it was first seen. */
+  /** `short`: it opened with less than half of the limit; `before`: used when first seen. */
   window: { openedMs: number; own: number; short: boolean; before: number };
-  /** Of the limit, what others used of this window so far, and of the one before, 0 to 1. */
+  /** What others used of the limit in this window so far, and in the one before, 0 to 1. */
   foreign: { now: number; before: number };
   companyUntilMs: number;
   readonly sharers: (() => number) | undefined;
   trickle: boolean;
   blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
-  /** In a row. */
+  /** The number of refusals in a row. */
   refusals: number;
-  /** The one request that is under way to find out. */
+  /** The one request in flight that finds out. */
   probe: Ticket | undefined;
 }
 
-/** What was left, as answer number `at` had it. */
+/** What was left, according to answer number `at`. */
 interface Mark {
   left: number;
-  /** Taken off `left` since, for answers that never came. */
+  /** How many were taken off `left` since, for answers that never came. */
   lost: number;
   at: number;
   ms: number;
   /** How many of our own requests counted then. */
   counted: number;
   resetAtMs: number | undefined;
-  /** When the next whole window of the server's own time of day begins, a second late at most. */
+  /** When the next whole window of the server's clock begins, a second late at most. */
   beatMs: number | undefined;
 }
 
 /** Taken when a request leaves, given back with its answer. */
 export interface Ticket {
   readonly sentMs: number;
-  /** How many answers had come by then, and how many requests had left, this one included. */
+  /** The answers that had come by then, and the requests that had left, this one included. */
   readonly answers: number;
   readonly sent: number;
-  /** The least that is left when it comes, if nobody else sends. */
+  /** The least that is left when the request comes, if nobody else sends. */
   readonly least: number;
 }
 
-/** An answer has come. */
+/** An answer that came. */
 interface Event {
   ticket: Ticket;
   seen: Observation;
@@ -80,6 +82,7 @@ interface Event {
   random: Random;
 }
 
+/** Learns from an answer: the limit, the window, what is left, and who else sends. */
 export function learn(memory: LearnedLimits, event: Event): void {
   const { ticket, seen, nowMs } = event;
   const { usage } = memory;
@@ -95,7 +98,7 @@ export function learn(memory: LearnedLimits, event: Event): void {
   memory.window.own += 1;
   grow(memory);
   if (memory.blocked) {
-    // It tells of the time before.
+    // An answer to a request from before the block describes the time before.
     if (ticket.answers < memory.blocked.at) return;
     const { sinceMs } = memory.blocked;
     memory.blocked = undefined;
@@ -108,16 +111,16 @@ export function learn(memory: LearnedLimits, event: Event): void {
   else guess(memory, nowMs, 0);
 }
 
-/** Without a limit in the headers: at least what is left and this one. */
+/** Returns the limit; where no header names it, at least what is left and this request. */
 function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefined {
   if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
   return Math.max(limit ?? 0, seen.remaining + 1);
 }
 
 /**
- * BLIND: what went through between two refusals is taken for the limit, and the time between them
- * for the window, if it is no longer than windows usually are, or the block was; each window that
- * passes without one may hold one more.
+ * Guesses the limit in the state BLIND: the number that got through between two refusals, and as
+ * its window the time between them, if that is no longer than windows usually are or than the block
+ * was. Each window that passes without a refusal may hold one more.
  */
 function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
@@ -131,14 +134,14 @@ function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
-/** What came while this was under way may have counted after it. */
+/** Returns the least shown since the request left: the other answers may be the newer ones. */
 function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): number {
   const meanwhile = memory.recent.filter(({ at }) => at > answers);
   memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
   return Math.min(shown, ...meanwhile.map((one) => one.shown));
 }
 
-/** An answer that never came may have counted. */
+/** Notes an answer that never came: its request may have counted. */
 export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): void {
   memory.answers += 1;
   memory.usage.add({ sentMs, nowMs });
@@ -149,12 +152,12 @@ export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): 
   mark.lost += 1;
 }
 
-/** Units of the limit that are ours to use. */
+/** Returns the units of the limit that are ours to use. */
 export function units({ limit = 1, reserve }: LearnedLimits): number {
   return Math.max(1, limit - Math.floor(limit * reserve));
 }
 
-/** Nobody else was met for ten windows; without headers nobody is ever met. */
+/** Returns whether no other client was met for ten windows. Without headers none is ever met. */
 export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
   return !mark || nowMs >= companyUntilMs;
 }
@@ -165,7 +168,7 @@ function usable(memory: LearnedLimits, { remaining }: Observation): number | und
   return Math.max(0, remaining - Math.floor(limit * memory.reserve));
 }
 
-/** With headers one more for each clean answer; without, for each round of them. */
+/** Lets one more be in flight for each clean answer; without headers, for each round of them. */
 function grow({ pace, mark }: LearnedLimits): void {
   pace.round += 1;
   if (!mark && pace.round < pace.inFlight) return;
@@ -203,14 +206,14 @@ function believe(memory: LearnedLimits, event: Event, left: number): void {
   put(memory, event, left);
 }
 
-/** A window is over: of one that was seen from its beginning, what others used of it is known. */
+/** Begins a window. The share of others in one that was seen from its beginning is known. */
 function turn(memory: LearnedLimits, nowMs: number): void {
   const { window } = memory;
   memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
   memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
 }
 
-/** What was used before the first answer counts for a window; as long, others may be about. */
+/** Counts what was used before the first answer for a window, and expects others as long. */
 function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
   const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
   if (before === 0) return 0;
@@ -221,7 +224,7 @@ function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): num
 
 type Back = 'nothing' | 'window' | 'units';
 
-/** Beyond what our own requests explain: a whole window at once, or units one after the other. */
+/** Returns what came back beyond our own requests: a whole window at once, or single units. */
 function whatCameBack(
   memory: LearnedLimits,
   { ticket, nowMs }: Event,
@@ -234,12 +237,12 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  // Nearly all may be a window that has turned; but before it could, what is reserved came back.
+  // If nearly all came back the window may have turned. Before it could, it was the reserved share.
   const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
 
-/** Nothing came back in a time in which a unit should have. */
+/** Returns whether nothing came back in a time in which a unit should have. */
 function isLate({ limit, flights, usage }: LearnedLimits, elapsedMs: number): boolean {
   const { windowMs } = usage.pace;
   if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
@@ -249,7 +252,7 @@ function isLate({ limit, flights, usage }: LearnedLimits, elapsedMs: number): bo
 function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void {
   const { windowMs } = memory.usage.pace;
   const { resetInMs, dateMs } = seen;
-  // Of a window that is known it cannot be further away.
+  // The end of a known window cannot be further away than its length.
   const resetAtMs =
     resetInMs === undefined ? undefined : nowMs + Math.min(resetInMs, windowMs ?? resetInMs);
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
@@ -257,9 +260,9 @@ function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void 
   const counted = memory.usage.counted(nowMs);
   memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
   const { own, before } = memory.window;
-  // Of a window that slides, our own of the one before count still.
+  // In a sliding window our own requests of the window before still count.
   const ours = Math.max(own + before, counted) + memory.flights.size;
-  // One more or less is nobody: of a server that weighs the window before, it is rounding.
+  // A difference of one is not another client: a server that weighs the window before rounds.
   memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 
@@ -270,7 +273,7 @@ function meetCompany(memory: LearnedLimits, nowMs: number, windows = COMPANY_WIN
 
 function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): void {
   const { blocked, pace, answers, mark } = memory;
-  // The rest of a burst that was refused already is the same refusal.
+  // The rest of a burst that was refused is the same refusal.
   const isSame = blocked !== undefined && ticket.answers < blocked.at;
   if (!isSame) {
     memory.refusals += 1;

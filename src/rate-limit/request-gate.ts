@@ -1,7 +1,7 @@
 /**
- * Where requests wait for their route's budget. One queue per route: routes never hold each other
- * up. A 429 is waited out here and the request sent again, ahead of those of its priority; to the
- * caller it is not an attempt.
+ * Requests wait here for their route's budget. Each route has its own queue, so routes never hold
+ * each other up. A 429 is waited out here and the request sent again, ahead of those of its
+ * priority; to the caller this is not a new attempt.
  *
  * Whenever something changes (a request comes, an answer comes, a wait is over), the budget is
  * asked how many may leave. So while something waits, either something is in flight, or a timer
@@ -25,9 +25,9 @@ import type { Ticket } from './limit-learning.ts';
 import { type Observation, observe } from '../http/rate-limit-headers.ts';
 import { anySignal } from '../http/retry.ts';
 
-/** 429s that are waited out for one request. */
+/** The number of 429s that are waited out for one request. */
 const MOST_REFUSALS = 20;
-/** In flight at most on one route, whatever its budget says: none says more. */
+/** The most requests in flight on one route, whatever its budget says; no budget says more. */
 const MOST_IN_FLIGHT = CEILING;
 
 interface Passage {
@@ -35,23 +35,26 @@ interface Passage {
   signal?: AbortSignal | undefined;
 }
 
-/** Requests that left: 429s, and those whose answer never came, included. */
+/** Requests that left, including 429s and those whose answer never came. */
 export interface Counts {
   total: number;
+  /** The same for each route. */
   byRoute: Record<string, number>;
-  /** 429s among them. */
+  /** The 429s among them. */
   rateLimited: number;
 }
 
-/** Where a budget comes from; `changed` asks it again. */
+/** Creates the budget of a route. The budget calls `changed` when it has to be asked again. */
 export type BudgetOf = (route: string, changed: () => void) => Budget;
 
+/** The gate in front of all routes of one platform. */
 export interface Gate {
   /**
-   * Sends when the route's budget allows it and gives the answer, whatever its status but 429.
-   * Throws what `send` throws; the signal's reason when aborted while waiting; RateLimited when one
-   * request was refused 20 times. `send` gets the signal that stands for the gate's and the
-   * passage's own.
+   * Sends when the route's budget allows it, and returns the answer, whatever its status but 429.
+   * `send` gets one signal for the gate's and the request's own.
+   *
+   * Throws what `send` throws; the signal's reason when it is aborted while waiting; RateLimited
+   * when one request was refused 20 times.
    */
   through(
     route: string,
@@ -59,11 +62,14 @@ export interface Gate {
     sendContext?: Passage,
   ): Promise<Answer>;
   counts(): Counts;
-  /** By route, as the answers so far tell. */
+  /** Returns the limit of each route, as its answers show it. */
   limits(): Record<string, RouteLimit>;
-  /** The time of day by the Date of the newest answer, and since; undefined: none had any. */
+  /**
+   * Returns the platform's time of day in epoch milliseconds, from the Date of the newest answer
+   * and the time since; undefined: no answer had a Date.
+   */
   platformNow(): number | undefined;
-  /** Stops everything that waits here. */
+  /** Ends everything that waits here. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -71,15 +77,15 @@ interface GateOptions {
   clock: Clock;
   random: Random;
   signal?: AbortSignal | undefined;
-  /** Share of every route's budget left to other programs, 0 to 1. */
+  /** The share of every route's budget left to other programs, 0 to 1. */
   reserve?: number;
-  /** Default: each route has one of this gate's own. */
+  /** Default: each route has a budget of this process alone. */
   budgetOf?: BudgetOf | undefined;
-  /** Told once when a route is stuck, and once when it no longer is. */
+  /** Called once when a route is stuck, and once when it no longer is. */
   stuck?: ((told: Stuck) => void) | undefined;
 }
 
-/** Limits 4. */
+/** Creates a gate (specification, "Limits" 4). */
 export function createGate(options: GateOptions): Gate {
   const { clock, random, reserve = 0, signal } = options;
   const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
@@ -122,8 +128,12 @@ export function createGate(options: GateOptions): Gate {
   };
 }
 
-/** The same gate for what goes ahead of everything else; it counts that alone. */
+/**
+ * Returns the same gate for requests that go ahead of all others. Its counts are those requests
+ * only.
+ */
 export function urgently(gate: Gate): Gate {
+  /** Returns how many requests left so far. */
   const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
   const count = (route: string): void => {
     counts.total += 1;
@@ -149,7 +159,7 @@ export function urgently(gate: Gate): Gate {
   };
 }
 
-/** What the platform said its time of day was when our clock that never jumps showed 0. */
+/** What the platform's time of day was when our monotonic clock showed 0. */
 interface Said {
   epochMs: number | undefined;
 }
@@ -165,7 +175,7 @@ interface Route {
   sent: number;
   refused: number;
   stuck: StuckWatch;
-  /** The budget is about to be asked. */
+  /** Whether the budget is about to be asked. */
   asking: boolean;
   /** Runs while something waits and nothing may leave. */
   timer: AbortController | undefined;
@@ -173,14 +183,14 @@ interface Route {
 
 const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
 
-/** One request of a caller, wherever it stands. */
+/** One request of a caller, waiting or in flight. */
 interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
   signal: AbortSignal | undefined;
   priority: Priority;
   order: number;
   refusals: number;
-  /** When it was first refused. */
+  /** The monotonic time of its first refusal. */
   refusedMs: number | undefined;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
@@ -208,7 +218,10 @@ function enter(
   return promise.finally(() => signal?.removeEventListener('abort', leave));
 }
 
-/** In a moment: of all that come in the same one, the most urgent leaves first. */
+/**
+ * Asks the budget in a microtask, so that of all requests that come in one turn the most urgent
+ * leaves first.
+ */
 function ask(route: Route): void {
   if (route.asking) return;
   route.asking = true;
@@ -218,7 +231,7 @@ function ask(route: Route): void {
   });
 }
 
-/** Lets leave what may; else waits for as long as the budget says. */
+/** Sends what may leave; else waits for as long as the budget says. */
 function pump(route: Route): void {
   const { lanes, budget, clock } = route;
   route.timer?.abort();

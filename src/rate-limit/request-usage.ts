@@ -1,42 +1,46 @@
 /**
- * Which of our own requests a server may still count. One that counts in windows that do not slide,
- * or remembers each request for a window, gives back each at most one window after it came; so who
- * is alone may send again what it sent a window ago, whatever the headers show. (One that counts in
- * two windows at a time, and weighs the older one, is found out by what comes back:
- * route-budget.ts.)
+ * Counts which of our own requests a server may still count. A server with windows that do not
+ * slide, or one that remembers each request for a window, gives back each request at most one
+ * window after it came. So a program that is alone may send again what it sent a window ago,
+ * whatever the headers show. (A server that counts in two windows at a time and weighs the older
+ * one is recognised by what comes back: route-budget.ts.)
  *
- * When a request came is known only as some time before its answer. Three quarters of the shortest
- * round trip seen are taken off: the way back may be the shorter one. A request that leaves then
- * comes when the old one no longer counts.
+ * A request is known only to have come some time before its answer. Three quarters of the shortest
+ * round trip seen are taken off, because the way back may be the shorter one. A request that leaves
+ * then comes when the old one no longer counts.
  */
 
 /** Above this limit, requests answered at nearly the same time are remembered as one. */
 const GRAINS = 1000;
+/** Milliseconds added to every time at which something should be back. */
 export const MARGIN_MS = 2;
 
-/** From when a request left until its answer came; monotonic milliseconds. */
+/** The time from when a request left until its answer came, in monotonic milliseconds. */
 interface Trip {
   sentMs: number;
   nowMs: number;
 }
 
-/** Times are monotonic milliseconds. */
+/** Our own requests to one route. Times are monotonic milliseconds. */
 export interface Usage {
   /** The window and the shortest round trip, as far as they are known. */
   readonly pace: { windowMs: number | undefined; tripMs: number };
-  /** One more (or `n`) was answered, or is given up: it came at some time in between. */
+  /** Adds a request (or `n`) that was answered or given up: it came at some time in between. */
   add(trip: Trip, n?: number): void;
-  /** How many count still. */
+  /** Returns how many requests still count. */
   counted(nowMs: number): number;
-  /** When at most `most` of them count. */
+  /** Returns the time at which at most `most` of them count. */
   downTo(most: number): number;
-  /** How many certainly counted at both ends of a round trip, were each counted for a window. */
+  /**
+   * Returns how many requests certainly counted at both ends of a round trip, if each counts for a
+   * window.
+   */
   surely(trip: Trip): number;
-  /** When what was answered at `ms` counts no more. */
+  /** Returns the time at which a request answered at `ms` counts no more. */
   backMs(ms: number): number;
 }
 
-/** Answered between `fromMs` and `untilMs`, and sent no earlier than `sentMs`. */
+/** Requests answered between `fromMs` and `untilMs`, and sent no earlier than `sentMs`. */
 interface Grain {
   sentMs: number;
   fromMs: number;
@@ -44,6 +48,7 @@ interface Grain {
   n: number;
 }
 
+/** Creates an empty usage. */
 export function createUsage(): Usage {
   const pace: Usage['pace'] = { windowMs: undefined, tripMs: Number.POSITIVE_INFINITY };
   /** Oldest first. */

@@ -1,44 +1,45 @@
 /**
- * How many requests of one route may leave, learnt from its answers alone. Knows no clock, no timer
- * and no queue: monotonic milliseconds and the number that waits are passed in; the gate waits.
+ * How many requests of one route may leave, learnt from its answers alone. The budget knows no
+ * clock, no timer and no queue: monotonic milliseconds and the number of waiting requests are
+ * passed in, and the gate waits.
  *
- * UNKNOWN  nothing was answered yet, and one request is under way at most.
- *     first answer           → OPEN, or, where it says nothing of a limit, BLIND
+ * UNKNOWN  nothing was answered yet, and at most one request is in flight.
+ *     first answer           → OPEN, or BLIND when it names no limit
  *
- * OPEN     requests flow. The mark is the answer last believed, and says what is left.
- *     answer                 → one whose request left after the mark had come is the new mark. One
- *                              whose request left before tells of an earlier time, and may only
- *                              lower it.
+ * OPEN     requests flow. The mark is the last answer that was trusted; it says what is left.
+ *     answer                 → the new mark, if its request left after the mark had come. If its
+ *                              request left before, it may only lower the mark.
  *     answer lost            → it may have counted: one less is left.
  *     nothing left           → IDLE
  *     429                    → BLOCKED
  *
  * IDLE     (OPEN, and nothing may leave) until the time at which something must be back.
  *     alone                  → a window after our own oldest requests (request-usage.ts)
- *     in company             → a window after the first answer of this one, then one request. One
- *                              that opened with less than half gives back no whole window: while
- *                              anything is left, when a few of our own requests count no more
- *     trickle                → as long as the missing units take to come back, then one request
+ *     other clients          → a window after the first answer of this one, then one request. A
+ *                              window that opened with less than half gives back no whole window;
+ *                              while anything is left of it, the time is when a few of our own
+ *                              requests count no more
+ *     sliding refill         → as long as the missing units take to come back, then one request
  *
  * BLOCKED  nothing leaves before the wait asked for is over, which never moves to an earlier time;
  *          then one probe.
  *     clean answer to it     → OPEN, slowly
  *     429 to it              → BLOCKED again, twice as long each time, at most
  *                              max(Retry-After, window)
- *     answer to an older one → a 429 may prolong; anything else tells of the time before
+ *     answer to an older one → a 429 may prolong; anything else describes the time before
  *     probe lost             → the next one may leave
  *
- * BLIND    no headers: as many at once as did well, one more with each round of clean answers; what
- *          went through between two refusals is then taken for the limit.
+ * BLIND    no headers: as many at once as did well, one more with each round of clean answers; the
+ *          number that got through between two refusals is then taken for the limit.
  *
- * What else it concludes, each from one comparison:
+ * Further conclusions, each from one comparison:
  *
- *   company  less is left than our own requests explain: other programs send too, for ten windows
- *            at least; for one, where that is so at the first answer: it may have been ourselves,
- *            before. Then half of our share of what is left may be in flight, and the last unit is
- *            nobody's; alone, all of it may.
- *   trickle  more came back than our own requests explain, and less than a whole window: capacity
- *            comes back continuously. Then what is left is kept just above nothing.
+ *   company  (other clients) less is left than our own requests explain: other programs send too,
+ *            for at least ten windows; for one window where the first answer shows it, because the
+ *            requests may have been our own, before. Then half of our share of what is left may be
+ *            in flight, and the last unit is left alone; without other clients all of it may.
+ *   trickle  (sliding refill) more came back than our own requests explain, and less than a whole
+ *            window: capacity comes back continuously. Then what is left is kept just above zero.
  *   sensors  alone, with more waiting than is left, about 2 % are held back and sent spaced over
  *            the idle time: real requests that find out early that capacity is back.
  */
@@ -57,42 +58,46 @@ import {
 import type { Observation } from '../http/rate-limit-headers.ts';
 import { createUsage, MARGIN_MS } from './request-usage.ts';
 
-/** In flight at most. */
+/** The most requests in flight on one route. */
 export const CEILING = 32;
 const SLOW_START = 2;
 /** Below this limit nothing is held back. */
 const LEAST_FOR_SENSORS = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** So many may leave now; when none, ask again with the next answer, or after `waitMs`. */
+/** How many may leave now; when none may, ask again with the next answer or after `waitMs`. */
 export interface Decision {
   leave: number;
   waitMs: number;
 }
 
+/** The budget of one route. Times are monotonic milliseconds. */
 export interface Budget {
-  /** `waiting`: how many would leave if they might. */
+  /** Decides how many may leave; `waiting`: how many would, if they might. */
   decide(nowMs: number, waiting: number): Decision;
   ticket(nowMs: number): Ticket;
+  /** Learns from the answer to a request. */
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
-  /** It left, and no answer came. */
+  /** Notes that a request left and no answer came. */
   lose(ticket: Ticket, nowMs: number): void;
-  /** It did not leave after all. */
+  /** Notes that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
-  /** What is known by now. */
+  /** Returns what is known of the limit. */
   limit(): RouteLimit;
 }
 
+/** How a budget behaves. */
 export interface BudgetOptions {
   random: Random;
-  /** Share of the limit left to other programs, 0 to 1. */
+  /** The share of the limit left to other programs, 0 to 1. */
   reserve?: number;
-  /** Requests in flight at most. */
+  /** The most requests in flight. */
   ceiling?: number;
-  /** How many processes draw on the limit unseen, this one included: then it is in company. */
+  /** Returns how many processes share the limit unseen; then other clients are always assumed. */
   sharers?: () => number;
 }
 
+/** Creates a budget that knows nothing yet. */
 export function createBudget(options: BudgetOptions): Budget {
   const { random, reserve = 0, ceiling = CEILING, sharers } = options;
   const memory: LearnedLimits = {
@@ -135,13 +140,14 @@ function depart(memory: LearnedLimits, nowMs: number): Ticket {
   memory.sent += 1;
   const { answers, sent, flights } = memory;
   const least = unused(memory, nowMs) - flights.size - 1;
+  /** Notes that a request leaves. */
   const ticket = { sentMs: nowMs, answers, sent, least };
   flights.add(ticket);
   if (memory.blocked || isUnknown(memory)) memory.probe = ticket;
   return ticket;
 }
 
-/** No answer has come yet: those that were lost tell nothing. */
+/** Returns whether no answer has come yet; answers that were lost teach nothing. */
 function isUnknown({ usage }: LearnedLimits): boolean {
   return usage.pace.tripMs === Number.POSITIVE_INFINITY;
 }
@@ -174,9 +180,9 @@ function decide(memory: LearnedLimits, { nowMs, waiting }: Question): Decision {
 }
 
 /**
- * How many a server may still count, and when the first of them is too old for it: what left a
- * window and a round trip ago counts no more, whatever became of it. One that hangs would stop its
- * route until it is given up.
+ * Returns how many requests a server may still count, and when the first of them is too old for
+ * that. A request that left more than a window and a round trip ago counts no more, whatever became
+ * of it. Otherwise one that hangs would stop its route until it is given up.
  */
 function underWay({ flights, usage }: LearnedLimits, nowMs: number): { n: number; overMs: number } {
   const { windowMs = NEVER, tripMs } = usage.pace;
@@ -193,31 +199,31 @@ function upTo(leave: number, waiting: number): Decision {
   return leave > 0 ? { leave: Math.min(leave, waiting), waitMs: 0 } : rest();
 }
 
-/** Nothing leaves for so long, or until an answer comes. */
+/** Returns the decision that nothing leaves for `waitMs`, or until an answer comes. */
 export function rest(waitMs = NEVER): Decision {
   return { leave: 0, waitMs };
 }
 
-/** What is left, those in flight not taken off: as the mark says, or our own requests explain. */
+/** Returns what is left, those in flight included: as the mark or our own requests tell. */
 function left(memory: LearnedLimits, nowMs: number): number {
   const shown = memory.mark?.left ?? 0;
   if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
   return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
 }
 
-/** Of what trickles back without end, no more in any window than is not reserved. */
+/** Returns what we may use of a sliding refill: in any window no more than is not reserved. */
 function ours(memory: LearnedLimits, nowMs: number): number {
   return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
 }
 
-/** The limit without our own requests that count still. */
+/** Returns the limit without our own requests that still count. */
 function unused(memory: LearnedLimits, nowMs: number): number {
   const { limit, usage } = memory;
   if (limit === undefined || usage.pace.windowMs === undefined) return 0;
   return units(memory) - usage.counted(nowMs);
 }
 
-/** Taper: in company half of our share of what is left, so that late answers overdraw nothing. */
+/** Returns how many may be in flight; with others, half of our share, so that late answers fit. */
 function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
@@ -226,14 +232,14 @@ function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   return Math.min(pace.ceiling, pace.inFlight, Math.max(1, most));
 }
 
-/** The share of others in what was used of this window. */
+/** Returns the share of other clients in what was used of this window. */
 function others(memory: LearnedLimits): number {
   const { mark, window } = memory;
   const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
   return 1 - window.own / Math.max(1, used);
 }
 
-/** Sensors; in company the last unit, lest two take it at the same time. */
+/** Returns the units held back: sensors; with others the last one, which two might take at once. */
 function heldBack(
   memory: LearnedLimits,
   { nowMs, waiting, all }: Question & { all: number },
@@ -249,7 +255,7 @@ function sensorsOf(limit: number): number {
   return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
 }
 
-/** When nothing is in flight, and `all` that is left is held back: when to send the next one. */
+/** Returns when to send the next request, with none in flight and all that is left held back. */
 function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
   const { windowMs } = usage.pace;
@@ -273,7 +279,7 @@ function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
 }
 
-/** In company, of a window that opened short: when a few of our own requests count no more. */
+/** Returns when a few of our own count no more, among others in a window that opened short. */
 function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
   if (!window.short || !mark || mark.left === 0) return NEVER;
   return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));

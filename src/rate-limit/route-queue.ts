@@ -2,28 +2,36 @@
 import type { Clock } from '../domain/clock.ts';
 
 const URGENCY = ['event', 'opt_out', 'other'] as const;
+/** How urgent a request is, most urgent first: `URGENCY` has the order. */
 export type Priority = (typeof URGENCY)[number];
 
-/** One place in so many goes to whoever has waited longest, however urgent the others are. */
+/** One request in this many is the one that has waited longest, whatever its priority. */
 const FAIR = 8;
 
 interface Waiting {
   priority: Priority;
-  /** When it came, among all. */
+  /** The number of its arrival, counted over all priorities. */
   order: number;
 }
 
+/** The requests that wait for one route, sorted by priority. */
 export interface Lanes<Entry extends Waiting> {
-  /** Behind those of its priority; `again`: ahead of them, it was here before. */
+  /**
+   * Adds a request behind those of its priority; with `again`, ahead of all that wait for the first
+   * time.
+   */
   put(entry: Entry, place?: 'again'): void;
+  /** Removes and returns the request whose turn it is; undefined when none waits. */
   take(): Entry | undefined;
-  /** False when it does not stand here. */
+  /** Removes a request. Returns false when it does not wait here. */
   remove(entry: Entry): boolean;
+  /** Returns how many requests wait. */
   size(): number;
 }
 
+/** Creates an empty queue. */
 export function createLanes<Entry extends Waiting>(): Lanes<Entry> {
-  // Two lanes per priority: who comes back goes ahead of who is new.
+  // Two lanes per priority, because a request that comes back goes ahead of new ones.
   const lanes = URGENCY.map((priority) => ({
     priority,
     again: new Set<Entry>(),
@@ -64,27 +72,42 @@ function earliest<Entry extends Waiting>(entries: Iterable<Entry>): Entry | unde
   return first;
 }
 
-/** It is said when one request was refused so often, and for so long no other got through. */
+/**
+ * A route is stuck when one request was refused this often and no other got through for this long.
+ */
 const leastRefusals = 3;
 
 const leastMs = 30_000;
 
+/** What is reported of a route that is stuck, or no longer is. */
 export interface Stuck {
   route: string;
-  /** For how long one was refused again and again, milliseconds; undefined: it gets through. */
+  /**
+   * The milliseconds for which one request was refused again and again; undefined: a request got
+   * through.
+   */
   forMs: number | undefined;
 }
 
+/** Watches one route. */
 export interface StuckWatch {
   through(): void;
-  /** One request was refused so often by now, for the first time at `sinceMs` (monotonic). */
+  /**
+   * Call when one request was refused: how often by now, and the monotonic time of its first
+   * refusal.
+   */
   refused(refusals: number, sinceMs: number): void;
 }
 
+/**
+ * Creates a watch that calls `tell` once when the route is stuck, and once when a request gets
+ * through again.
+ */
 export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void): StuckWatch {
   let throughMs = Number.NEGATIVE_INFINITY;
   let isStuck = false;
   return {
+    /** Call when a request got through. */
     through() {
       throughMs = clock.monotonic();
       if (isStuck) tell({ route, forMs: undefined });

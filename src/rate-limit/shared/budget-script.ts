@@ -2,16 +2,16 @@
  * The budget of one route that several processes share: one key in Redis, and one script that
  * changes it. A worker calls it with everything it has to say at once:
  *
- *   report   what became of permits it had: answers (what they showed of the limit, and how long
- *            ago they came), requests that were lost, permits given back
- *   block    a 429 among them: nobody sends before the wait asked for is over, which never moves
- *            to an earlier time; then one probe of the whole fleet
+ *   report   what became of permits: answers (what they showed of the limit, and how long ago they
+ *            came), requests that were lost, permits given back
+ *   block    on a 429 among them: no worker sends before the wait asked for is over, which never
+ *            moves to an earlier time; then one probe of the whole fleet
  *   lease    how many permits it wants: it gets some, or a time after which to ask again
  *
- * The states are those of src/rate-limit/route-budget.ts. The one clock is that of Redis. An empty
+ * The states are those of src/rate-limit/route-budget.ts. The only clock is that of Redis. An empty
  * Redis, one whose clock was set back, and a worker that was away for a while make the budget
- * unknown: one probe of the whole fleet finds out. What is kept says nothing of people and no
- * secret: numbers, and the ids that workers drew. It is dropped when it can matter no more.
+ * unknown: one probe of the whole fleet finds out. The key holds numbers and the random ids of
+ * workers, no personal data and no secret. It expires when it can matter no more.
  */
 import { z } from 'zod';
 import { decide } from './lua/grant-permits.ts';
@@ -23,7 +23,7 @@ export type Report =
   | { is: 'back' | 'lost'; lease: string; n: number }
   | ({ is: 'answer'; lease: string; n: 1; age: number; trip: number; refused: boolean } & Shown);
 
-/** What an answer showed of the limit, where it did. */
+/** What an answer showed of the limit; undefined where it showed nothing. */
 interface Shown {
   limit?: number | undefined;
   remaining?: number | undefined;
@@ -33,20 +33,24 @@ interface Shown {
   retryAfter?: number | undefined;
 }
 
+/** What a worker says and asks in one call. */
 export interface Message {
   worker: string;
   reports: readonly Report[];
-  /** Permits that would be used at once. */
+  /** How many permits it would use at once. */
   want: number;
-  /** Milliseconds after which they count as spent, at most; two seconds where answers are quick. */
+  /**
+   * The milliseconds after which permits count as spent, at most; two seconds where answers are
+   * quick.
+   */
   ttl: number;
-  /** Share of the limit left to other programs, 0 to 1. */
+  /** The share of the limit left to other programs, 0 to 1. */
   reserve: number;
-  /** 0 to 1: so that not everybody comes back at the same time. */
+  /** A random number, 0 to 1, so that not all workers come back at the same time. */
   jitter: number;
-  /** It sent what is not known here. */
+  /** Whether the worker sent requests that are not known here. */
   away: boolean;
-  /** It will not be heard of again. */
+  /** Whether the worker will not call again. */
   leaving: boolean;
 }
 
@@ -54,15 +58,17 @@ const reply = z.object({
   n: z.number(),
   wait: z.number(),
   lease: z.string().optional(),
-  /** That were heard of lately. */
+  /** The number of workers that called lately. */
   workers: z.number(),
   limit: z.number().optional(),
   window: z.number().optional(),
   left: z.number().optional(),
   others: z.number(),
 });
+/** The script's answer: permits and a wait, and what is known of the limit. */
 export type Reply = z.infer<typeof reply>;
 
+/** Returns the reply in a JSON text. Throws when it has another shape. */
 export function readReply(text: string): Reply {
   return reply.parse(JSON.parse(text));
 }
@@ -127,5 +133,7 @@ return cjson.encode({
 })
 `;
 
-/** KEYS[1]: the budget's key; ARGV[1]: a Message in JSON. Gives a Reply in JSON. */
+/**
+ * The script. KEYS[1] is the budget's key, ARGV[1] a Message in JSON; it returns a Reply in JSON.
+ */
 export const budgetScript: string = [usage, learn, decide, step].join('');

@@ -1,14 +1,15 @@
 /**
- * The one connection of a process to Redis, which may be away: nobody here waits for it for long,
- * and nothing is thrown.
+ * The one connection of a process to Redis. Redis may be away: calls never wait long and never
+ * throw.
  *
- * OPENING  not heard of yet: who calls waits for it, for a moment.
+ * OPENING  no answer yet: calls wait for it for a moment.
  *     ready                  → THERE
  *     refused, not in time   → LOST
  * THERE    calls are answered.
  *     one fails, or is late  → LOST
- * LOST     calls give nothing at once. Whoever needs it says so now and then, and it is tried.
- *     three good pings       → THERE, for another time; lost again soon, they are further apart
+ * LOST     calls return nothing at once. While the caller asks now and then, it is tried again.
+ *     three good pings       → THERE, for another time; if it is soon lost again, the pings are
+ *                              further apart
  *     a bad one              → LOST, counted from the beginning
  */
 import type { Redis } from 'ioredis';
@@ -16,18 +17,25 @@ import type { Clock } from '../../domain/clock.ts';
 import { OPENING_MS, waitsForNothing } from './redis-reconnect.ts';
 
 const PING_EACH_MS = 250;
-/** Where it is soon lost again, as one is that answers pings and nothing else. */
+/**
+ * The longest time between pings when it is soon lost again, as a server is that answers pings
+ * only.
+ */
 const MOST_PING_EACH_MS = 10_000;
 const SOON_MS = 10_000;
 const GOOD_PINGS = 3;
 
+/** A connection that may be away. */
 export interface Link {
-  /** Runs a script on one key; undefined when that cannot be had. */
+  /** Runs a script on one key; undefined when Redis is away or the script failed. */
   run(script: Script, key: string, message: string): Promise<string | undefined>;
-  /** How often it was lost and came back; undefined while it is lost. */
+  /** Returns how often the connection was lost and came back; undefined while it is lost. */
   times(): number | undefined;
-  /** While lost: tries it when it is time to, and gives the milliseconds until the next try. */
+  /**
+   * Tries a lost connection when it is time to, and returns the milliseconds until the next try.
+   */
   tend(): number;
+  /** Ends the connection for good. */
   close(): void;
 }
 
@@ -36,13 +44,16 @@ interface Script {
   lua: string;
 }
 
+/** How a connection is made, and who hears of it. */
 export interface LinkOptions {
-  /** redis:// or rediss://. */
+  /** A redis:// or rediss:// address. */
   url: string;
   clock: Clock;
-  /** It was lost, and why; or a script was run again. */
+  /**
+   * Called with the reason when the connection was lost, and without one when a script ran again.
+   */
   notice(lost: string | undefined): void;
-  /** It came back, or was lost. */
+  /** Called when the connection came back or was lost. */
   changed(): void;
 }
 
@@ -51,17 +62,18 @@ interface State {
   options: LinkOptions;
   is: 'opening' | 'there' | 'lost';
   times: number;
-  /** In a row. */
+  /** The number of good pings in a row. */
   good: number;
   pinging: boolean;
   nextPingMs: number;
   pingEachMs: number;
-  /** When it came back last. */
+  /** When it last came back. */
   backMs: number;
   saidAway: boolean;
   reason: string;
 }
 
+/** Opens a connection. It never throws; Redis may be away from the beginning. */
 export function openLink(options: LinkOptions): Link {
   const state: State = {
     redis: undefined,
@@ -103,7 +115,7 @@ export function openLink(options: LinkOptions): Link {
   };
 }
 
-/** Loaded only where there is a Redis: most commands of most mirrors start without. */
+/** Loads the client only where there is a Redis, because most commands start without one. */
 async function connect(state: State): Promise<Redis> {
   const { Redis } = await import('ioredis');
   const redis = new Redis(state.options.url, waitsForNothing);
@@ -113,7 +125,7 @@ async function connect(state: State): Promise<Redis> {
   return redis;
 }
 
-/** Under its hash; told in full where it is not known yet. */
+/** Runs the script by its hash, or in full where Redis does not know it yet. */
 async function evaluate(
   redis: Redis,
   { name, lua }: Script,
@@ -151,14 +163,17 @@ function lose(state: State, reason: string): void {
   state.options.changed();
 }
 
-/** It is of use again: one that answers pings and nothing else comes back again and again. */
+/**
+ * Reports that Redis is back once a script ran: a server that answers pings only comes back again
+ * and again.
+ */
 function sayBack(state: State): void {
   if (!state.saidAway || state.is !== 'there') return;
   state.saidAway = false;
   state.options.notice(undefined);
 }
 
-/** Without where in the script it happened. */
+/** Returns an error's message without the place in the script. */
 function wordsOf({ message }: Error): string {
   return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
 }

@@ -1,10 +1,11 @@
 /**
- * One limit for every process of an organization: a budget for the gate that asks Redis for
- * permits, a handful at a time, uses them at once and says what the answers showed. What is said
- * is saved up for a moment, and said with the next question.
+ * One limit for every process of an organization. The budget asks Redis for a handful of permits at
+ * a time, uses them at once and reports what the answers showed. Reports are gathered for a moment
+ * and sent with the next question.
  *
- * A budget of this process alone learns from the same answers. While Redis is away it decides, with
- * its share divided by the number of workers that were there last: nobody waits for it to be back.
+ * A budget of this process alone learns from the same answers. It decides while Redis is away, with
+ * its share divided by the number of workers that were there last, so that no request waits for
+ * Redis to come back.
  */
 import { createHmac } from 'node:crypto';
 import { CEILING, createBudget, rest, type Budget, type Decision } from '../route-budget.ts';
@@ -16,47 +17,52 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
 import { openLink, type Link } from './redis-connection.ts';
 
-/** Permits asked for at once. */
+/** The most permits asked for at once. */
 const MOST_AT_ONCE = 16;
-/** What the next answers say is waited for. */
+/** How long the reports of further answers are waited for. */
 const GATHER_MS = 5;
-/** Permits of which nothing was heard for so long are spent; how long it is, `lease` decides. */
+/** Permits not reported for this long are spent; `lease` in the script decides how long it is. */
 const LEASE_MS = 5000;
-/** Older ones are not used any more, but given back. */
+/** Permits older than this are given back instead of used. */
 const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
 
+/** Which limits are shared, and through which Redis. */
 export interface SharedOptions {
-  /** redis:// or rediss://. */
+  /** A redis:// or rediss:// address. */
   url: string;
-  /** Whose limits they are: see organizationOf. */
+  /** The name of the organization whose limits they are: see organizationOf. */
   organization: string;
-  /** Of this process, and of no other. */
+  /** Identifies this process and no other. */
   worker: string;
   clock: Clock;
   random: Random;
-  /** Share of every limit left to other programs, 0 to 1. */
+  /** The share of every limit left to other programs, 0 to 1. */
   reserve?: number;
-  /** Redis was lost, and why; undefined: it is there again. */
+  /** Called with the reason when Redis was lost, and with undefined when it is back. */
   notice?(lost: string | undefined): void;
 }
 
+/** The shared budgets of all routes. */
 export interface SharedBudgets {
   budgetOf: BudgetOf;
-  /** Says what is left to say, and lets go of the connection. */
+  /** Sends the last reports and closes the connection. */
   close(): Promise<void>;
 }
 
 /**
- * The name under which processes share limits: the same for all that use one key of one platform,
- * and nothing can be read from it (HMAC-SHA-256 of the address, under the API key; half of it).
+ * Returns the name under which processes share limits. It is the same for all that use one key of
+ * one platform, and reveals neither: half of the HMAC-SHA-256 of the address, under the API key.
  */
 export function organizationOf({ url, apiKey }: { url: string; apiKey: string }): string {
   const text = `crm-mirror budget 1\n${url}`;
   return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
 }
 
-/** Never throws: Redis may be away from the beginning. */
+/**
+ * Creates the shared budgets of an organization. Never throws: Redis may be away from the
+ * beginning.
+ */
 export function sharedBudgets(options: SharedOptions): SharedBudgets {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];
@@ -87,7 +93,7 @@ interface Setting extends SharedOptions {
   ask(): void;
 }
 
-/** Permits in hand. */
+/** Permits that were granted and not used yet. */
 interface Hand {
   lease: string;
   n: number;
@@ -99,13 +105,13 @@ interface State extends Setting {
   key: string;
   local: Budget;
   hand: Hand | undefined;
-  /** Leases of the requests that are under way; none for those that left without one. */
+  /** The leases of the requests in flight; '' for those that left without one. */
   leases: WeakMap<Ticket, string>;
   flying: number;
   reports: Report[];
-  /** That wait, as far as is known. */
+  /** How many requests wait, as far as is known. */
   waiting: number;
-  /** A question is under way, or will be in a moment. */
+  /** Whether a question is on its way, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';
   askAtMs: number;
   /** How often Redis had been lost and found when it was last asked for permits. */
@@ -163,7 +169,7 @@ function budgetOver(state: State): Budget {
     answer(ticket, seen, nowMs) {
       local.answer(ticket, seen, nowMs);
       const trip = nowMs - ticket.sentMs;
-      // Of what is in hand nothing leaves after a refusal.
+      // After a refusal none of the granted permits may be used.
       if (seen.refused) giveBack(state);
       land(ticket, (lease) => ({ ...answered(lease, seen), trip, age: nowMs }));
     },
@@ -199,7 +205,10 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
   return rest(want > 0 ? NEVER : own?.waitMs);
 }
 
-/** Back from where Redis was away, what this process knows by itself says when to probe. */
+/**
+ * Returns what this process alone would do, after Redis was away: it says when to probe. Undefined:
+ * Redis was not away since the last question.
+ */
 function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
   return link.times() === times ? undefined : local.decide(nowMs, waiting);
 }
@@ -230,7 +239,7 @@ function answered(lease: string, seen: Observation) {
   };
 }
 
-/** Said with what else is to be said in the next moment. */
+/** Adds a report to what is sent in the next moment. */
 function report(state: State, one: Report): void {
   if (state.link.times() === undefined) return;
   state.reports.push(one);
@@ -245,7 +254,7 @@ function soon(state: State): void {
   state.clock.sleep(GATHER_MS).then(go, go);
 }
 
-/** Says what is to be said, and asks for permits; then the gate decides anew. Never throws. */
+/** Sends the reports and asks for permits; then the gate decides anew. Never throws. */
 async function step(state: State, want: number): Promise<void> {
   const { link, clock, key } = state;
   const times = link.times();

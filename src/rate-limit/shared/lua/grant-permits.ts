@@ -1,8 +1,9 @@
 /**
- * How many permits a worker gets, and when to ask again: src/rate-limit/route-budget.ts in Lua, for
- * budget-script.ts. One difference: nobody hears of another worker's answers, so whoever gets
- * nothing is told a time. Where the time at which something is back is known it is that; else
- * about a round trip, and longer where the limit is so low that asking would be all that is done.
+ * Decides how many permits a worker gets and when to ask again: src/rate-limit/route-budget.ts in
+ * Lua, for budget-script.ts. One difference: no worker hears of another worker's answers, so a
+ * worker that gets nothing is told a time. It is the time at which something is back, if that is
+ * known; else about a round trip, and longer where the limit is so low that asking would be all
+ * that is done.
  */
 export const decide = `
 local LEAST_FOR_SENSORS = 8

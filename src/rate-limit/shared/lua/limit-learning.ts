@@ -1,8 +1,8 @@
 /**
  * What one answer teaches the fleet: src/rate-limit/limit-learning.ts in Lua, for budget-script.ts,
- * with the leases of all workers in the place of what one process has under way. That a lease was
- * given when so many answers had come is what the causal rule needs: no clock of a worker is
- * believed.
+ * with the leases of all workers in place of the requests in flight of one process. A lease records
+ * how many answers had come when it was given. The causal rule needs no more: no clock of a worker
+ * is trusted.
  */
 export const learn = `
 local COMPANY_WINDOWS = 10

@@ -1,9 +1,9 @@
 /**
  * Which requests of the whole fleet a server may still count, and which permits are out: in Lua,
- * for budget-script.ts. What is concluded from it is described in src/rate-limit/request-usage.ts.
+ * for budget-script.ts. src/rate-limit/request-usage.ts describes the conclusions.
  *
  * A lease is a handful of permits of one worker, all used at once. One that runs out counts as
- * spent: its worker may have died after it sent, or before.
+ * spent, because its worker may have died before or after it sent.
  */
 export const usage = `
 local HUGE = 1e15
