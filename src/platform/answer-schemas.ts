@@ -1,11 +1,14 @@
 /**
- * What the platform answers ("Resources and their fields", "Endpoints"), read strictly where a
- * decision hangs on it and loosely elsewhere: fields not named here are dropped, and a field that
- * is only shown to people becomes undefined when it is not what it should be.
+ * What the platform answers ("Resources and their fields", "Endpoints"). Fields that decisions
+ * depend on are read strictly. Fields not named here are dropped, and a field that is only shown to
+ * people becomes undefined when it is not what it should be.
  */
 import { z } from 'zod';
 
-/** For display: whatever is wrong with it, the record stands. */
+/**
+ * Wraps the schema of a field that is only displayed: a wrong value becomes undefined, and the
+ * record stays valid.
+ */
 function shown<T extends z.ZodType>(schema: T) {
   return schema.nullish().catch(undefined);
 }
@@ -13,13 +16,16 @@ function shown<T extends z.ZodType>(schema: T) {
 const channel = z.object({
   id: z.string().min(1),
   name: shown(z.string()),
-  /** opt_in or opt_out today; kept open, so that a third value is seen and not lost. */
+  /** opt_in or opt_out today; any text is accepted, so that a third value is noticed. */
   subscription: z.string(),
 });
 
 const group = z.object({ id: z.string(), name: shown(z.string()) });
 
-/** Contact, as list and retrieve give it. The list's `groups` may be empty without being so. */
+/**
+ * Contact, as list and retrieve answer it. In a list `groups` may be empty although the contact has
+ * some.
+ */
 export const contact = z.object({
   id: z.string().min(1),
   email: z.string().min(1),
@@ -34,11 +40,12 @@ export const contact = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
+/** A contact of the platform. */
 export type Contact = z.infer<typeof contact>;
 
 const count = z.number().int().min(0);
 
-/** GET /api/contacts/list */
+/** The answer to GET /api/contacts/list. */
 export const contactList = z.object({
   contacts: z.array(contact),
   total: count,
@@ -46,19 +53,23 @@ export const contactList = z.object({
   subscribedContacts: count.optional().catch(undefined),
   unsubscribedContacts: count.optional().catch(undefined),
 });
+/** One page of contacts. */
 export type ContactList = z.infer<typeof contactList>;
 
-/** The same, without what is only shown of a contact. */
+/** The same, without the fields of a contact that are only displayed. */
 export const briefContactList = contactList.extend({
   contacts: z.array(
     contact.omit({ firstName: true, lastName: true, properties: true, groups: true }),
   ),
 });
 
-/** DELETE /api/contacts/{contact_id}; a success is only what says so. */
+/** The answer to DELETE /api/contacts/{contact_id}. Only `success: true` is a success. */
 export const deletion = z.object({ success: z.unknown().optional() });
 
-/** POST /api/contacts/channel/{channel_id}: the contact may be a bare row, without channels. */
+/**
+ * The answer to POST /api/contacts/channel/{channel_id}. The contact may be a bare row without
+ * channels.
+ */
 export const enrolment = z.object({
   contact: shown(
     z.object({
@@ -74,6 +85,7 @@ export const enrolment = z.object({
   ),
   subscriptionId: shown(z.string()),
 });
+/** What an enrolment answered. */
 export type Enrolment = z.infer<typeof enrolment>;
 
 const variable = z.object({
@@ -82,7 +94,7 @@ const variable = z.object({
   defaultValue: z.string().nullish(),
 });
 
-/** Template, as create, update and list give it. */
+/** Template, as create, update and list answer it. */
 export const template = z.object({
   id: z.string().min(1),
   name: z.string(),
@@ -100,13 +112,18 @@ export const template = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
+/** A template of the platform. */
 export type Template = z.infer<typeof template>;
 
-/** GET /api/template/v1/list; `total` can be the number on this page: page until a short one. */
+/**
+ * The answer to GET /api/template/v1/list. `total` can be the number on this page: read pages until
+ * a short one.
+ */
 export const templateList = z.object({ templates: z.array(template), total: count });
+/** One page of templates. */
 export type TemplateList = z.infer<typeof templateList>;
 
-/** POST /api/template/v1/{id}/test; a success is only what says so. */
+/** The answer to POST /api/template/v1/{id}/test. Only `success: true` is a success. */
 export const testSend = z.object({ success: z.unknown().optional() });
 
 const dnsRecord = z.object({
@@ -120,13 +137,14 @@ const dnsRecord = z.object({
   priority: shown(z.number()),
   status: shown(z.string()),
 });
+/** A DNS record that a sending domain needs. */
 export type DnsRecord = z.infer<typeof dnsRecord>;
 
-/** Domain, as create and list give it. */
+/** Domain, as create and list answer it. */
 export const domain = z.object({
   id: z.string().min(1),
   domain: z.string().min(1),
-  /** pending and verifying are stated; others were seen, so it stays open. */
+  /** pending and verifying are specified; others were seen, so any text is accepted. */
   status: z.string(),
   userVerifiedDomain: shown(z.boolean()),
   systemVerified: shown(z.boolean()),
@@ -144,29 +162,36 @@ export const domain = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
+/** A sending domain of the organization. */
 export type Domain = z.infer<typeof domain>;
 
-/** GET /api/domain/v1/list: its shape is not shown; that of every list ("Limits" 3). */
+/**
+ * The answer to GET /api/domain/v1/list. Its shape is not specified; every list has this one
+ * ("Limits" 3).
+ */
 export const domainList = z.object({
   domains: z.array(domain),
   total: count.optional().catch(undefined),
 });
+/** One page of sending domains. */
 export type DomainList = z.infer<typeof domainList>;
 
-/** POST /api/domain/v1/verify/{domain_id} */
+/** The answer to POST /api/domain/v1/verify/{domain_id}. */
 export const verification = z.object({ id: shown(z.string()), status: z.string() });
+/** The state of a domain's verification. */
 export type Verification = z.infer<typeof verification>;
 
-/** GET /api/domain/v1/nameservers/{domain_id} */
+/** The answer to GET /api/domain/v1/nameservers/{domain_id}. */
 export const nameservers = z.object({
   domainId: shown(z.string()),
   domain: shown(z.string()),
   nameservers: z.array(z.string()),
   dnsProvider: shown(z.string()),
 });
+/** The nameservers of a domain, and who runs its DNS. */
 export type Nameservers = z.infer<typeof nameservers>;
 
-/** API key, as enable gives it. */
+/** API key, as enable answers it. */
 export const apiKey = z.object({
   id: z.string().min(1),
   enabled: z.boolean(),
@@ -181,10 +206,12 @@ export const apiKey = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
+/** An API key of the organization, without its secret. */
 export type ApiKey = z.infer<typeof apiKey>;
 
 const words = z.string().catch('');
 
-/** Errors 1; some bodies carry only `message`. */
+/** The body of an error ("Errors" 1); some have only `message`. */
 export const envelope = z.object({ message: words, why: words, fix: words });
+/** The texts of an error. */
 export type Envelope = z.infer<typeof envelope>;

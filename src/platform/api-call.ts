@@ -1,4 +1,7 @@
-/** One call of one operation: request out, answer read, sent again where its row allows it. */
+/**
+ * One call of one operation: sends the request, reads the answer, and sends again where the
+ * operation allows it.
+ */
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
 import type { Gate } from '../rate-limit/request-gate.ts';
@@ -9,12 +12,13 @@ import type { Answer, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';
 import { parseJson, refusal, unreadable } from './refusal-errors.ts';
 
+/** How one call waits and ends. */
 export interface CallOptions {
-  /** Ends the waiting for a place, for the budget and between attempts. */
+  /** Ends the waits for a place, for the budget and between attempts. */
   signal?: AbortSignal | undefined;
-  /** Gives up a request that is under way; without it `signal` does. */
+  /** Ends a request in flight; without it `signal` does. */
   abort?: AbortSignal | undefined;
-  /** Waited for right before each attempt leaves; what it throws keeps that one from leaving. */
+  /** Awaited right before each attempt leaves. If it throws, the attempt does not leave. */
   leaves?: (() => Promise<void>) | undefined;
   /** Default 'other'. */
   priority?: Priority | undefined;
@@ -22,7 +26,7 @@ export interface CallOptions {
 
 interface Call<T> {
   operation: Operation;
-  /** The one parameter of the path. */
+  /** The value of the one parameter in the path. */
   id?: string;
   query?: Record<string, string | number | undefined>;
   body?: object;
@@ -31,22 +35,28 @@ interface Call<T> {
   /** Addresses in this request, which no message may show. */
   addresses?: readonly string[];
   schema: z.ZodType<T>;
-  /** What the body should be, for people. */
+  /** Names the expected body in messages. */
   expected: string;
 }
 
+/** A value that was read, and the answer it was read from. */
 export interface Called<T> {
   value: T;
   answer: Answer;
 }
 
+/** Calls the operations of the platform. */
 export interface Caller {
-  /** Any 2xx with a body of the schema; throws Rejected, Unavailable, RateLimited or Invalid. */
+  /** Returns the body of any 2xx answer. Throws Rejected, Unavailable, RateLimited or Invalid. */
   call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
-  /** The same, but undefined when the platform says, in its own form, that there is none (404). */
+  /**
+   * Does the same, but returns undefined when the platform says in its own form that there is none
+   * (404).
+   */
   find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
 }
 
+/** What calls need: a way to send, a gate, a clock and a key. */
 export interface CallerOptions {
   send: Send;
   gate: Gate;
@@ -56,7 +66,7 @@ export interface CallerOptions {
   maxAttempts?: number | undefined;
 }
 
-/** A key that was refused (401) is not used again: nothing that comes later leaves. */
+/** Creates a caller. Once its key was refused (401), no later call leaves. */
 export function createCaller(options: CallerOptions): Caller {
   const { send, gate, apiKey, clock, random, maxAttempts } = options;
   const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
@@ -115,7 +125,10 @@ function build(call: Call<unknown>, apiKey: string): Request {
   return { ...request, body: JSON.stringify(body) };
 }
 
-/** An empty or dotted id would make the path that of another operation. */
+/**
+ * Encodes an id for the path. Throws Invalid for an empty or dotted id, which would make the path
+ * that of another operation.
+ */
 function segment(id: string | undefined): string {
   if (id === undefined || /^\.{0,2}$/.test(id)) {
     throw new Invalid('an id that is empty or consists of dots names nothing on the platform');
@@ -140,8 +153,8 @@ function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
 }
 
 /**
- * A 404 is the platform's word only in the platform's form: a proxy or a wrong address answers 404
- * as well, and people must not count as gone for it.
+ * Accepts a 404 only in the platform's own form. A proxy or a wrong address answers 404 as well,
+ * and a contact must not count as gone for that.
  */
 function absent(answer: Answer, { operation }: Call<unknown>): undefined {
   const body = parseJson(answer.body);

@@ -1,17 +1,41 @@
 /**
- * The platform as everybody here sees it: every operation of the specification, typed. Nothing else
- * writes to the platform. 429s are waited out and failures retried below this file.
+ * The typed client of the platform: every operation of the specification. Nothing else writes to
+ * the platform. The layers below wait out 429s and repeat failed requests.
  *
  * Every method throws Rejected (4xx, in the platform's words), Unavailable (`acted` says whether a
  * write may have had its effect), RateLimited, Invalid for an id that cannot be one, and the
- * signal's reason when aborted before anything was written.
+ * signal's reason when it is aborted before anything was written.
  */
-import { createApiKeys, type ApiKeys } from './api-keys.ts';
-import { createCaller, type CallerOptions } from './api-call.ts';
-import { createContacts, type Contacts } from './contacts.ts';
-import { createDomains, type Domains } from './domains.ts';
-import { createTemplates, type Templates } from './templates.ts';
+import { type Caller, type CallerOptions, type CallOptions, createCaller } from './api-call.ts';
+import { type Contacts, createContacts } from './contacts.ts';
+import {
+  type ApiKey,
+  apiKey,
+  type Domain,
+  domain,
+  domainList,
+  type DomainList,
+  nameservers,
+  type Nameservers,
+  type Template,
+  template,
+  templateList,
+  type TemplateList,
+  testSend,
+  verification,
+  type Verification,
+} from './answer-schemas.ts';
+import { operations } from './operations.ts';
+import { paged, type Paged } from './paging.ts';
+import type {
+  DomainCreateBody,
+  TemplateCreateBody,
+  TemplateUpdateBody,
+  TestSendBody,
+} from './request-schemas.ts';
+import { Invalid } from '../domain/errors.ts';
 
+/** The operations of one organization. */
 export interface Platform {
   contacts: Contacts;
   templates: Templates;
@@ -19,7 +43,7 @@ export interface Platform {
   apiKeys: ApiKeys;
 }
 
-/** Over any `send`: a network, or a platform in the same process. */
+/** Creates the client over any `send`: a network, or a platform in the same process. */
 export function createPlatform(options: CallerOptions): Platform {
   const caller = createCaller(options);
   return {
@@ -27,5 +51,168 @@ export function createPlatform(options: CallerOptions): Platform {
     templates: createTemplates(caller),
     domains: createDomains(caller),
     apiKeys: createApiKeys(caller),
+  };
+}
+
+/** Templates (specification, "Endpoints", Templates). */
+interface Templates extends Paged<object, TemplateList, Template> {
+  /**
+   * GET /api/template/v1/list: one page, newest first, with archived templates. Names are not
+   * unique. `total` may count this page only.
+   */
+  list(query: { page: number; limit: number }, options?: CallOptions): Promise<TemplateList>;
+  /**
+   * POST /api/template/v1/create. Never sent twice: after any failure but a refusal the outcome is
+   * unknown.
+   */
+  create(body: TemplateCreateBody, options?: CallOptions): Promise<Template>;
+  /**
+   * PUT /api/template/v1/{id}: changes only the given fields. If content changes without variables,
+   * the platform derives them anew; give both.
+   */
+  update(id: string, body: TemplateUpdateBody, options?: CallOptions): Promise<Template>;
+  /**
+   * POST /api/template/v1/{id}/test: sends one email to `to`, with the template's variables
+   * resolved. Never sent twice: after any failure but a refusal the email may be on its way.
+   * Returns 'unclear' when the answer does not say `success: true`.
+   */
+  test(id: string, body: TestSendBody, options?: CallOptions): Promise<'sent' | 'unclear'>;
+}
+
+function createTemplates({ call }: Caller): Templates {
+  const expected = 'a template';
+  const list: Templates['list'] = async ({ page, limit }, options) => {
+    const operation = operations.listTemplates;
+    const query = { page, limit };
+    const listed = await call(
+      { operation, query, schema: templateList, expected: 'a list of templates' },
+      options,
+    );
+    return listed.value;
+  };
+  return {
+    ...paged({ list, rowsOf: (page) => page.templates }),
+    list,
+    async create(body, options) {
+      const operation = operations.createTemplate;
+      return (await call({ operation, body, schema: template, expected }, options)).value;
+    },
+    async update(id, body, options) {
+      const operation = operations.updateTemplate;
+      return (await call({ operation, id, body, schema: template, expected }, options)).value;
+    },
+    async test(id, body, options) {
+      const operation = operations.testTemplate;
+      const addresses = [body.to, body.fromEmail ?? ''];
+      const sent = await call(
+        { operation, id, body, addresses, schema: testSend, expected: 'the answer to a test send' },
+        options,
+      );
+      return sent.value.success === true ? 'sent' : 'unclear';
+    },
+  };
+}
+
+/**
+ * The session of a person signed in to the dashboard; the API key is not accepted (Authentication
+ * 6).
+ */
+interface Session {
+  /**
+   * name=value as the browser sends it, with a name that ends in .session_token. Other cookies are
+   * left out.
+   */
+  sessionCookie: string;
+}
+
+/** Sending domains (specification, "Endpoints", Domains). */
+interface Domains extends Paged<object, DomainList, Domain> {
+  /** GET /api/domain/v1/list: one page. Its shape is not specified and read loosely. */
+  list(query: { page: number; limit: number }, options?: CallOptions): Promise<DomainList>;
+  /**
+   * POST /api/domain/v1/create: the answer names the DNS records to create. Rejected with 409 when
+   * the domain exists. Never sent twice: after any failure but a refusal the outcome is unknown,
+   * and the list shows it.
+   */
+  create(body: DomainCreateBody, options?: CallOptions): Promise<Domain>;
+  /**
+   * POST /api/domain/v1/verify/{id}: has the DNS records checked; `status` may be any word. Calling
+   * it again continues the verification, so it may be repeated. Rejected with 400, 403 or 404.
+   */
+  verify(id: string, options?: CallOptions): Promise<Verification>;
+  /**
+   * GET /api/domain/v1/nameservers/{id}, for a session. Rejected with 401 for a cookie that the
+   * platform does not know, 403 for a person without an organization, 404 without DNS records.
+   * Invalid for a text that is no cookie.
+   */
+  nameservers(id: string, options: Session & CallOptions): Promise<Nameservers>;
+}
+
+function createDomains({ call }: Caller): Domains {
+  const list: Domains['list'] = async ({ page, limit }, options) => {
+    const operation = operations.listDomains;
+    const query = { page, limit };
+    const listed = await call(
+      { operation, query, schema: domainList, expected: 'a list of domains' },
+      options,
+    );
+    return listed.value;
+  };
+  return {
+    ...paged({ list, rowsOf: (page) => page.domains }),
+    list,
+    async create(body, options) {
+      const operation = operations.createDomain;
+      const expected = 'a domain';
+      return (await call({ operation, body, schema: domain, expected }, options)).value;
+    },
+    async verify(id, options) {
+      const operation = operations.verifyDomain;
+      const expected = 'the answer to a verification';
+      return (await call({ operation, id, schema: verification, expected }, options)).value;
+    },
+    async nameservers(id, { sessionCookie, ...options }) {
+      const operation = operations.readNameservers;
+      const cookie = sessionToken(sessionCookie);
+      const expected = 'a list of nameservers';
+      return (await call({ operation, id, cookie, schema: nameservers, expected }, options)).value;
+    },
+  };
+}
+
+/**
+ * Returns the session cookie out of all cookies that were copied from a browser. Throws Invalid
+ * when there is none.
+ */
+function sessionToken(text: string): string {
+  const token = text
+    .replace(/^cookie:/i, '')
+    .split(';')
+    .map((cookie) => cookie.trim())
+    .find((cookie) => /^[^\s=,]+\.session_token=[\x21-\x7e]+$/.test(cookie));
+  if (token === undefined) {
+    throw new Invalid(
+      'the session cookie is none: copy name=value, its name ends in .session_token',
+    );
+  }
+  return token;
+}
+
+/** API keys (specification, "Endpoints", API keys). */
+interface ApiKeys {
+  /**
+   * POST /api/api-key/v1/enable/{id}. Enabling an enabled key changes nothing, so it may be
+   * repeated. A disabled key cannot enable itself: Rejected with 401.
+   */
+  enable(id: string, options?: CallOptions): Promise<ApiKey>;
+}
+
+function createApiKeys({ call }: Caller): ApiKeys {
+  return {
+    async enable(id, options) {
+      const operation = operations.enableApiKey;
+      const expected = 'an API key';
+      return (await call({ operation, id, schema: apiKey, expected }, options)).value;
+    },
   };
 }

@@ -17,52 +17,61 @@ import { paged, type Paged } from './paging.ts';
 import type { contactStatus, EnrolBody, Subscription } from './request-schemas.ts';
 
 interface ContactFilter {
-  /** A part of the address; `%` and `_` may be wildcards, so compare what comes back. */
+  /** Part of the address. `%` and `_` may be wildcards: compare what comes back. */
   search?: string | undefined;
   status?: z.infer<typeof contactStatus> | undefined;
 }
 
-/** Both of page and limit always sent: the specification's defaults contradict each other. */
+/**
+ * The query of one page. page and limit are always sent, because the specification contradicts
+ * itself about their defaults.
+ */
 interface ContactQuery extends ContactFilter {
   /** From 1. */
   page: number;
   /** 1 to 100. */
   limit: number;
-  /** Leaves out names, properties and groups: reading these takes as long as all the rest. */
+  /** Leaves out names, properties and groups; reading them takes as long as all the rest. */
   brief?: boolean | undefined;
 }
 
-/** Who is enrolled: a contact there is, or an address, which is created when unknown. */
+/** The contact to enrol: an id, or an address, for which a contact is created when none has it. */
 export type Enrol =
   { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
 
-/** `date`: the platform's clock at this answer, epoch milliseconds. */
+/** An answer with `date`, the platform's clock at this answer in epoch milliseconds. */
 type Dated<T> = T & { date: number | undefined };
 type ContactPage = Dated<ContactList>;
+/** The answer to an enrolment. */
 export type Enrolled = Dated<Enrolment>;
 
+/** Contacts and their channel subscriptions. */
 export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
    * GET /api/contacts/list: one page, newest first. `total` counts what matches; totalContacts,
-   * subscribedContacts and unsubscribedContacts ignore the filter. A page's `groups` may be empty
-   * without being so, and `channels` may name every channel there is.
+   * subscribedContacts and unsubscribedContacts ignore the filter. In a page `groups` may be empty
+   * although a contact has some, and `channels` may name every channel there is.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
-  /** GET /api/contacts/retrieve/{id}; undefined: the platform says that there is none. */
+  /**
+   * GET /api/contacts/retrieve/{id}. Returns undefined when the platform says that there is none.
+   */
   retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
   /**
-   * DELETE /api/contacts/{id}. 'unclear' when the answer is a 404 or does not say `success: true`:
-   * only reading tells then.
+   * DELETE /api/contacts/{id}. Returns 'unclear' when the answer is a 404 or does not say `success:
+   * true`: only reading the contact tells then.
    */
   remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
   /**
-   * POST /api/contacts/channel/{channelId}; the contact that comes back may be a bare row. Rejected
-   * with 400 for a bad address, 404 for an unknown channel or id, 409 when it is subscribed so
-   * already. By address it is sent again only after a 500, which nothing but the platform answers.
+   * POST /api/contacts/channel/{channelId}. The contact in the answer may be a bare row. Rejected
+   * with 400 for a bad address, 404 for an unknown channel or id, 409 when the contact is
+   * subscribed like that already. An enrolment by address is repeated only after a 500, which
+   * nothing but the platform answers.
    */
   enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
 }
 
+/** Creates the operations on contacts. */
 export function createContacts({ call, find }: Caller): Contacts {
   const list: Contacts['list'] = async ({ page, limit, search, status, brief }, options) => {
     const address = search === undefined ? undefined : plain(search);
@@ -112,7 +121,10 @@ function enrolBody(who: Enrol): EnrolBody {
   return { contact_id: who.contactId, subscription };
 }
 
-/** The platform looks addresses up in lower case, and stores them as they are given. */
+/**
+ * Returns an address as it is sent: the platform looks addresses up in lower case, and stores them
+ * as they are given.
+ */
 function plain(address: string): string {
   return address.trim().toLowerCase();
 }

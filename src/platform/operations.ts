@@ -1,20 +1,24 @@
 /**
  * The operations of the platform, one row each (specification, "Endpoints"). `route` names the
- * budget an operation draws from: the platform counts per route, however a request is made.
+ * budget of an operation: the platform counts requests per route.
  */
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
+/** How an operation is called. */
 export interface Operation {
   route: string;
   method: Method;
   /** {name} stands for a path parameter. */
   path: string;
   resend: Resend;
-  /** Needs the cookie of somebody signed in, and takes no API key (Authentication 6). */
+  /**
+   * Set when it needs the cookie of a person signed in, and takes no API key (Authentication 6).
+   */
   session?: true;
 }
 
+/** The table of operations. */
 export const operations = {
   listContacts: {
     route: 'contacts.list',

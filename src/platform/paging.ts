@@ -1,6 +1,6 @@
 /**
- * A whole list, page by page ("Limits" 2 and 3). `total` alone neither ends a walk nor keeps one
- * going: it can count a single page, and records come and go while a list is read.
+ * Reads a whole list page by page ("Limits" 2 and 3). `total` alone neither ends the reading nor
+ * continues it: it can count a single page, and records come and go while a list is read.
  *
  *   a page that is          and                               then
  *   empty                                                     the end
@@ -17,15 +17,15 @@ import type { CallOptions } from './api-call.ts';
 const MOST_RECORDS = 100;
 const MOST_REPEATS = 3;
 
-/** The ways through a list; what is iterated asks for the next page only when it is wanted. */
+/** The ways to read a list. The next page is requested only when it is iterated to. */
 export interface Paged<Query, Page, Row> {
   /**
-   * The answers of the list operation one after another, the first one even when empty. A record
-   * may be on several pages, or on none when others were deleted meanwhile: only a listing that is
-   * certified proves absence.
+   * Yields the answers of the list operation one after another, the first one even when it is
+   * empty. A record may be on several pages, or on none when others were deleted meanwhile: only a
+   * certified listing proves absence.
    */
   pages(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Page, void, undefined>;
-  /** Every record on those pages, each id once. */
+  /** Yields every record on those pages, each id once. */
   all(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Row, void, undefined>;
 }
 
@@ -39,7 +39,7 @@ interface List<Query, Page, Row> {
   rowsOf(page: Page): readonly Row[];
 }
 
-/** Adds the walks to a list operation. They throw what it throws. */
+/** Returns the ways to read a list, made from a list operation. They throw what it throws. */
 export function paged<
   Query extends object,
   Page extends { total?: number | undefined },

@@ -1,7 +1,7 @@
 /**
  * The platform as a library, `import { createPlatform } from 'crm-mirror/platform'`: the typed
- * client of api-client.ts with everything it needs. This is a composition root: what is not given
- * is the real thing, this machine's network, clock and chance.
+ * client of api-client.ts with everything it needs. This is a composition root: by default it uses
+ * the network, clock and random numbers of this machine.
  *
  *   const platform = createPlatform({ url: 'https://…', apiKey });
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
@@ -41,46 +41,58 @@ export type {
 
 export type { BudgetOf, Clock, Counts, Random };
 
+/** How to reach one organization of the platform. */
 export interface PlatformOptions {
-  /** Base address; its path is kept. The key goes there: https, but on this machine. */
+  /**
+   * The base address with its path. The key is sent there, so use https unless it is this machine.
+   */
   url: string;
-  /** Of the organization; sent as x-api-key (Authentication 1). */
+  /** The key of the organization, sent as x-api-key (Authentication 1). */
   apiKey: string;
-  /** For one request, from waiting for a connection to the last byte. Default 10,000. */
+  /**
+   * The time for one request in milliseconds, from waiting for a connection to the last byte.
+   * Default 10,000.
+   */
   timeoutMs?: number | undefined;
-  /** Share of every route's budget left to other programs, 0 to 0.9. Default 0. */
+  /** The share of every route's budget that is left to other programs, 0 to 0.9. Default 0. */
   reserve?: number | undefined;
-  /** Where each route's budget comes from. Default: from its answers to this platform alone. */
+  /** Creates each route's budget. Default: it is learnt from this client's answers alone. */
   budgetOf?: BudgetOf | undefined;
-  /** Told when nothing but 429s comes of a route, and when a request gets through again. */
+  /** Called when a route gives nothing but 429s, and when a request gets through again. */
   stuck?: ((told: Stuck) => void) | undefined;
-  /** How often one request is tried, 429s not counted. Default 4. */
+  /** The number of attempts for one request; 429s do not count. Default 4. */
   maxAttempts?: number | undefined;
-  /** Stops everything that waits or is under way. */
+  /** Ends everything that waits or is in flight. */
   signal?: AbortSignal | undefined;
-  /** Default 'crm-mirror'; the platform may refuse an empty one. */
+  /** Default 'crm-mirror'. The platform may refuse an empty one. */
   userAgent?: string | undefined;
   clock?: Clock | undefined;
   random?: Random | undefined;
 }
 
+/** The platform over a network, with its counts and limits. */
 export interface ConnectedPlatform extends Platform {
-  /** Requests that left so far, 429s included. */
+  /** Returns how many requests left so far, 429s included. */
   requests(): Counts;
-  /** By route, as the answers so far tell. */
+  /** Returns the limit of each route, as its answers show it. */
   limits(): Record<string, RouteLimit>;
-  /** Its time of day by the Date of the newest answer, and since; undefined: none had any. */
+  /**
+   * Returns the platform's time of day in epoch milliseconds, from the Date of the newest answer
+   * and the time since; undefined: no answer had a Date.
+   */
   platformNow(): number | undefined;
-  /** The same platform for what goes ahead of everything else; it counts its own requests. */
+  /**
+   * Returns the same platform for requests that go ahead of all others. It counts its own requests.
+   */
   urgent(): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
-  /** Ends the connections, and what is still under way on them. */
+  /** Closes the connections and ends the requests in flight. */
   close(): Promise<void>;
 }
 
 /**
- * One organization of the platform, over the network. Requests are paced by what the answers say
- * about each route's budget, and wait out its 429s; so use one platform per organization, and
- * close it when done. Throws Invalid when `url` is no http(s) address.
+ * Connects to one organization of the platform. Requests are paced by what the answers say about
+ * each route's budget, and wait out its 429s; so use one platform per organization, and close it
+ * when done. Throws Invalid when `url` is no http(s) address.
  */
 export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal, stuck } = options;

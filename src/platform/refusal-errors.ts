@@ -1,6 +1,6 @@
 /**
- * What an answer that is no success means: Rejected in the platform's words, or Unavailable
- * (specification, "Errors"). No message here ever holds the API key or an address.
+ * Turns an answer that is no success into an error: Rejected in the platform's words, or
+ * Unavailable (specification, "Errors"). No message contains the API key or an address.
  */
 import { Rejected, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
@@ -8,20 +8,20 @@ import { envelope, type Envelope } from './answer-schemas.ts';
 import type { Operation } from './operations.ts';
 
 const LONGEST_TEXT = 300;
-/** More than is ever shown, so that cutting leaves no half of what has to be replaced. */
+/** More than is ever shown, so that cutting leaves no half of a secret to be replaced. */
 const LONGEST_READ = 16_000;
 
 const WRONG_URL = 'is platform.url the address of the platform?';
 
-/** What must not be shown, and what stands there instead. */
+/** Texts that must not be shown. Placeholders take their place. */
 export interface Secrets {
   /** The API key, and the cookie where one was sent. */
   keys: readonly string[];
-  /** As they were sent. */
+  /** The addresses, as they were sent. */
   addresses: readonly string[];
 }
 
-/** The error for an answer with any status but 2xx. */
+/** Returns the error for an answer with any status but 2xx. */
 export function refusal(
   answer: Answer,
   operation: Operation,
@@ -44,7 +44,10 @@ export function refusal(
   return new Rejected(message, { status, why, fix, route });
 }
 
-/** An answer whose body is not `expected`; `detail` says what is wrong with it. */
+/**
+ * Returns the error for an answer whose body is not `expected`; `detail` says what is wrong with
+ * it.
+ */
 export function unreadable(
   { status, headers, body }: Answer,
   route: string,
@@ -58,7 +61,7 @@ export function unreadable(
   return new Unavailable(message, { acted: 'maybe', status });
 }
 
-/** The body as JSON; undefined when it is none. */
+/** Returns the body as JSON; undefined when it is not JSON. */
 export function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
@@ -103,7 +106,10 @@ function read(answer: Answer, secrets: Secrets): Envelope {
   return { message: show(message), why: show(why), fix: show(fix) };
 }
 
-/** One line of at most 300 characters without control characters, the key or any address. */
+/**
+ * Returns a text as one line of at most 300 characters, without control characters, secrets and
+ * addresses.
+ */
 function tidy(text: string, { keys, addresses }: Secrets): string {
   let line = text.slice(0, LONGEST_READ).replace(/[\p{C}\p{Z}]+/gu, ' ');
   for (const key of keys) line = replace(line, key, '‹key›');
@@ -111,7 +117,7 @@ function tidy(text: string, { keys, addresses }: Secrets): string {
     line = replace(line, address, '‹address›');
     line = replace(line, encodeURIComponent(address), '‹address›');
   }
-  // Whoever else is named: the contact of an id, for one.
+  // Replaces addresses that were not sent, such as that of the contact with an id.
   line = line.replace(/[^\s@‹›"'<>()]{1,64}@[^\s@‹›"'<>()]{1,255}/gu, '‹address›');
   return [...line.trim()].slice(0, LONGEST_TEXT).join('');
 }

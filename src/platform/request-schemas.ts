@@ -1,40 +1,50 @@
 /**
- * What the platform accepts: the query and body of every operation, with the bounds its
- * specification states ("Endpoints", "Limits"). The client sends these, the emulator demands them.
+ * What the platform accepts: the query and body of every operation, with the bounds of the
+ * specification ("Endpoints", "Limits"). The client sends these, the emulator demands them.
  */
 import { z } from 'zod';
 
+/** The two subscriptions of a contact to a channel. */
 export const subscription = z.enum(['opt_in', 'opt_out']);
+/** One of the two. */
 export type Subscription = z.infer<typeof subscription>;
 
+/** The statuses by which contacts can be listed. */
 export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 
-/** local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
+/** An address local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
-/** "Limits 2"; the two statements about the default of `limit` conflict. */
+/**
+ * The page of a list ("Limits" 2). The specification contradicts itself about the default of
+ * `limit`.
+ */
 const page = z.coerce.number().int().min(1).optional().meta({ default: 1 });
 const limit = z.coerce.number().int().min(1).max(100).optional();
 
-/** GET /api/contacts/list */
+/** The query of GET /api/contacts/list. */
 export const contactListQuery = z.object({
   page,
   limit: limit.meta({ default: 100 }),
   search: z.string().optional(),
   status: contactStatus.optional(),
 });
+/** A parsed query of it. */
 export type ContactListQuery = z.infer<typeof contactListQuery>;
 
-/** POST /api/contacts/channel/{channel_id} */
+/** The body of POST /api/contacts/channel/{channel_id}. */
 export const enrolBody = z.object({
   contact_id: z.string().optional(),
   email: email.optional(),
   subscription: subscription.optional(),
 });
+/** A parsed body of it. */
 export type EnrolBody = z.infer<typeof enrolBody>;
 
+/** The statuses of a template. */
 export const templateStatus = z.enum(['draft', 'published', 'archived']);
 
+/** A variable of a template. */
 export const templateVariable = z.object({
   name: z.string(),
   type: z.enum(['string', 'number']),
@@ -45,16 +55,17 @@ const templateName = z.string().min(1).max(255);
 const templateSubject = z.string().max(500);
 const content = z.array(z.unknown());
 
-/** POST /api/template/v1/create */
+/** The body of POST /api/template/v1/create. */
 export const templateCreateBody = z.object({
   name: templateName,
   description: z.string().optional(),
   subject: templateSubject.optional(),
   content: content.optional(),
 });
+/** A parsed body of it. */
 export type TemplateCreateBody = z.infer<typeof templateCreateBody>;
 
-/** PUT /api/template/v1/{id}: partial; only the fields given change. */
+/** The body of PUT /api/template/v1/{id}: only the given fields change. */
 export const templateUpdateBody = z.object({
   name: templateName.optional(),
   description: z.string().optional(),
@@ -66,13 +77,14 @@ export const templateUpdateBody = z.object({
   variables: z.array(templateVariable).optional(),
   status: templateStatus.optional(),
 });
+/** A parsed body of it. */
 export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 
-/** GET /api/template/v1/list */
+/** The query of GET /api/template/v1/list. */
 export const templateListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type TemplateListQuery = z.infer<typeof templateListQuery>;
 
-/** POST /api/template/v1/{id}/test */
+/** The body of POST /api/template/v1/{id}/test. */
 export const testSendBody = z.object({
   to: z.string().min(1),
   fromEmail: z.string().optional(),
@@ -80,12 +92,13 @@ export const testSendBody = z.object({
   html: z.string().optional(),
   variables: z.record(z.string(), z.unknown()).optional(),
 });
+/** A parsed body of it. */
 export type TestSendBody = z.infer<typeof testSendBody>;
 
-/** Letters, digits and inner hyphens, at most 63 of them. */
+/** A label of a domain name: letters, digits and inner hyphens, at most 63 of them. */
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
-/** Labels with dots between them; the last one of two letters or more. */
+/** A domain name: labels with dots between them, the last one of two letters or more. */
 const domainName = z
   .string()
   .min(4)
@@ -98,10 +111,12 @@ const subdomain = z
   .max(255)
   .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid subdomain format');
 
+/** Whether mail is sent without TLS where the receiver has none, or not at all. */
 export const tls = z.enum(['opportunistic', 'enforced']);
+/** One of the two. */
 export type Tls = z.infer<typeof tls>;
 
-/** POST /api/domain/v1/create: no default is stated for tls. */
+/** The body of POST /api/domain/v1/create. The specification names no default for tls. */
 export const domainCreateBody = z.object({
   domain: domainName,
   custom_return_path: subdomain.optional().meta({ default: 'inbound' }),
@@ -112,8 +127,9 @@ export const domainCreateBody = z.object({
   sending_email: z.boolean().optional().meta({ default: true }),
   receiving_email: z.boolean().optional().meta({ default: true }),
 });
+/** A parsed body of it. */
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 
-/** GET /api/domain/v1/list: not shown; as every list is paged ("Limits 2"). */
+/** The query of GET /api/domain/v1/list. It is not specified; every list is paged ("Limits" 2). */
 export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type DomainListQuery = z.infer<typeof domainListQuery>;
