@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
 import { visibleLine, visibleLines } from './cli/output/visible-text.ts';
+import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Fault } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
 import { Interrupted } from './domain/errors.ts';
@@ -151,7 +152,7 @@ export async function start(): Promise<void> {
 
 /** Runs one command line and answers its exit code. */
 export async function main(argv: readonly string[], real: Shell): Promise<number> {
-  let code = 0;
+  let code = exitCode('done');
   const { shell, fail } = documented(argv, real);
   const program = new Command('crm-mirror')
     .description(
@@ -176,7 +177,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     return code;
   } catch (error) {
     if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? 0 : fail({ text: error.message, code: 2 });
+      return error.exitCode === 0 ? code : fail({ text: error.message, code: exitCode('invalid') });
     }
     const fault = explain(error);
     shell.note(`crm-mirror: ${fault.text}`);
@@ -203,9 +204,8 @@ function documented(argv: readonly string[], real: Shell) {
   return {
     shell: { ...real, print, note, argv },
     fail({ text, code }: Fault): number {
-      const error = text.replace(/^error: /, '');
       if (argv.includes('--json') && !isPrinted) {
-        real.print(JSON.stringify({ error, code }, null, 2));
+        real.print(JSON.stringify({ error: text.replace(/^error: /, ''), code }, null, 2));
       }
       return code;
     },
@@ -241,8 +241,8 @@ function processShell(): Shell {
   const { stop, abort } = stopSignals();
   // Whoever read along has stopped, or the disk behind it is full: the run itself goes on.
   for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= 1));
+    stream.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= exitCode('failed')));
     });
   }
   const interactive = isatty(process.stderr.fd);

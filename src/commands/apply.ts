@@ -7,6 +7,7 @@ import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
 import { readPlan, type PlanFile } from '../cli/run/plan-file.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, range } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 const oldestMs = 86_400_000;
 /** The clocks of two machines may differ by so much. */
@@ -18,7 +19,7 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nReads both sides again and plans again: unless the very same changes come out, nothing is\n' +
-        'done (exit 2). A plan is applied once, to its mirror, within 24 hours. What is learnt on\n' +
+        `done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. What is learnt on\n` +
         'the way and calls for other changes is left to the next run.',
     );
 }

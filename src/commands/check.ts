@@ -20,6 +20,7 @@ import { accountOf, connect, partsOf } from '../cli/compose/assemble-mirror.ts';
 import { countSender, lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { contactReturns } from '../cli/compose/source-registry.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags {
   config: string;
@@ -93,8 +94,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     shell.print(JSON.stringify({ mirror: config.mirror, ok, findings: shown }, null, 2));
   } else
     for (const { what, level, found } of findings) shell.print(`${marks[level]} ${what}: ${found}`);
-  if (ok) return 0;
-  return findings.some((finding) => finding.invalidInput) ? 2 : 1;
+  if (ok) return exitCode('done');
+  return exitCode(findings.some((finding) => finding.invalidInput) ? 'invalid' : 'failed');
 }
 
 type Found = Pick<Finding, 'level' | 'found'>;

@@ -16,6 +16,7 @@ import { readPeople } from '../demo/export-people.ts';
 import { lookBefore, tellSafety } from '../demo/safety-check.ts';
 import { enrolmentsPerSecond, openStage, type Stage } from '../demo/demo-platform.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   command.option('--dir <folder>', 'an empty or new folder for what is left');
@@ -77,7 +78,7 @@ async function actOne(demo: Demo): Promise<void> {
   if (passed.summary.status === 'rejected') {
     page.say(
       'The run ended as "rejected": everything else is done, but some records are newly invalid. ' +
-        'A script sees exit code 4, once; known ones do not fail every night.',
+        `A script sees exit code ${exitCode('rejected')}, once; known ones do not fail every night.`,
     );
   }
 }
@@ -187,9 +188,9 @@ function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult
 }
 
 function verdict({ page, untrue }: Demo): number {
-  if (untrue.length === 0) return 0;
+  if (untrue.length === 0) return exitCode('done');
   page.title(`The demo failed: ${untrue.length} things did not happen as told`);
   for (const { subject, says, truth } of untrue)
     page.item(subject, `Told: ${says} In truth: ${truth}`);
-  return 1;
+  return exitCode('failed');
 }

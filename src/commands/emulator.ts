@@ -13,6 +13,7 @@ import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid } from '../domain/errors.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags {
   port: string;
@@ -85,7 +86,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   } finally {
     emulator.close();
   }
-  return 0;
+  return exitCode('done');
 }
 
 function openEmulator(flags: Flags, shell: Shell): Emulator {

@@ -12,6 +12,7 @@ import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-com
 import { namesOf } from '../cli/lookup/display-names.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { keyOf } from '../cli/lookup/find-person.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags extends LookFlags {
   offline?: true;
@@ -55,7 +56,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       addresses,
     });
     print({ document, lines: explainedLines(document) }, flags, shell);
-    return 0;
+    return exitCode('done');
   } finally {
     await close();
   }

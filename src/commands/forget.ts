@@ -6,6 +6,7 @@ import { namingOptions } from '../cli/lookup/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { counted, instant } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   personOptions(namingOptions(command)).addHelpText(
@@ -57,7 +58,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 /** What is given up under way for a signal's sake is an interruption, whatever came of it. */
 function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
-  if (!failure) return Number(!crm.certified);
+  if (!failure) return exitCode(crm.certified ? 'done' : 'failed');
   return explain(stop.aborted ? stop.reason : failure).code;
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   runOptions(command)
@@ -10,7 +11,7 @@ export function options(command: Command): void {
       'after',
       '\nReads the whole CRM, and of the platform this person alone; touches nobody else, templates\n' +
         'neither. Whoever is not in the CRM is not taken for somebody who left it: that is for full\n' +
-        'runs to find out. Somebody whom nobody knows is nothing to do: exit 0.',
+        `runs to find out. Somebody whom nobody knows is nothing to do: exit ${exitCode('done')}.`,
     );
 }
 

@@ -6,6 +6,7 @@ import { movePaused, sayPaused, type Paused } from '../cli/compose/paused-mirror
 import { reasonOf } from '../cli/output/reason-option.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags extends LookFlags {
   reason?: string;
@@ -16,7 +17,7 @@ export function options(command: Command): void {
     .option('--reason <text>', 'why, for whoever finds it paused')
     .addHelpText(
       'after',
-      '\nsync and backfill end at once, with exit code 75, until `resume`; plan, check, status and\n' +
+      `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and\n` +
         'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
         'SIGTERM or press Ctrl-C.',
     );
@@ -40,5 +41,5 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const more = ['A run is under way: it goes on to its end, and is the last until you resume.'];
   const head = `${mirror} is ${sayPaused(paused)}`;
   print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
-  return 0;
+  return exitCode('done');
 }

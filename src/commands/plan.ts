@@ -9,6 +9,7 @@ import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { modeOf } from './sync.ts';
 import { lasting } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags extends PassFlags {
   fast?: true;
@@ -20,7 +21,7 @@ export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
     .option('--out <file>', 'write the plan, without addresses, as JSON: for `apply`')
-    .option('--exit-code', 'exit 5 when there is anything to do');
+    .option('--exit-code', `exit ${exitCode('changes')} when there is anything to do`);
 }
 
 /** What a run would do, by the very steps of a run. Writes nothing on the platform. */
@@ -48,5 +49,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     }
   };
   const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, begins, ended });
-  return code === 0 && flags.exitCode && changes > 0 ? 5 : code;
+  const isDone = code === exitCode('done');
+  return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
 }

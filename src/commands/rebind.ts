@@ -12,13 +12,14 @@ import { accountOf, connect } from '../cli/compose/assemble-mirror.ts';
 import { orHandOver } from '../cli/remote/worker-handover.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   lookOptions(command).addHelpText(
     'after',
     '\nFor a platform that has moved to another address, or a key that was rotated. It is proven\n' +
       'first, by reading alone, that it is the same organization: a template names it, else most of\n' +
-      '20 recorded people are there. It is refused otherwise (exit code 2). Nothing is run.',
+      `20 recorded people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`,
   );
 }
 
@@ -68,7 +69,7 @@ async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving)
     const { url } = config.platform;
     const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
     print({ document, lines: [lineOf(document)] }, flags, shell);
-    return 0;
+    return exitCode('done');
   } finally {
     await platform.close();
   }

@@ -5,6 +5,7 @@ import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-comma
 import { movePaused, sayPaused } from '../cli/compose/paused-mirror.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   lookOptions(command).addHelpText('after', '\nNothing is run: the next sync is.');
@@ -23,5 +24,5 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     ? `${mirror} goes on; it was ${sayPaused(paused)}`
     : `${mirror} is not paused`;
   print({ document, lines: [line] }, flags, shell);
-  return 0;
+  return exitCode('done');
 }

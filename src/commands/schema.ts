@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { editorSchema } from '../config/editor-schema.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 export function options(command: Command): void {
   command.description('print the JSON Schema of the configuration, for editors');
@@ -9,5 +10,5 @@ export function options(command: Command): void {
 
 export async function run(_command: Command, shell: Shell): Promise<number> {
   shell.print(JSON.stringify(editorSchema(), null, 2));
-  return 0;
+  return exitCode('done');
 }

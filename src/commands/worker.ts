@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { placeOf } from '../domain/values/config-file.ts';
 import { dueIn, type Schedule } from '../worker/queues/run-schedule.ts';
-import { codeOfStop } from '../cli/output/failure-report.ts';
+import { codeOfStop } from '../cli/output/exit-codes.ts';
 import { serve, type Workable } from '../worker/mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { openServer, type WorkerServer } from '../worker/worker-server.ts';

@@ -6,6 +6,7 @@ import { Unavailable } from '../../domain/errors.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { connect } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../output/exit-codes.ts';
 
 export interface ReachFlags {
   config: string;
@@ -22,7 +23,7 @@ export function reachOptions(command: Command): Command {
 export interface Result {
   document: object;
   lines: string[];
-  /** The platform answered, but not that it was done: exit 1. */
+  /** The platform answered, but not that it was done: the command failed. */
   failed?: boolean;
 }
 
@@ -44,7 +45,7 @@ export async function reach(
     const { document, lines, failed } = await ask({ platform, config, signal: shell.stop });
     if (flags.json) shell.print(JSON.stringify(document, null, 2));
     else for (const line of lines) shell.print(line);
-    return failed ? 1 : 0;
+    return exitCode(failed ? 'failed' : 'done');
   } finally {
     await platform.close();
   }

@@ -8,6 +8,7 @@ import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.t
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from './display-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../output/exit-codes.ts';
 
 export interface LookFlags {
   config: string;
@@ -56,7 +57,7 @@ export async function look(
   const seen = see(config, flags.addresses ?? shell.terminal);
   try {
     print(await tell(seen), flags, shell);
-    return 0;
+    return exitCode('done');
   } finally {
     seen.snapshot?.close();
   }
@@ -87,7 +88,7 @@ export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<
   if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
   try {
     tell(held.mirror.snapshot);
-    return 0;
+    return exitCode('done');
   } finally {
     await held.close();
   }
@@ -103,7 +104,7 @@ async function changeHere(
     try {
       snapshot?.fence();
       tell(snapshot);
-      return 0;
+      return exitCode('done');
     } finally {
       snapshot?.close();
     }

@@ -1,4 +1,5 @@
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../../domain/errors.ts';
+import { codeOfStop, exitCode } from './exit-codes.ts';
 
 /** What a person reads of a failure, and the exit code that says which kind it was. */
 export interface Fault {
@@ -12,11 +13,13 @@ export function explain(error: unknown): Fault {
     return { text, code: codeOf(error) };
   }
   const path = pathFault(error);
-  if (path !== undefined) return { text: path, code: 2 };
+  if (path !== undefined) return { text: path, code: exitCode('invalid') };
   const storage = storageFault(error);
-  if (storage !== undefined) return { text: storage, code: isLocked(error) ? 75 : 1 };
+  if (storage !== undefined) {
+    return { text: storage, code: exitCode(isLocked(error) ? 'busy' : 'failed') };
+  }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { text: `this is a bug, please report it:\n${stack}`, code: 1 };
+  return { text: `this is a bug, please report it:\n${stack}`, code: exitCode('failed') };
 }
 
 /** What the platform said, why, and how to mend it. */
@@ -26,15 +29,9 @@ function refusalOf({ message, why, fix }: Rejected): string {
 }
 
 function codeOf(error: Error): number {
-  if (error instanceof Invalid) return 2;
-  if (error instanceof Busy) return 75;
   if (error instanceof Interrupted) return codeOfStop(error);
-  return 1;
-}
-
-/** Of a process that was asked to stop, and why. */
-export function codeOfStop(reason: unknown): number {
-  return reason instanceof Interrupted && reason.signal === 'SIGINT' ? 130 : 143;
+  if (error instanceof Invalid) return exitCode('invalid');
+  return exitCode(error instanceof Busy ? 'busy' : 'failed');
 }
 
 function isLocked(error: unknown): boolean {

@@ -15,7 +15,8 @@ import {
 import { run } from '../../engine/run.ts';
 import { nothingDone, type Summary } from '../../engine/report/run-summary.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import { codeOfStop, explain } from '../output/failure-report.ts';
+import { codeOfStop, exitCode } from '../output/exit-codes.ts';
+import { explain } from '../output/failure-report.ts';
 import { foreseeing } from './forecast-notice.ts';
 import { createLog } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
@@ -45,7 +46,10 @@ export function runOptions(command: Command): Command {
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
     .option('--json', 'print one JSON document')
     .option('--addresses', 'name people by their address also where stdout is no terminal')
-    .option('--strict', 'exit 4 while any record is rejected or invalid, known ones too');
+    .option(
+      '--strict',
+      `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
+    );
 }
 
 /** Of every command that writes on the platform. */
@@ -131,7 +135,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const lines = [...unsaid, ...heldLines(summary)];
     if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
     wanted.ended?.({ config, mirror, summary, names });
-    return exitCode(summary, flags, shell);
+    return codeOf(summary, flags, shell);
   } catch (error) {
     failure = error;
     throw error;
@@ -190,20 +194,10 @@ async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> 
   return 'full';
 }
 
-/** Of several: 1, then 130 or 143, then 3, then 4. */
-function exitCode(summary: Summary, flags: PassFlags, shell: Shell): number {
-  switch (summary.status) {
-    case 'failed':
-      return 1;
-    case 'interrupted':
-      return codeOfStop(shell.stop.reason);
-    case 'held':
-      return 3;
-    case 'rejected':
-      return 4;
-    default:
-      return flags.strict && summary.known > 0 ? 4 : 0;
-  }
+function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {
+  if (status === 'interrupted') return codeOfStop(shell.stop.reason);
+  if (status === 'done' && flags.strict && known > 0) return exitCode('rejected');
+  return exitCode(status);
 }
 
 /** What a guard holds is no failure, and somebody has to look at it. */

@@ -22,6 +22,7 @@ import { absenceRulesOf } from '../compose/assemble-mirror.ts';
 import { missingOf, type Missing } from '../lookup/missing-people.ts';
 import { returnsOf, type ToldReturns } from './opt-out-status.ts';
 import { instant } from '../output/format-values.ts';
+import { exitCode } from '../output/exit-codes.ts';
 
 /** How many of each kind; null: nobody knows, there is no snapshot. */
 type PerKind = { contacts: number; templates: number } | null;
@@ -161,7 +162,7 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
   } catch (error) {
     const { text, code } = explain(error);
     // Locked by another process it is no fault, and nothing is known of it.
-    return { file, fault: code === 75 ? null : text };
+    return { file, fault: code === exitCode('busy') ? null : text };
   }
 }
 

@@ -1,0 +1,44 @@
+import { Interrupted } from '../../domain/errors.ts';
+
+/**
+ * The exit codes of all commands. Scripts rely on them: they never change. Where several apply, the
+ * first in this order wins; `invalid` and `busy` end a command before it does anything.
+ */
+export const exitCodes = {
+  invalid: {
+    code: 2,
+    means: 'the command line, the configuration or the input cannot be used as it is',
+  },
+  busy: {
+    code: 75,
+    means:
+      'not now: paused, another process holds the mirror, or the export is still being written',
+  },
+  failed: {
+    code: 1,
+    means: 'failed, or not all of it could be done; stderr says what and how to mend it',
+  },
+  interrupted: { code: 130, means: 'interrupted; everything done so far is recorded' },
+  terminated: { code: 143, means: 'interrupted; everything done so far is recorded' },
+  held: { code: 3, means: 'a guard held something; everything else was done' },
+  rejected: {
+    code: 4,
+    means:
+      'done, but some records are newly rejected or invalid, or an opt-out could not be applied, ' +
+      'or an erasure is not finished',
+  },
+  changes: { code: 5, means: '`plan --exit-code` found something to do' },
+  done: { code: 0, means: 'done' },
+} as const satisfies Record<string, { code: number; means: string }>;
+
+export type ExitName = keyof typeof exitCodes;
+
+export function exitCode(name: ExitName): number {
+  return exitCodes[name].code;
+}
+
+/** Returns the code of a process that was asked to stop, by the reason of its stop signal. */
+export function codeOfStop(reason: unknown): number {
+  const isKey = reason instanceof Interrupted && reason.signal === 'SIGINT';
+  return exitCode(isKey ? 'interrupted' : 'terminated');
+}
