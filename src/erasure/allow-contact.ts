@@ -1,4 +1,4 @@
-/** Takes back what the ledger holds against one person, and releases opt-outs of ours. */
+/** Holds what `allow` changed. */
 import type { Deadlines } from '../records/erasure-request.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
@@ -14,19 +14,29 @@ export interface Allowed {
   /** Milliseconds since the epoch. */
   at: number;
   taken: readonly Entry[];
-  /** Of other addresses, by an id of the CRM: there they stand, and bear on it no more. */
+  /**
+   * Entries that other addresses made and that concerned the person by an id of the CRM. They stay
+   * with those addresses and no longer concern the person.
+   */
   freed: readonly Entry[];
-  /** Whether the record of a contact that vanished was dropped. */
+  /** Whether the recorded row of a contact that vanished was dropped. */
   dropped: boolean;
-  /** Channels of which our opt-out, stated by the CRM, is released (row 16). */
+  /**
+   * The channels that we opted the person out of because the CRM said so, and that are released
+   * (row 16).
+   */
   released: readonly string[];
-  /** Not read: what stands by an id may bear on the person still. */
+  /**
+   * How the CRM was read. Where it was not, entries found only by an id may still concern the
+   * person.
+   */
   crm: Reading;
 }
 
 /**
- * Ends every entry that bears on the person, and what would write it again; and releases what we
- * opted out on the CRM's word. Nothing is sent.
+ * Ends every entry of the do-not-contact list that concerns the person, drops what would write one
+ * again, and releases the opt-outs that we sent because the CRM said so. Sends nothing. Throws
+ * Interrupted, and bugs.
  */
 export async function allow(
   mirror: Mirror,
@@ -46,14 +56,14 @@ export async function allow(
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
-    // Her record may be older than all that changes since.
+    // The person's record may be older than everything that changes from now on.
     invalidateCursor(mirror.snapshot, part.type);
     return release(mirror, part.type, key);
   });
   return { at, taken, freed, dropped, released, crm };
 }
 
-/** The transaction is the caller's. */
+/** Releases opt-outs of ours and returns their channels. Call it within a transaction. */
 function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key): string[] {
   const row = recorded.get(type.name, key);
   const released = row && type.release?.(row);
@@ -62,8 +72,9 @@ function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key)
 }
 
 /**
- * What is recorded of a contact that vanished would have the next run remember it again. First of
- * all: stopped between the two, the ledger still holds it.
+ * Drops the recorded row of a contact that vanished, since the next run would list the person again
+ * for it. Returns whether there was one. Call it before the list is written: if the process dies
+ * between the two, the list still protects the person.
  */
 function dropVanished({ snapshot }: Mirror, { name }: RecordType, key: Key): boolean {
   const { recorded, transaction } = snapshot;

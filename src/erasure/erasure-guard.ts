@@ -1,7 +1,7 @@
 /**
- * How many people were erased on the word of events, for the guard for deletes: as many in a day as
- * it lets one run delete, and twice that in seven days. Whoever can have events sent could else
- * have everybody erased, and nothing brings them back.
+ * Limits how many people are erased because of events: in 24 hours as many as the guard for deletes
+ * lets one run delete, and twice as many in seven days. Otherwise anybody who can send events could
+ * have everybody erased, and nothing would bring these people back.
  */
 import { z } from 'zod';
 import type { RecordType } from '../records/record-type.ts';
@@ -14,12 +14,12 @@ import { shortHash } from '../engine/context/display-name.ts';
 const name = 'erased-by-events';
 const dayMs = 86_400_000;
 
-/** When, in milliseconds since the epoch. */
+/** The times of the erasures, in milliseconds since the epoch. */
 const times = z.array(z.number());
 
 /**
- * Whether one more may be erased, which is counted then; one that was begun before, or that
- * somebody has asked for by hand, is not asked about again. The transaction is the caller's.
+ * Returns whether one more person may be erased, and counts them if so. Does not ask the guard
+ * about an erasure that `forget` has begun, or was called for. Call it within a transaction.
  */
 export function passesGuard(
   { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
@@ -42,7 +42,7 @@ export function passesGuard(
       return shaping.owned(type.name).all;
     },
   } as const;
-  // One by one they have no shape.
+  // Events come one by one, so the guard's rules about the shape of a plan do not apply.
   if (judge(volume, guards.delete)) return false;
   meta.set(name, JSON.stringify([...week, now]));
   return true;

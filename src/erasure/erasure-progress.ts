@@ -1,4 +1,4 @@
-/** What an erasure has done so far, noted in the snapshot step by step. */
+/** Keeps account of an erasure in the snapshot, step by step. */
 import type { Deed } from '../records/erasure-request.ts';
 import { acked, type RecordType } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
@@ -9,9 +9,13 @@ import { latestNow } from '../engine/context/run-context.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 
+/** The account of one erasure, see `accountOf`. */
 export type ErasureAccount = ReturnType<typeof accountOf>;
 
-/** What is noted of it in the snapshot, from its beginning on. */
+/**
+ * Notes the erasure as begun and returns its account: `done` returns what is done so far, the other
+ * functions note one more step.
+ */
 export function accountOf(mirror: Mirror, key: Key, since: number) {
   const { snapshot, clock } = mirror;
   const { transaction, recorded, purge } = snapshot;
@@ -23,7 +27,7 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     });
     now = next;
   };
-  /** It is ours, should it go no further than that. */
+  /** Records the opt-out as ours, in case the erasure gets no further. */
   const optedOut = (type: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
     const row = recorded.get(type.name, key);
     if (!row) return;
@@ -38,12 +42,16 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     looked: () => note({ ...now, found: now.found ?? [] }),
     tell: (type: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(type, deed)),
-    /** Throws Busy while another reads the snapshot; then it is kept under whose name it is. */
+    /**
+     * Drops the person from the snapshot's tables and from its file, then ends the erasure. Throws
+     * Busy while another process reads the snapshot, and then notes the person's key again.
+     */
     purge(type: RecordType, ids: readonly string[]): void {
       transaction(() => {
         now = withPurged(now, purge.rows(type.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });
-        // Who else stood under her name is known no more.
+        // It is no longer known who else had this address, so the source has to be read as a
+        // whole.
         invalidateCursor(snapshot, type);
       });
       try {
@@ -57,12 +65,13 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
   };
 }
 
-/** With one more deed, each counted once. */
+/** Adds a deed, and counts each contact once. */
 function withDeed(one: Unfinished, deed: Deed): Unfinished {
   if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
   return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
 }
 
+/** Adds the rows that were dropped to those of earlier attempts. */
 function withPurged(one: Unfinished, more: Purged): Unfinished {
   const before = one.purged;
   const sum = (of: keyof Purged): number => (before?.[of] ?? 0) + more[of];

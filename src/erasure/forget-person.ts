@@ -1,6 +1,7 @@
 /**
- * Forgets one person on demand: the ledger first, then the platform, then the snapshot. Whatever
- * stops it on the way, the ledger has it already, what is left is noted, and it can be done again.
+ * Forgets one person on demand: first in the do-not-contact list, then on the platform, then in the
+ * snapshot. Whatever stops it, the list already protects the person, what is left is noted, and
+ * `forget` can be called again.
  */
 import type { Deed, Deadlines } from '../records/erasure-request.ts';
 import type { RecordType } from '../records/record-type.ts';
@@ -15,43 +16,50 @@ import { readNames, type Reading } from './source-identities.ts';
 import { identityOf } from '../engine/context/do-not-contact-identity.ts';
 import type { Unfinished } from './pending/unfinished-erasures.ts';
 
-/** Whom to forget. */
+/** The person to forget. */
 export interface Person {
   part: MirrorPart;
   key: Key;
-  /** All that the CRM had for the address, if it was asked for each: then it is not read. */
+  /** Every id that the CRM has for the address, if each was asked for. The CRM is not read then. */
   ids?: readonly string[];
 }
 
-/** What all attempts since the first have done of it. Times in milliseconds since the epoch. */
+/** What all attempts since the first have done. Times are in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
-  /** The entry that keeps the person from being brought back; `since` it was first asked for. */
+  /**
+   * The entry of the list that keeps the person from being brought back; `since` is when the
+   * erasure was first asked for.
+   */
   entry: { ledger: string; seq: number; since: number };
   /** What was done on the platform and in the snapshot. */
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
-  /** The platform was looked at again, and shows nothing of the person. */
+  /** Whether the platform was asked again and shows nothing of the person. */
   verified: boolean;
-  /** Nothing is left in the snapshot's file of what was dropped. */
+  /** Whether the snapshot's file holds nothing any more of what was dropped. */
   scrubbed: boolean;
-  /** Whether every id that the CRM has for the address stands in the ledger. */
+  /** Whether every id that the CRM has for the address is in the list. */
   crm: Reading;
-  /** Other addresses that the same CRM records, or contact, had or have: nothing was done there. */
+  /**
+   * Other addresses that the same CRM records, or the same contact, had or have. Nothing was done
+   * about these.
+   */
   also: Key[];
-  /** Why not all of it was done. */
+  /** Why the erasure is incomplete; undefined: it is complete. */
   failure: Expected | undefined;
 }
 
 /**
- * Throws Invalid, before anything is written, where the snapshot belongs to another platform; what
- * else is against it, an interruption too, is in the answer.
+ * Forgets the person and returns what was done; every expected failure, an interruption too, is in
+ * the answer. Throws Invalid, before anything is written, if the snapshot belongs to another
+ * platform; and throws bugs.
  */
 export async function forget(
   mirror: Mirror,
   { part, key, ids }: Person,
   leave: Deadlines,
 ): Promise<Certificate> {
-  // Where others answer, that nobody is found proves nothing.
+  // On another platform it would prove nothing that the person is not found.
   const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
   if (unproven instanceof Invalid) throw unproven;
   bindDoNotContactList(mirror);
@@ -89,13 +97,16 @@ const asked: Reading = {
   why: 'it was asked for each id that is known of the address, and not read for others',
 };
 
-/** But for those that were forgotten themselves. */
+/** Returns the person's other addresses, except those that were forgotten themselves. */
 function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: Key): Key[] {
   const isErased = doNotContact.erased() ?? (() => false);
   return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
 }
 
-/** Throws bugs, and what the disk has against it. */
+/**
+ * Returns the expected error that `work` throws, if any. Throws bugs, and errors of the file
+ * system.
+ */
 async function failureOf(work: () => Promise<void>): Promise<Expected | undefined> {
   try {
     await work();
@@ -118,7 +129,7 @@ async function erase(
   leave: Deadlines,
 ): Promise<void> {
   const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
-  // What a process that has ended has sent may still arrive.
+  // A request that an earlier process sent may still arrive.
   if (isOpen) await clock.sleep(timeoutMs, leave.signal);
   const recorded = snapshot.recorded.get(type.name, key);
   const known = account.done().found ?? [];
@@ -129,7 +140,10 @@ async function erase(
 
 type Who = ReturnType<typeof identityOf>;
 
-/** Asked for again, an erasure stands since the first time. */
+/**
+ * Writes the erasure to the list, unless it is there; an erasure that is asked for again counts
+ * from the first time.
+ */
 function enter({ doNotContact }: Mirror, who: Who, at: number): Certificate['entry'] {
   const standing = () =>
     doNotContact

@@ -1,15 +1,15 @@
 /**
- * A record that the CRM says it has erased for privacy: whoever stood under its id is forgotten.
+ * Follows the deletion of a CRM record for privacy: forgets everybody who had the record's id.
  *
- *   the CRM has the record still                 an event as any other
- *   nobody is known to have stood there          nothing
- *   … and a run about everybody is under way     again: by its end it is known whom it has made
- *   a living record stands under the address     shared: two may have one address, and one of them
- *                                                is erased; an event as any other
- *   too many were erased by events of late       held: noted as asked for and not done
- *   else                                         forgotten, as by `forget`; again where that fails
+ *   the CRM still has the record              handled like any other event
+ *   nobody is known to have had the id        nothing to do
+ *   … and a run about everybody is under way  tried again: when it has ended, everybody is known
+ *   a living record has the same address      shared: two people may have one address, and only one
+ *                                             of them is erased; handled like any other event
+ *   events have erased too many lately        held: noted as asked for and not done
+ *   else                                      forgotten, as by `forget`; tried again if that fails
  *
- * The CRM is asked for every id that is known of her, and is not read for others.
+ * The CRM is asked for every id that is known of the person. It is not read for further ids.
  */
 import type { Deadlines } from '../records/erasure-request.ts';
 import { Busy } from '../domain/errors.ts';
@@ -22,25 +22,29 @@ import { atHer, idsAt, most, rowOf } from '../engine/read/person-read.ts';
 import { passesGuard } from './erasure-guard.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
+/** Holds what became of a privacy deletion. */
 export interface Erased {
-  /** What the event is still good for. */
+  /** What is left to do with the event: nothing, handle it like any other, or try it again. */
   rest: 'nothing' | 'event' | 'again';
-  /** By the addresses under which the record stood. */
+  /** The people who had the record, one for each address. */
   people: ErasedOne[];
 }
 
-/** `person` is a hash. */
+/** What became of one person; `person` is a hash. */
 export type ErasedOne = { person: string } & (
   { is: 'shared' | 'held' } | { is: 'forgotten' | 'failed'; told: Certificate }
 );
 
-/** Throws what the source throws, Busy, and what `forget` does. */
+/**
+ * Follows the privacy deletion of the CRM record `id`. Throws Busy while another run holds one of
+ * the people, the errors of the source, and those of `forget`.
+ */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
   const part = mirror.parts.find(({ source, type }) => source.one && type.erase);
   if (!part) return { rest: 'nothing', people: [] };
   const taken = await mirror.locks.take(peopleOf(mirror, part, id));
   try {
-    // Whoever had her before may have moved her.
+    // Another run that held the person until now may have given the record another address.
     const { keys, ...who } = peopleOf(mirror, part, id);
     if (!taken.also({ keys, ...who })) throw new Busy(atHer);
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
@@ -82,7 +86,10 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promi
   return { person, is: told.failure ? 'failed' : 'forgotten', told };
 }
 
-/** The ids under which she stood and nobody stands now; undefined: somebody stands there. */
+/**
+ * Returns the ids of the person that the CRM has no record of any more; undefined if it still has a
+ * record with this address.
+ */
 async function goneOf(
   mirror: Mirror,
   { part, id, key }: Wanted,
@@ -94,7 +101,7 @@ async function goneOf(
   for (const other of others) {
     const row = await ask(part, other, leave);
     if (!isThere(row)) gone.push(other);
-    // Of one that cannot be read nobody knows that it stands elsewhere.
+    // A record that cannot be read may have this address.
     else if (row?.key === undefined || row.key === key) return undefined;
   }
   return gone;
@@ -113,7 +120,10 @@ async function ask(
   return record && rowOf(type, id, record);
 }
 
-/** Under which addresses the record stood, those of an attempt that was cut short too. */
+/**
+ * Returns the addresses under which the record is known, also from an attempt that was cut short,
+ * and every CRM id of these.
+ */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;

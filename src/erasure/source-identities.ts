@@ -1,11 +1,11 @@
-/** Under which ids the source has somebody, for whoever asks or tells the ledger by them. */
+/** Reads which CRM ids a person has, so that the do-not-contact list can be asked by them. */
 import { Interrupted, isExpected } from '../domain/errors.ts';
 import type { Deadlines } from '../records/erasure-request.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { read } from '../engine/read/source-read.ts';
 import { beginRun } from '../engine/begin-run.ts';
 
-/** Not read, or not certified: ids may be missing. */
+/** How the source was read. If it was not read, or is not certified, ids may be missing. */
 export interface Reading {
   read: boolean;
   certified: boolean;
@@ -13,7 +13,8 @@ export interface Reading {
 }
 
 /**
- * Reads the source, so that `whoOf` knows by it, or says why not. Throws Interrupted, and bugs.
+ * Reads the source, so that `identityOf` knows all ids of a person. Returns expected failures.
+ * Throws Interrupted, and bugs.
  */
 export async function readNames(
   mirror: Mirror,

@@ -1,19 +1,20 @@
-/** Who may see what the server shows. */
+/** Decides who may see what the server shows. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopback } from '../domain/values/config-value.ts';
 
 /**
- * With a token: who sends it, as `Authorization: Bearer …`, or as the password of HTTP Basic, as
- * browsers do. Without one the server listens on this machine alone, and only requests that name it
- * so are answered: no page of a browser can ask under another name.
+ * Returns whether a request may enter. With a token: if the request carries it, as `Authorization:
+ * Bearer …` or as the password of HTTP Basic, which browsers send. Without a token the server
+ * listens on this machine only, and answers only requests that name it by a loopback address: no
+ * web page can ask under another name.
  */
 export function mayEnter(headers: IncomingHttpHeaders, token: string | undefined): boolean {
   if (token === undefined) return isLoopback(`http://${headers.host ?? ''}`);
   return isSame(credentialOf(headers.authorization ?? ''), token);
 }
 
-/** Takes as long whether they differ early, late, or in their lengths. */
+/** Compares two texts in constant time, whatever their lengths. */
 export function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -1,31 +1,33 @@
-/** Of which records the events of a CRM tell. */
+/** Finds the records that the events of a CRM name. */
 import { fieldAt, textOf } from '../domain/values/record-field.ts';
 
 const longestId = 500;
 
-/** When two of HubSpot's records become one, these name the others. */
+/** When two HubSpot records become one, these fields name the others. */
 const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
 
 /** HubSpot's number for contacts. */
 const contactType: unknown = '0-1';
 
+/** Where a CRM's events name their record. */
 export interface Naming {
   format: 'standard' | 'hubspot';
-  /** Dotted path. */
+  /** Dotted path of the id. */
   id: string;
 }
 
+/** The records that a body names, each once. */
 export interface Named {
   ids: string[];
-  /** Those of them that the CRM has erased for good, as it says: for privacy. */
+  /** Those of `ids` that the CRM says it has erased for privacy. */
   erased: string[];
-  /** There are events of something else, which ask for nothing. */
+  /** Whether there are events about something else, for which there is nothing to do. */
   others: boolean;
 }
 
 /**
- * Each id once. A body is an event or a list of them, and at the path stands an id or a list of
- * them; an event that names no record is passed over.
+ * Returns the records that a body names. A body is one event or a list of them, and the path leads
+ * to one id or a list of them. An event that names no record is skipped.
  */
 export function toldIn(body: unknown, { format, id }: Naming): Named {
   const fields = format === 'hubspot' ? [id, ...merged] : [id];
@@ -44,8 +46,9 @@ export function toldIn(body: unknown, { format, id }: Naming): Named {
 }
 
 /**
- * What HubSpot tells of companies or deals, and of who belongs to whom, is of no contact. Its older
- * events name the object (`contact.creation`), the newer ones its number (`object.creation`).
+ * Returns whether a HubSpot event concerns a contact. Events about companies, deals and
+ * associations do not. Older events name the object (`contact.creation`), newer ones its number
+ * (`object.creation`).
  */
 function isOfContact(event: unknown): boolean {
   const type = fieldAt(event, 'subscriptionType');
@@ -57,13 +60,17 @@ function isOfContact(event: unknown): boolean {
     : object === 'contact';
 }
 
-/** What of an object is erased has to say that it is a contact: nothing is erased on a guess. */
+/**
+ * Returns whether the event says that a contact was erased. An event about an object has to say
+ * that it is a contact: nothing is erased on a guess.
+ */
 function isErasure(event: unknown): boolean {
   const type = fieldAt(event, 'subscriptionType');
   if (type === 'contact.privacyDeletion') return true;
   return type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType;
 }
 
+/** Returns the id as text; nothing for a value that can be no id. */
 function idOf(value: unknown): string[] {
   if (typeof value === 'boolean') return [];
   const text = textOf(value) ?? '';

@@ -1,51 +1,58 @@
 /**
- * The worker's own server.
+ * The worker's HTTP server.
  *
  *   GET   /healthz            alive
- *   GET   /readyz             takes events: 503 with the reasons while it cannot
+ *   GET   /readyz             takes events; 503 with the reasons while it cannot
  *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
- *   GET   /                   how all mirrors stand
+ *   GET   /                   the status of all mirrors
  *   GET   /metrics            for Prometheus
- *   GET   /queues             what waits and what is worked on
+ *   GET   /queues             jobs that wait and jobs that are worked on
  *
- * All but the first three ask for the token (access-check.ts). Whatever goes wrong is answered with
- * one line of JSON.
+ * All but the first three ask for the token (access-check.ts). Every failure is answered with one
+ * line of JSON.
  */
+import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
+import { FastifyAdapter } from '@bull-board/fastify';
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, Unavailable } from '../domain/errors.ts';
 import type { QueueView } from '../worker/queues/queue-view.ts';
 import { mayEnter } from './access-check.ts';
-import { serveBoard } from './queue-board.ts';
 import type { Metrics } from './metrics.ts';
-import { pagePolicy, renderPage, type MirrorStatus } from './status-page.ts';
+import { type MirrorStatus, pagePolicy, renderPage } from './status-page.ts';
 import { serveWebhooks, type Webhook } from './webhooks.ts';
 
+/** What the server needs. */
 export interface ServerOptions {
   host: string;
-  /** 0: any that is free. */
+  /** 0 stands for any free port. */
   port: number;
-  /** Without one, `host` is a loopback address. */
+  /** Undefined: `host` is a loopback address, and only this machine may ask. */
   token: string | undefined;
-  /** How the CRM calls this server; undefined: as its requests say. Without a trailing slash. */
+  /**
+   * The URL by which the CRM calls this server, without a trailing slash; undefined: as its
+   * requests say.
+   */
   publicUrl: string | undefined;
-  /** Of the mirrors that take events, by their names. */
+  /** The webhooks of the mirrors that take events, by mirror. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** They are shown, not closed. */
+  /** Shown, and not closed by the server. */
   queues: QueueView['queues'];
   metrics: Metrics;
-  /** Why no event can be taken now, one line each; an outage of a CRM is no reason. */
+  /** Returns why no event can be taken now, one line each. An outage of a CRM is no reason. */
   ready(): readonly string[];
   statuses(): Promise<readonly MirrorStatus[]>;
   clock: Clock;
-  /** A bug was met while a request was answered. */
+  /** Called with each bug that is met while a request is answered. */
   failed(error: unknown): void;
 }
 
+/** A server that can listen once. */
 export interface Server {
-  /** Resolves to its address. Throws Invalid where it cannot listen there. */
+  /** Resolves to its address. Throws Invalid if it cannot listen there. */
   listen(): Promise<string>;
-  /** Takes no more requests, and waits a moment for those under way. */
+  /** Takes no more requests, and waits up to three seconds for those under way. */
   close(): Promise<void>;
 }
 
@@ -54,6 +61,7 @@ const closeMs = 3_000;
 const retryAfterSeconds = 5;
 const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 
+/** Creates the server; it does not listen yet. */
 export function createServer(options: ServerOptions): Server {
   const { host, port, clock } = options;
   const app = Fastify({
@@ -152,9 +160,38 @@ const faults: Record<string, string> = {
   ENOTFOUND: 'is no address of this machine → mend server.host',
 };
 
-/** What the system says when an address cannot be had; anything else is a bug. */
+/**
+ * Returns Invalid for an address that the system does not let us listen on; any other error is a
+ * bug, and returned as it is.
+ */
 function unusable(error: unknown, address: string): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const fault = faults[code];
   return fault === undefined ? error : new Invalid(`server: ${address} ${fault}`, { cause: error });
+}
+
+const boardPath = '/queues';
+
+/** The board brings its own scripts and writes styles while it runs; nothing else is let in. */
+const boardPolicy = [
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
+  "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
+].join('; ');
+
+/** Serves the board under /queues, and answers every method but GET and HEAD with 405. */
+function serveBoard(app: FastifyInstance, queues: QueueView['queues']): void {
+  const adapter = new FastifyAdapter();
+  adapter.setBasePath(boardPath);
+  createBullBoard({
+    queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+    serverAdapter: adapter,
+    options: { uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true } },
+  });
+  adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
+  app.addHook('onRequest', async ({ method }, reply) => {
+    reply.header('content-security-policy', boardPolicy);
+    if (method === 'GET' || method === 'HEAD') return;
+    await reply.code(405).send({ error: 'the queues are only shown here' });
+  });
+  app.register(adapter.registerPlugin(), { prefix: boardPath });
 }

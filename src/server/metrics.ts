@@ -1,21 +1,22 @@
-/** What Prometheus is told: of each run when it has ended, of how all stands when it asks. */
+/** The metrics for Prometheus: counted when a run ends, or asked when Prometheus asks. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { byGuard } from '../domain/guard-classes.ts';
 import { heldIn, type KindSummary, type Summary } from '../engine/report/run-summary.ts';
 import { gaugesOf, type Watched } from './mirror-gauges.ts';
 
-/** Why an event was not taken. */
+/** Why a delivery of events was not queued. */
 export type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';
 
+/** The metrics of a worker. */
 export interface Metrics {
-  /** A run has ended, of whatever mode, well or not. */
+  /** Counts a run that has ended, of any mode and status. */
   ended(mirror: string, summary: Summary): void;
-  /** A delivery was queued, with so many records in it. */
+  /** Counts a delivery that was queued, with this many records. */
   accepted(mirror: string, records: number): void;
-  /** A delivery was not queued. */
+  /** Counts a delivery that was not queued. */
   refused(mirror: string, reason: Refusal): void;
   contentType: string;
-  /** Everything, as Prometheus reads it. */
+  /** Returns all metrics in the format of Prometheus. */
   text(): Promise<string>;
 }
 
@@ -23,7 +24,10 @@ const prefix = 'crm_mirror_';
 const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
 const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
 
-/** Names begin with `crm_mirror_`, and each metric but the process's own has the label `mirror`. */
+/**
+ * Creates the metrics. Their names begin with `crm_mirror_`, and all but those of the process have
+ * the label `mirror`.
+ */
 export function createMetrics(watched: readonly Watched[]): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register, prefix });
@@ -92,7 +96,10 @@ function countRuns(register: Registry): Metrics['ended'] {
   };
 }
 
-/** What a guard holds each run holds anew, its class as `op`; what is rejected has none. */
+/**
+ * Counts changes. Every run counts what a guard holds again, with the guard class as `op`; rejected
+ * changes have no `op`.
+ */
 function countChanges(register: Registry): Metrics['ended'] {
   const changes = new Counter({
     name: `${prefix}changes_total`,

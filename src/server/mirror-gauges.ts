@@ -1,4 +1,4 @@
-/** How each mirror stands at the moment it is asked about. */
+/** The state of each mirror at the moment Prometheus asks. */
 import { Gauge, type Registry } from 'prom-client';
 import { isExpected } from '../domain/errors.ts';
 import { guardNames, type GuardClass } from '../domain/guard-classes.ts';
@@ -7,7 +7,7 @@ import type { Depth } from '../worker/queues/queue-view.ts';
 
 type PerKind = { contacts: number; templates: number } | null;
 
-/** What is read of a mirror's standing, as `crm-mirror status --json` has it. */
+/** The part of a mirror's status that becomes metrics, as `crm-mirror status --json` has it. */
 export interface GaugedStatus {
   proven: { ageMs: number | null } | null;
   recorded: PerKind;
@@ -16,7 +16,7 @@ export interface GaugedStatus {
   invalid: PerKind;
   held: readonly Record<GuardClass, number>[];
   optOutsRefused: { count: number };
-  /** null: this mirror does not tell the CRM who left. */
+  /** Null: this mirror does not tell the CRM who unsubscribed. */
   returns: { waiting: number; rejected: { count: number } } | null;
   erasuresUnfinished: { count: number };
   open: { unknown: number };
@@ -24,13 +24,16 @@ export interface GaugedStatus {
   quarantine: object | null;
 }
 
-/** A mirror, to be asked; what throws an expected error (domain/errors.ts) is left out. */
+/**
+ * A mirror that can be asked. If one question throws an expected error (domain/errors.ts), its
+ * metrics are left out.
+ */
 export interface Watched {
   mirror: string;
   standing(): Promise<GaugedStatus>;
   limits(): Readonly<Record<string, RouteLimit>>;
   depths(): Promise<readonly Depth[]>;
-  /** Of its oldest event; undefined: none waits. */
+  /** Returns the age of the oldest event in the queue; undefined: none waits. */
   lagMs(): Promise<number | undefined>;
 }
 
@@ -62,7 +65,7 @@ const kinds = [
 type Name = keyof typeof help;
 type Told = [name: Name, value: number | undefined, labels?: Record<string, string>];
 
-/** Answers what asks everybody and sets the gauges to what they say. */
+/** Creates the gauges and returns the function that asks all mirrors and sets them. */
 export function gaugesOf(register: Registry, watched: readonly Watched[]): () => Promise<void> {
   const gaugeOf = (name: string, about: string) =>
     new Gauge({
@@ -104,7 +107,7 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
   return { mirror: of.mirror, all: found.flat() };
 }
 
-/** One that cannot be asked hides nothing of the others. */
+/** Returns nothing for a question with an expected error, so that the others are still answered. */
 async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
   try {
     return await ask();

@@ -1,16 +1,20 @@
-/** How all mirrors stand, on one page without a script: first what somebody should see to. */
+/** The page with the status of all mirrors, without scripts: first those that need attention. */
 import { createHash } from 'node:crypto';
 
-/** As `crm-mirror status` tells it; people are named by their hashes, if at all. */
+/**
+ * The status of one mirror, as `crm-mirror status` shows it. A person is named by a hash, if at
+ * all.
+ */
 export interface MirrorStatus {
   mirror: string;
   /** ISO 8601. */
+  /** When it was read, as ISO 8601. */
   at: string;
-  /** The gravest first; none: all is well. */
+  /** The gravest first; empty: all is well. */
   attention: readonly { text: string; fix: string }[];
-  /** What is said where that is empty. */
+  /** Shown where `attention` is empty. */
   calm: string;
-  /** What, and how it stands. */
+  /** Each row is a name and a value. */
   rows: readonly (readonly string[])[];
 }
 
@@ -38,12 +42,13 @@ td { overflow-wrap: anywhere; }
 footer { opacity: .7; }
 `;
 
-/** Nothing is loaded, and nothing runs. */
+/** The page's Content-Security-Policy: it loads nothing and runs no script. */
 export const pagePolicy: string = [
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 ].join('; ');
 
+/** Renders the page as HTML. */
 export function renderPage(statuses: readonly MirrorStatus[]): string {
   const urgent = statuses.filter(({ attention }) => attention.length > 0);
   const calm = statuses.filter(({ attention }) => attention.length === 0);

@@ -1,6 +1,6 @@
 /**
- * Whether a CRM has sent what comes to its webhook: a signature over the body and the time, which
- * is good for five minutes.
+ * Checks that a delivery to a webhook comes from the CRM: by a signature over the body and the
+ * time, which is valid for five minutes.
  *
  *   standard   Standard Webhooks: webhook-id, webhook-timestamp, webhook-signature
  *   hubspot    X-HubSpot-Signature-v3 over method, address, body and X-HubSpot-Request-Timestamp
@@ -10,11 +10,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { isSame } from './access-check.ts';
 
+/** How a CRM signs. */
 export interface Signing {
   format: 'standard' | 'hubspot';
   secret: string;
 }
 
+/** One request to a webhook. */
 export interface Delivery {
   method: string;
   /** The whole address, as the CRM called it. */
@@ -23,11 +25,15 @@ export interface Delivery {
   body: Buffer;
 }
 
-/** `delivery`: equal for what is sent once more, by the CRM or by whoever overheard it. */
+/**
+ * The result of the check; `delivery` is equal for a delivery that is sent again, by the CRM or by
+ * somebody who intercepted it.
+ */
 export type SignatureVerdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
 
 const toleranceMs = 5 * 60_000;
 
+/** Checks the signature of a delivery. `now`: milliseconds since the epoch. */
 export function verify(signing: Signing, delivery: Delivery, now: number): SignatureVerdict {
   const signed = signing.format === 'standard' ? standard(delivery) : hubspot(delivery);
   if (!signed) return { refused: 'unsigned' };
@@ -35,7 +41,9 @@ export function verify(signing: Signing, delivery: Delivery, now: number): Signa
   return signed.isBy(signing.secret) ? { delivery: signed.delivery } : { refused: 'forged' };
 }
 
-/** The headers that make a delivery of Standard Webhooks of a body. */
+/**
+ * Returns the headers that sign a body as Standard Webhooks. `at`: milliseconds since the epoch.
+ */
 export function sign(secret: string, id: string, { body, at }: { body: string; at: number }) {
   return {
     'webhook-id': id,
@@ -45,13 +53,16 @@ export function sign(secret: string, id: string, { body, at }: { body: string; a
 }
 
 interface Signed {
-  /** Milliseconds since the epoch; NaN: nobody knows. */
+  /** Milliseconds since the epoch; NaN if the header holds no time. */
   at: number;
   isBy(secret: string): boolean;
   delivery: string;
 }
 
-/** Sent once more it has the same id, and another time and signature. */
+/**
+ * Reads a delivery of Standard Webhooks; one that is sent again has the same id, and another time
+ * and signature.
+ */
 function standard({ headers, body }: Delivery): Signed | undefined {
   const named = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
   const [id, timestamp, signature] = named.map((name) => only(headers[name]));
@@ -60,7 +71,8 @@ function standard({ headers, body }: Delivery): Signed | undefined {
   return {
     at: instantOf(timestamp) * 1000,
     isBy: (secret) => isStandard(secret, text, headers),
-    // A sender that uses an id twice for different events is to lose none of them.
+    // The body is part of it: a sender may use one id for different events, and none may be
+    // lost.
     delivery: `${id}\n${text}`,
   };
 }
@@ -95,7 +107,7 @@ function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {
   };
 }
 
-/** HubSpot signs the address with these characters as themselves. */
+/** Spells the address as HubSpot signs it: with these characters as themselves. */
 function spelled(url: string): string {
   return url.replace(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, decodeURIComponent);
 }

@@ -1,13 +1,13 @@
 /**
- * What a CRM says has changed: `POST /webhooks/<mirror>`.
+ * Takes the events of a CRM: `POST /webhooks/<mirror>`.
  *
  *   202  durably queued                       400  no JSON, or no event that names a record
- *   200  was accepted before, or is of no     401  not signed, by another secret, or too long ago
+ *   200  accepted before, or about no         401  not signed, by another secret, or too long ago
  *        contact: nothing is queued           404  no such mirror, or it takes no events
  *   503  Redis is away: to be sent again      413, 415  over 1 MB, or not application/json
  *
- * A delivery is remembered after it was queued. Whatever goes wrong between the two, it is queued
- * once more when it is sent again, which costs one more look at each person.
+ * A delivery is remembered after it was queued. If something fails between the two and the CRM
+ * sends it again, it is queued once more, which costs one more look at each person.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -24,10 +24,11 @@ export interface Webhook extends Signing, Naming {
   events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
 }
 
+/** What the webhooks need. */
 export interface WebhookOptions {
-  /** By the names of their mirrors. */
+  /** The webhooks by mirror. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** How the CRM calls this server, without a slash at its end; undefined: by the `Host`. */
+  /** The URL by which the CRM calls this server, without a trailing slash; undefined: by `Host`. */
   publicUrl: string | undefined;
   metrics: Pick<Metrics, 'accepted' | 'refused'>;
   clock: Clock;
@@ -40,6 +41,7 @@ interface Told {
 
 const mirrorOf = z.object({ mirror: z.string() });
 
+/** Registers the webhooks' route. */
 export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
   const { webhooks, metrics } = options;
   app.removeAllContentTypeParsers();
@@ -51,7 +53,7 @@ export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): vo
     return { mirror, webhook: webhooks.get(mirror) };
   };
   const path = '/webhooks/:mirror';
-  // Before the body is read.
+  // Answers before the body is read.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (webhookOf(request).webhook) return;
     await reply.code(404).send({ error: 'there is no such webhook' });
@@ -102,8 +104,8 @@ async function take(
 }
 
 /**
- * The address that the CRM called. Without `publicUrl` its host is that of the request: anybody can
- * write X-Forwarded-Host, and with it have a signature for another address count here.
+ * Returns the address that the CRM called. Without `publicUrl` the request's `Host` counts, and
+ * never X-Forwarded-Host: anybody can write that, and could replay a signature for another address.
  */
 function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
   if (publicUrl !== undefined) return publicUrl + originalUrl;

@@ -1,19 +1,19 @@
 /**
- * Whom the CRM has to be told of: everybody of whom it is known that they left on the platform, for
- * each record of hers that the CRM has, once.
+ * Finds the opt-outs that the CRM has to be told of: of everybody who is known to have unsubscribed
+ * on the platform, one for each of the person's CRM records.
  *
- *   she left, and of this record      known of it so far           then
- *   the CRM wants her in, or
- *     says nothing                    nothing, or needless         planned
- *     the same                        anything else                it stays as it is
+ *   the person unsubscribed, and        noted so far                  then
+ *   the CRM wants the person in, or
+ *     says nothing                      nothing, or needless          planned
+ *     the same                          anything else                 stays as it is
  *   the CRM says so itself, or has
- *     no such record                  planned, rejected, nothing   needless
- *   anything; nobody is known to      planned, rejected, unknown   needless; else it stays as it is
- *     have left by it (doubtful)
- *   nothing was read of it            nothing                      planned, where only what changed
- *                                                                  was read, else nothing
- *   she is back                       anything                     dropped: should she leave again,
- *                                                                  that is another one
+ *     no such record                    planned, rejected, nothing    needless
+ *   anything; it is doubtful whether    planned, rejected, unknown    needless; else stays as it is
+ *     the person unsubscribed
+ *   the record was not read             nothing                       planned if the run read only
+ *                                                                     changes, else nothing
+ *   the person is subscribed again      anything                      dropped: a later opt-out is a
+ *                                                                     new one
  */
 import { createHmac } from 'node:crypto';
 import type { RecordType } from '../records/record-type.ts';
@@ -28,26 +28,29 @@ import type { RecordTypeKnowledge } from '../engine/context/source-knowledge.ts'
 import { forEachRange } from '../engine/context/for-each-range.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
+/** What the search works on. */
 export interface Finding {
   run: RunContext;
   type: RecordType & { readonly outs: PlatformOptOuts };
   returns: WriteBack;
   known: RecordTypeKnowledge;
-  /** Whether what the source was not seen to have, it has not: of all, or of who was asked for. */
+  /**
+   * Whether records that the run did not see do not exist: among all, or of the person asked for.
+   */
   conclusive: boolean;
 }
 
-/** What a look at everybody, or at one, found out. */
+/** What a search among all people, or for one, has found. */
 export interface FoundOptOuts {
-  /** How many wait by it to be told. */
+  /** How many opt-outs wait to be told. */
   waiting: number;
-  /** Who cannot be told in the way that is configured. */
+  /** How many opt-outs cannot be told in the configured way. */
   leftOut: number;
-  /** How many opt-outs it does not tell, since nobody is known to have left by them. */
+  /** How many opt-outs are not told because it is doubtful that the person made them. */
   doubtful: number;
 }
 
-/** What is to be done about one return; `waits`: 1 where it is to be told then. */
+/** What to do about one opt-out; `waits` is 1 if it waits to be told afterwards. */
 interface Step {
   waits: 0 | 1;
   leftOut?: boolean;
@@ -55,13 +58,13 @@ interface Step {
   write?(): void;
 }
 
-/** So many may have left, and of each a dozen things are asked. */
+/** A range is this small because a dozen questions are asked about each person in it. */
 const peopleAtOnce = 500;
 
 const isOpen = new Set(['planned', 'unknown', 'sent']);
 const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
-/** Notes whom to tell, and of whom there is nothing to tell any more; a plan only counts. */
+/** Notes what the CRM has to be told, of one person or of everybody; a plan only counts. */
 export async function findOptOutsToReport(
   finding: Finding,
   key: Key | undefined,
@@ -94,7 +97,7 @@ function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]
   const { optOutReports } = run.snapshot;
   const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
   const isErased = run.doNotContact.erased() ?? (() => false);
-  // What an erasure that was cut short has done is nobody's departure.
+  // The opt-outs of an erasure that was cut short are ours, not the person's.
   const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
   const steps: Step[] = [];
   const people = [...leavers(finding, keys), ...barred.map((key) => remembered(finding, key))];
@@ -124,7 +127,10 @@ interface Person {
   outs: PlatformOptOut[];
 }
 
-/** In a plan what is seen just now is noted and not recorded. */
+/**
+ * Returns the recorded people who unsubscribed; in a plan also those that it has just seen, which
+ * are noted and not recorded.
+ */
 function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   const { optOutReports } = run.snapshot;
   const rows = new Map(optOutReports.leavers(type.name, keys).map((row) => [row.key, row]));
@@ -135,6 +141,7 @@ function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   }));
 }
 
+/** Returns the opt-outs of the do-not-contact list for a person who is not recorded. */
 function remembered({ run, type }: Finding, key: Key): Person {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
@@ -147,9 +154,9 @@ function remembered({ run, type }: Finding, key: Key): Person {
 }
 
 /**
- * Every id that she has in the CRM, '' where a record of hers has none; and one that she had, while
- * nobody else has the address, nor came to it after that one: it is another's that stands under
- * another one by now.
+ * Returns the person's CRM ids, '' for a record without one. An id that the person had before
+ * counts only while no other person has the address, or has come to it later: under a new address
+ * the record is another person's.
  */
 function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
   const { staging, recorded } = snapshot;
@@ -180,7 +187,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   const isWaiting = row !== undefined && isOpen.has(row.state);
   const verdict = verdictOn(finding, one);
   if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
-  // Of whom a reading that failed does not speak, the next one does.
+  // The next certified reading speaks of everybody whom a failed one left out.
   if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
   if (verdict === 'needless') {
     if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
@@ -204,7 +211,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   return { waits: 1, write: again };
 }
 
-/** The source is not told of it, whatever an earlier version has planned. */
+/** Ends a doubtful opt-out that an earlier version has planned. The CRM is not told of it. */
 function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run } = finding;
   const doubtful = verdictOn(finding, one) === 'tell';
@@ -223,8 +230,8 @@ function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): v
 }
 
 /**
- * The same opt-out has the same id for as long as this snapshot knows when it was seen; from it
- * nobody learns of whom it is.
+ * Returns the id of an opt-out. It stays the same while the snapshot knows when the opt-out was
+ * seen, and does not reveal the person.
  */
 function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): string {
   const secret = snapshot.meta.get('name-key') ?? '';
@@ -234,15 +241,15 @@ function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): str
 
 type Verdict = 'tell' | 'needless' | 'unread';
 
-/** What the CRM says of this record now, under whatever address. */
+/** Compares the opt-out with what the CRM says of the record now, under whatever address. */
 function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   const rows = standing(run, type.name, one);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';
   const present = rows.filter(({ presence }) => presence === 'present');
-  // A bounce is of the address, and tells nothing of another one.
+  // A bounce concerns the address only, so records with another address do not count.
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
-  // It is the CRM's will that may count by now: that is found out first.
+  // The CRM's consent may be newer than the opt-out: the consent decision comes first.
   if (of.some((row) => type.outs.isNewer(row, one))) return 'unread';
   return of.some((row) => type.outs.saysSo(row, one)) ? 'needless' : 'tell';
 }
@@ -257,7 +264,10 @@ function standing(
   return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
 }
 
-/** Who is back is told of no more; nor is who is gone here, where the CRM does not want her. */
+/**
+ * Ends a noted opt-out that was not found again: the person is subscribed again, or is not recorded
+ * and the CRM does not want them.
+ */
 function endOf(finding: Finding, row: ReturnedRow): Step {
   const { run, type } = finding;
   const { recorded, optOutReports } = run.snapshot;
@@ -273,7 +283,7 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
   return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
 }
 
-/** Whether the person is still out, and is known to have left, at this moment. */
+/** Returns whether the person is unsubscribed at this moment, and is known to have done it. */
 export function isStillOut(
   { run, type }: Pick<Finding, 'run' | 'type'>,
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,

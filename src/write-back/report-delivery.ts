@@ -1,6 +1,6 @@
 /**
- * Tells the CRM who left, at the end of a run: so much of it as a run may take, each journaled like
- * a change. What goes wrong with it is said and noted, and stops nothing: the mirror is what it is.
+ * Tells the CRM at the end of a run who unsubscribed: as much as fits into one run, each opt-out
+ * journaled like a change. A failure is noted and printed, and the run goes on.
  */
 import { isExpected, Interrupted, Invalid, RateLimited, type Expected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
@@ -10,21 +10,22 @@ import type { ReportResult } from '../sources/write-back.ts';
 import { isStillOut, type Finding } from './find-opt-outs.ts';
 import type { RunTally } from '../engine/context/run-tally.ts';
 
-/** Of one run: more is for the next one, that nobody waits for it. */
+/** The most opt-outs, and the longest time, of one run: the rest waits for the next one. */
 const mostTold = 1_000;
 const mostMs = 60_000;
-/** What the CRM rejected is told again a day later. */
+/** An opt-out that the CRM rejected is told again after this time. */
 const againMs = 86_400_000;
 
 type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
+/** What one delivery came to. */
 export interface DeliveryAccount {
   told: number;
-  /** Why nobody else was told in this run. */
+  /** Why the delivery stopped early; undefined: it did not. */
   failure: Expected | undefined;
 }
 
-/** All that is due, or what is due of one person. */
+/** Tells the CRM all opt-outs that are due, or those of one person. Returns expected errors. */
 export async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
@@ -42,7 +43,7 @@ export async function deliverReports(
       const count = Math.min(returns.most, mostTold - tried);
       const due = optOutReports.due(type.name, { at: run.clock.now(), count, key });
       if (due.length === 0) break;
-      // Whom other runs have taken would be due again and again.
+      // Opt-outs that other runs have taken stay due: without this the loop would not end.
       const which = due.map(({ seq }) => seq).join();
       if (which === before) break;
       before = which;
@@ -56,7 +57,10 @@ export async function deliverReports(
   return account;
 }
 
-/** Where twice is not the same as once, what is there already is told no more. */
+/**
+ * Finds out which opt-outs of unknown outcome have arrived, for a source where telling twice is not
+ * the same as telling once.
+ */
 function findArrived({ run, type, returns }: ReportDelivery): void {
   const { optOutReports, transaction } = run.snapshot;
   if (!returns.arrived) return;
@@ -71,8 +75,8 @@ function findArrived({ run, type, returns }: ReportDelivery): void {
 }
 
 /**
- * Together; where the CRM refuses all of them for one of them, one by one. Throws what has kept any
- * of them from it, once that is noted.
+ * Tells opt-outs in one request. If the CRM refuses all of them because of one, tells them one by
+ * one. Throws the failure after it is noted.
  */
 async function tellSome(
   delivery: ReportDelivery,
@@ -89,13 +93,15 @@ async function tellSome(
   }
 }
 
-/** What is wrong with it is noted with it; a bug is one here too. */
+/** Counts nothing for a failure that was noted with its opt-out. Throws bugs. */
 function failed(error: unknown): number {
   if (!isExpected(error)) throw error;
   return 0;
 }
 
-/** Answers how many were told. */
+/**
+ * Tells a batch and returns how many opt-outs the CRM took. Throws the failure after it is noted.
+ */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns } = delivery;
   const batch = claim(delivery, due);
@@ -121,8 +127,9 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
 }
 
 /**
- * On disk before anything leaves. Who is back by now is not told of, nor is what this CRM does not
- * take any more; whom another run has taken is left to a later one.
+ * Marks opt-outs as sent, on disk before the request leaves, and returns them. Drops those of
+ * people who are subscribed again and those that the CRM no longer takes; leaves those that another
+ * run has taken.
  */
 function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = delivery;
@@ -137,6 +144,10 @@ function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedR
   });
 }
 
+/**
+ * Notes the outcome of each opt-out of a batch. Without an answer the outcome is unknown, unless
+ * the failure shows that nothing arrived.
+ */
 function settle(
   { run, type, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
@@ -167,17 +178,22 @@ function settle(
   });
 }
 
+/** Returns the reason of the problem for an opt-out that the CRM rejected. */
 export function sayRejected(reason: string): string {
   return `the CRM does not take this opt-out back: ${reason}`;
 }
 
+/** Splits a list into the items that pass the test and those that do not. */
 function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
   return [all.filter(is), all.filter((one) => !is(one))];
 }
 
 const name = 'returns';
 
-/** Since when the CRM cannot be told anything, and why; undefined: it can, as far as is known. */
+/**
+ * Returns since when the CRM cannot be told anything, in milliseconds since the epoch, and why;
+ * undefined if it can, as far as is known.
+ */
 export function stuckIn({
   meta,
 }: Pick<Snapshot, 'meta'>): { since: number; why: string } | undefined {
@@ -187,6 +203,10 @@ export function stuckIn({
   return { since: Number(since), why: why.join(' ') };
 }
 
+/**
+ * Notes that the CRM cannot be told anything, or that it can again. `at`: milliseconds since the
+ * epoch.
+ */
 export function noteStuck(
   { meta, transaction }: Snapshot,
   { failure }: DeliveryAccount,

@@ -1,4 +1,6 @@
-/** The last step of a run: the CRM is told who left on the platform (README, back to the CRM). */
+/**
+ * The last step of a run: tells the CRM who unsubscribed on the platform (README, back to the CRM).
+ */
 import type { ReturnsSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
 import { onlyKey } from '../engine/context/mirror-context.ts';
@@ -9,9 +11,9 @@ import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 const listed = 100;
 
 /**
- * Notes who has to be told of, and tells it; a plan counts it. Of what a run could not read nothing
- * is concluded, and what waits is told nevertheless. Undefined: this mirror tells nobody, or such a
- * run does not.
+ * Notes which opt-outs the CRM has to be told of, and tells them; a plan only counts. Concludes
+ * nothing from what the run could not read, and tells what waits all the same. Returns undefined if
+ * this mirror, or such a run, tells nothing.
  */
 export async function reportOptOuts(context: RunState): Promise<ReturnsSummary | undefined> {
   const { run, begun, known, failure, isEvent, tally } = context;
@@ -39,7 +41,9 @@ export async function reportOptOuts(context: RunState): Promise<ReturnsSummary |
   return { told: account.told, rejected, waiting, leftOut, doubtful };
 }
 
-/** What earlier runs were refused; what this one was is listed already. */
+/**
+ * Lists the opt-outs that the CRM rejected in earlier runs; those of this run are listed already.
+ */
 function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void {
   if (onlyKey(run) !== undefined) return;
   for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {

@@ -1,9 +1,9 @@
-/** What is said of erasures that are asked for and not done. */
+/** The words about unfinished erasures. */
 import type { Unfinished } from './unfinished-erasures.ts';
 
 const shown = 5;
 
-/** What a run says of them, each time. */
+/** Returns the sentence that every run prints about unfinished erasures. */
 export function sayUnfinished(all: readonly Unfinished[]): string {
   const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
   const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
@@ -13,7 +13,7 @@ export function sayUnfinished(all: readonly Unfinished[]): string {
   return `${many} not finished${sayHeld(held)} → \`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`;
 }
 
-/** Why some of them were not begun. */
+/** Returns the words about erasures that a guard holds back; '' without any. */
 export function sayHeld(count: number): string {
   if (count === 0) return '';
   return ` (${count} held by a guard: the CRM tells of more erasures than guards.deletes lets pass)`;

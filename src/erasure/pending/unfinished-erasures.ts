@@ -1,9 +1,9 @@
 /**
- * Erasures that are asked for and not done. `forget` notes each before it begins, with what it has
- * done so far, and takes it off once nothing is left. One that an event of the CRM asks for stands
- * here too where a guard holds it, until `forget` is called. A full run notes whoever is recorded,
- * or on both sides, against an erasure of the ledger: a snapshot that was put back brings her
- * along.
+ * Erasures that were asked for and are not done. `forget` notes each before it begins, together
+ * with what is done so far, and removes it when nothing is left. An erasure that an event of the
+ * CRM asks for is noted here too if a guard holds it, until `forget` is called. A full run notes
+ * everybody who was erased according to the do-not-contact list and is recorded all the same, or is
+ * on both sides: a snapshot restored from a backup can bring people back.
  */
 import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
@@ -28,32 +28,39 @@ const purged = z.object({
 }) satisfies z.ZodType<Purged>;
 
 const unfinished = z.object({
-  /** What the person is called where no address may stand. */
+  /** Names the person where no address may stand. */
   hash: z.string(),
-  /** Undefined once only the file has to be written anew: then no address may stand in it. */
+  /** Undefined once only the file has to be written anew: it may hold no address then. */
   key: z.string().optional(),
-  /** Milliseconds since the epoch. */
+  /** When the erasure was first asked for, in milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
-  /** The CRM's id of the record, where an event asks for it: by then nothing else may know it. */
+  /**
+   * The CRM's id of the record, if an event asked for the erasure: nothing else may know it by
+   * then.
+   */
   told: z.string().optional(),
-  /** A guard keeps it from being done. */
+  /** Whether a guard holds the erasure back. */
   held: z.boolean().optional(),
-  /** The platform's ids of the contacts that were found, and of those that were deleted. */
+  /**
+   * The platform's ids of the contacts that were found; `deleted` holds those that were deleted.
+   */
   found: z.array(z.string()).optional(),
   deleted: z.array(z.string()),
   optedOut: z.number(),
   purged: purged.optional(),
 });
 
+/** One unfinished erasure. */
 export type Unfinished = z.infer<typeof unfinished>;
 
+/** Returns all unfinished erasures. */
 export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
   const kept = meta.get(name);
   return kept === undefined ? [] : z.array(unfinished).parse(JSON.parse(kept));
 }
 
-/** What an erasure begins with: all that those before it have done of it. */
+/** Returns the erasure as it begins now, with everything that earlier attempts have done. */
 export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
@@ -61,12 +68,14 @@ export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number)
   return { deleted: [], optedOut: 0, since, ...before, ...now };
 }
 
-/** The transaction is the caller's. */
+/**
+ * Notes the erasure in place of what was noted of the same person. Call it within a transaction.
+ */
 export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
   put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
 }
 
-/** It is done, or not wanted any more; the transaction is the caller's. */
+/** Removes the erasure: it is done, or no longer wanted. Call it within a transaction. */
 export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
   const its = shortHash(snapshot.meta, key);
   put(
@@ -80,7 +89,10 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
   else if (meta.get(name) !== undefined) meta.drop(name);
 }
 
-/** Who was erased, and is there all the same: recorded, or in both readings. */
+/**
+ * Returns the keys of people who were erased and are here all the same: recorded, or read on both
+ * sides.
+ */
 export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
   const { recorded, ranges } = run.snapshot;
   const isErased = run.doNotContact.erased();
@@ -93,8 +105,9 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
 }
 
 /**
- * After a full run, in place of what one found before; but for whom another run was at meanwhile:
- * she was erased since this one read of her. The transaction is the caller's.
+ * Notes the erased people that a full run found, in place of those that an earlier run noted.
+ * Leaves out people whom another run has taken meanwhile, because this run may have read them
+ * before they were erased. Call it within a transaction.
  */
 export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
