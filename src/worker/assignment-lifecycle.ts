@@ -1,6 +1,6 @@
 /**
- * Whether the mirror is this worker's, and what it has open of it then: come to, kept, left to
- * another worker, and come to again.
+ * Opens and closes a mirror as its assignment comes and goes: claims it, keeps it, gives it up to
+ * another worker, and claims it again.
  */
 import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
@@ -16,29 +16,34 @@ import { createLanes, type Lanes } from './person-runs.ts';
 import type { Notifier } from './notifications/webhook-notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 
+/** What a worker needs to keep a mirror. */
 export interface HomeOptions {
   config: Config;
   shell: Shell;
   assignment: MirrorAssignment;
-  /** Told of every run, and of what events brought about. */
+  /** Called after every run, and after what events brought about. */
   ended(summary: Summary): void;
-  /** Reads the configuration again: after a failure the key may be another one. */
+  /** Reads the configuration again: after a failure the API key may be another one. */
   load(): Config;
 }
 
-/** A dead holder's lease ends at once; this is how soon it is asked for again. */
+/** How long to wait before a refused claim is tried again; a dead worker's lease ends at once. */
 const standByMs = 2_000;
+/** How often to ask whether the mirror is still this worker's. */
 const stayMs = 5_000;
 
+/** A mirror that this worker has open. */
 interface Opened extends Assembled {
   lanes: Lanes;
 }
 
+/** What the files of a mirror's host share. */
 export interface State extends HomeOptions {
+  /** Undefined: the mirror is not open. */
   opened: Opened | undefined;
-  /** While it is asked whose the mirror is: until then nothing is done with it. */
+  /** Pending while the mirror is claimed: until then nothing is done with it. */
   coming: Promise<Opened> | undefined;
-  /** Aborted where the mirror is lost to another worker. */
+  /** Aborted when the mirror is lost to another worker, then replaced. */
   left: AbortController;
   complain: Complaints;
   log: ReturnType<typeof createLog>;
@@ -46,6 +51,7 @@ export interface State extends HomeOptions {
   notifier: Notifier | undefined;
 }
 
+/** Closes the mirror, if it is open. `failure`: the error that is the reason. */
 export async function close(state: State, failure?: unknown): Promise<void> {
   await state.coming?.catch(() => undefined);
   const { opened } = state;
@@ -54,7 +60,10 @@ export async function close(state: State, failure?: unknown): Promise<void> {
   await opened?.close(failure);
 }
 
-/** Throws Busy where the mirror is another's, Unavailable while Redis cannot say whose it is. */
+/**
+ * Returns the open mirror, and claims it first if it is not. Throws Busy if it is another worker's,
+ * Unavailable while Redis cannot tell whose it is, and the errors of `assemble`.
+ */
 export async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;
   state.coming ??= claim(state).finally(() => (state.coming = undefined));
@@ -72,7 +81,7 @@ async function claim(state: State): Promise<Opened> {
   }
 }
 
-/** With the configuration as it is now. */
+/** Closes the mirror and opens it with the configuration as it is now. Prints a failure. */
 export async function comeAgain(state: State): Promise<void> {
   try {
     await close(state);
@@ -83,6 +92,10 @@ export async function comeAgain(state: State): Promise<void> {
   }
 }
 
+/**
+ * Waits until the mirror is this worker's, or the worker is to stop. Throws the errors of
+ * `assemble`.
+ */
 export async function taken(state: State): Promise<void> {
   const { shell, complain } = state;
   while (!shell.stop.aborted) {
@@ -97,6 +110,10 @@ export async function taken(state: State): Promise<void> {
   }
 }
 
+/**
+ * Asks every few seconds whether the mirror is still this worker's, until the worker is to stop. If
+ * it is not, closes it and waits until it is again.
+ */
 export async function stay(state: State): Promise<void> {
   const { shell, assignment, complain, alone } = state;
   while (!shell.stop.aborted) {
@@ -113,7 +130,7 @@ export async function stay(state: State): Promise<void> {
   }
 }
 
-/** Why the mirror is to be left; undefined: it is not. */
+/** Returns why the mirror has to be given up; undefined: it does not. */
 async function lostBy(kept: Promise<boolean>): Promise<unknown> {
   const another = 'another worker has become the home of this mirror → this one leaves it';
   try {
@@ -123,7 +140,7 @@ async function lostBy(kept: Promise<boolean>): Promise<unknown> {
   }
 }
 
-/** As the worker's, but that it stops too where the mirror is lost to another. */
+/** Returns the worker's shell with a `stop` that is also aborted when the mirror is lost. */
 export function shellOf({ shell, left }: State): Shell {
   return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
 }

@@ -1,7 +1,4 @@
-/**
- * Which worker of all is the home of a mirror, as Redis knows it
- * (worker/queues/assignment-store.ts).
- */
+/** Claims a mirror for this worker in Redis (worker/queues/assignment-store.ts). */
 import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -9,15 +6,17 @@ import { aliveMs, type Claim, type AssignmentStore } from './queues/assignment-s
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/restored-snapshot.ts';
 
+/** This worker's side of the assignment of one mirror. */
 export interface MirrorAssignment {
-  /** Throws Busy where another worker is the home, and Unavailable while Redis is away. */
+  /** Throws Busy if another worker has the mirror, and Unavailable while Redis is away. */
   claim(snapshot: Snapshot): Promise<void>;
-  /** Whether it still is; a Redis that is away says nothing to the contrary. */
+  /** Returns whether the mirror is still this worker's; true while Redis is away. */
   keep(snapshot: Snapshot): Promise<boolean>;
 }
 
 const name = 'snapshot-id';
 
+/** The message of Busy for each refused claim. */
 const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
   taken: (mirror) =>
     `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`,
@@ -29,6 +28,10 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
     '`worker --accept-lost-snapshot`',
 };
 
+/**
+ * Creates this worker's side of the assignment. Claims with `acceptLost` succeed with any snapshot
+ * while no worker is alive.
+ */
 export function assignmentIn(
   record: AssignmentStore,
   { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
@@ -63,7 +66,7 @@ export function assignmentIn(
   };
 }
 
-/** Names the snapshot, and every copy of it. */
+/** Returns the name of the snapshot and of all its copies; makes one if there is none. */
 function idOf({ meta, transaction }: Snapshot): string {
   const known = meta.get(name);
   if (known !== undefined) return known;

@@ -1,16 +1,17 @@
 /**
- * Where a worker keeps one mirror: its snapshot, ledger and lease. What it cannot begin with ends
- * the worker; what goes wrong later ends a run, is said, and the next tick tries again.
+ * Keeps one mirror in a worker: its snapshot, do-not-contact list and lease. A failure at the start
+ * ends the worker; a later one ends a run, is printed, and the next tick tries again.
  *
- *   the lease is another's     stands by: said once, taken soon after it is free
- *   so is the home             the same; one that was lost to another is left
- *   paused                     said once, and nothing is run
- *   the input cannot be used   said with every run
- *   a run failed               its summary says why; opened anew, the configuration read again
- *   a bug, or damage           said; everything is closed, and opened anew by the next tick
+ *   another process has the lease     stands by: printed once, claimed soon after it is free
+ *   another worker has the mirror     the same; a mirror that is lost to another is closed
+ *   paused                            printed once, and nothing is run
+ *   the input cannot be used          printed with every run
+ *   a run failed                      the summary says why; opened anew, with the configuration
+ *                                     read again
+ *   a bug, or a damaged file          printed; everything is closed, and opened by the next tick
  *
- * Runs about everybody are one after the other; a record that the CRM says has changed, a command
- * about one person and the sentinel stand beside them.
+ * Runs about everybody are one after the other. Beside them run events, commands about one person,
+ * and the sentinel.
  */
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
@@ -40,35 +41,40 @@ import {
   taken,
 } from './assignment-lifecycle.ts';
 
+/** A tick that is a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
 
+/** A mirror in a worker. */
 export interface Home {
-  /** Stands by until the mirror is this worker's, or it is to stop. Throws as assemble does. */
+  /**
+   * Waits until the mirror is this worker's, or the worker is to stop. Throws as `assemble` does.
+   */
   taken(): Promise<void>;
-  /** Asks now and then whether it still is; where it is not, leaves it, and stands by again. */
+  /** Asks now and then whether it still is; if not, closes it and waits again. */
   stay(): Promise<void>;
-  /** Never throws; `elsewhere`: the mirror is another's by now. */
+  /** Runs what is due. Never throws; `elsewhere`: the mirror is another worker's now. */
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /**
-   * Brings in line whoever stands under this id of the source; where that is said to have erased
-   * the record, forgets whoever stood there. Never throws.
+   * Brings the person under this id of the source in line; if the CRM has erased the record,
+   * forgets everybody who had the id. Never throws.
    */
   record(id: string, heard: Heard): Promise<Worked>;
   /**
-   * Beside whatever runs, or when nothing else does. `stop` is aborted where the mirror is lost as
-   * well. Throws Busy where it is another's.
+   * Does the work beside whatever runs, or alone. `stop` is aborted when the mirror is lost, too.
+   * Throws Busy if it is another worker's.
    */
   hold<T>(
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
-  /** Opens everything anew, by the configuration as it is now, when nothing runs. */
+  /** Opens everything anew when nothing runs, with the configuration as it is now. */
   again(): Promise<void>;
-  /** By route, as the platform's answers tell. */
+  /** Returns the rate limits by route, as the platform's answers show them. */
   limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
 }
 
+/** Creates the host of a mirror; nothing is opened yet. */
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
@@ -98,6 +104,7 @@ export function createMirrorHost(options: HomeOptions): Home {
   };
 }
 
+/** Runs a tick and handles its failures as the table above says. */
 async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
   if (state.shell.stop.aborted) return 'elsewhere';
   try {
@@ -123,13 +130,13 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
-  // What was noticed when it was opened holds until a run has seen everything.
+  // What was noted when the mirror was opened holds until a run has read everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
 }
 
-/** What goes wrong is no matter of a run that is under way; only else all is opened anew. */
+/** Runs the sentinel. If it fails, opens everything anew, unless a run is under way. */
 async function look(state: State): Promise<'over' | 'elsewhere'> {
   const { shell, complain, alone } = state;
   if (shell.stop.aborted) return 'elsewhere';
@@ -154,6 +161,7 @@ async function lookOnce(state: State): Promise<void> {
   state.complain.no();
 }
 
+/** Runs about the person of one record, beside other runs. */
 async function record(state: State, id: string): Promise<Worked> {
   const { shell, config, complain, log } = state;
   if (shell.stop.aborted || state.coming) return 'elsewhere';
@@ -174,6 +182,7 @@ async function record(state: State, id: string): Promise<Worked> {
   }
 }
 
+/** Follows the privacy deletion of a record; what is left of the event is handled as a change. */
 async function erase(state: State, id: string): Promise<Worked> {
   const { shell, config, complain, log, notifier } = state;
   if (shell.stop.aborted || state.coming) return 'elsewhere';
@@ -223,12 +232,15 @@ function optionsOf(tick: RunTick) {
   } as const;
 }
 
-/** Nobody wants a line for each event that changed nothing. */
+/** Returns whether a run about one event is logged: not if it changed nothing. */
 function isWorthTelling({ status, contacts }: Summary): boolean {
   return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
 }
 
-/** An opt-in that waits for a quarantine to end is for the next run about everybody. */
+/**
+ * Returns whether an event is done. It is, too, if the run failed because of the quarantine: an
+ * opt-in that waits for its end is up to the next run about everybody.
+ */
 function isOver({ status, reasons }: Summary): boolean {
   if (status === 'interrupted') return false;
   return status !== 'failed' || reasons.every((reason) => reason.startsWith('quarantined'));

@@ -1,4 +1,6 @@
-/** One mirror of a worker: its schedule, its events, what is handed to it, and how it stands. */
+/**
+ * Serves one mirror of a worker: its schedule, its events, the commands handed to it, its status.
+ */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -9,7 +11,7 @@ import { homeRecord } from './queues/assignment-store.ts';
 import { serveCommands } from './queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
-import { connectQuickly } from './queues/fail-fast-connection.ts';
+import { connectQuickly } from './queues/redis-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
@@ -24,28 +26,35 @@ import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { readCurrentStatus, readStatusPage } from '../cli/status/current-status.ts';
 
+/** A configuration that a worker can serve. */
 export interface Workable extends Config {
   readonly redis: string;
   readonly schedule: Schedule;
 }
 
+/** A mirror that is served. */
 export interface Served extends Watched {
-  /** Rejects when it can never be served. */
+  /** Rejects when the mirror can never be served. */
   failed: Promise<never>;
   webhook: Webhook | undefined;
   queues: QueueView['queues'];
-  /** Why Redis cannot be asked for it; undefined: it can. */
+  /** Returns why Redis cannot be asked for the mirror; undefined: it can. */
   away(): string | undefined;
   status(): MirrorStatus;
   close(): Promise<void>;
 }
 
+/** What `serve` needs besides the configuration. */
 export interface ServeOptions {
+  /** Takes the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
-  /** Told of every run, and of what events brought about. */
+  /** Called after every run, and after what events brought about. */
   ended(summary: Summary): void;
 }
 
+/**
+ * Begins to serve a mirror. Prints what goes wrong, and rejects `failed` if it cannot be mended.
+ */
 export function serve(config: Workable, shell: Shell, options: ServeOptions): Served {
   const { mirror, redis: url, schedule, contacts } = config;
   const place = { url, mirror, clock: systemClock };
@@ -68,7 +77,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     ...place,
     notice(lost) {
       redis.say(lost);
-      // It may have come back empty.
+      // Redis may have come back empty.
       if (lost === undefined) follow(queue, config).catch(fail);
     },
   });
@@ -107,7 +116,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   };
 }
 
-/** Throws what a person has to mend in Redis. */
+/** Makes this the schedule in Redis. Throws Unavailable if Redis refuses it. */
 async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<void> {
   try {
     await queue.follow(schedule);
@@ -124,7 +133,7 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
   return [...due, ...(events ? ['events'] : [])].join(', ');
 }
 
-/** Says when it is lost, and when it is there again. */
+/** Prints when Redis is lost, and when it is there again. */
 function watchRedis(mirror: string, { note }: Shell) {
   let why: string | undefined = 'Redis has not answered yet';
   return {
@@ -141,7 +150,7 @@ function watchRedis(mirror: string, { note }: Shell) {
   };
 }
 
-/** Commands that were called beside this worker. */
+/** Does the commands that somebody called beside this worker. */
 function takeHanded(
   config: Workable,
   shell: Shell,

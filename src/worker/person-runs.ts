@@ -1,22 +1,25 @@
 /**
- * Runs about one person, a few at a time, each on a connection of its own to the snapshot. They are
- * kept for the next one: opening one takes longer than most of the runs.
+ * Does runs about one person, a few at a time, each on its own connection to the snapshot. The
+ * connections are kept, because opening one takes longer than most of these runs.
  */
 import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled } from '../cli/compose/assembled-mirror.ts';
 
+/** The most runs about one person at a time. */
 export const lanesAtOnce = 4;
 
+/** Connections to one snapshot. */
 export interface Lanes {
-  /** Does it on a connection of its own, when one is free. */
+  /** Does the work when a connection is free. */
   run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
-  /** Does it at once, on a connection that is closed when that is over. */
+  /** Does the work at once, on a new connection that is closed afterwards. */
   sibling<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
-  /** Waits for what is under way, and takes nothing more. */
+  /** Waits for what is under way, then closes the connections. */
   close(): Promise<void>;
 }
 
+/** Creates the lanes; `sibling` opens one more connection. */
 export function createLanes({ sibling }: Pick<Assembled, 'sibling'>): Lanes {
   const limit = pLimit(lanesAtOnce);
   const free: Assembled[] = [];
@@ -28,7 +31,7 @@ export function createLanes({ sibling }: Pick<Assembled, 'sibling'>): Lanes {
       free.push(lane);
       return done;
     } catch (error) {
-      // What it had open may be what failed.
+      // The failure may lie in what the connection holds open.
       await lane.close();
       throw error;
     }

@@ -1,4 +1,6 @@
-/** What a worker does of what is handed to it: the command line of a caller, in its own mirror. */
+/**
+ * Does the commands that are handed to a worker: a caller's command line, in the worker's mirror.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,9 +15,10 @@ import type { News, HandoverOutcome } from '../cli/remote/worker-handover.ts';
 import { refusePaused } from '../cli/compose/paused-mirror.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
-/** Progress is told no more often. */
+/** Progress is told no more often than this. */
 const progressEachMs = 500;
 
+/** What a worker needs to do a command. */
 export interface Hand {
   config: Config;
   shell: Shell;
@@ -24,12 +27,12 @@ export interface Hand {
 }
 
 const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
-/** These touch nobody, and a mirror that is paused minds them not. */
+/** Commands that touch nobody: they work while the mirror is paused. */
 const steers: ReadonlySet<string> = new Set(['approve', 'retry', 'rebind']);
 
 /**
- * Answers what came of it, sealed, or `elsewhere` where the mirror is another's by now; throws only
- * for what was sealed with another key.
+ * Does a command and returns its outcome, encrypted; `elsewhere` if the mirror is another worker's
+ * now. Throws Invalid for what was encrypted with another key.
  */
 export async function doHanded(
   { config, shell, seal, home }: Hand,
@@ -60,7 +63,7 @@ export async function doHanded(
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
     const code = await home.hold(how, attempt);
-    // It belongs to what the configuration says now.
+    // From now on the mirror belongs to what the configuration says.
     if (name === 'rebind') await home.again();
     return ended(code);
   } catch (error) {
@@ -71,7 +74,7 @@ export async function doHanded(
   }
 }
 
-/** With the plan in a file of its own, as the command expects it. */
+/** Calls `run` with the plan in a file of its own, as the command expects it. */
 async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promise<T>): Promise<T> {
   if (plan === undefined) return run(argv);
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
@@ -85,6 +88,9 @@ async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promis
   }
 }
 
+/**
+ * Returns the shell of the command: the caller's terminal, the worker's environment and signals.
+ */
 function shellFor(
   { env, stop, abort, call: again }: Shell,
   { terminal, interactive }: Call,

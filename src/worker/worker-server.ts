@@ -1,4 +1,4 @@
-/** The server of a worker, for all its mirrors. */
+/** Opens the server of a worker, for all its mirrors. */
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -9,13 +9,17 @@ import { explain } from '../cli/output/failure-report.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
+/** The server of a worker. */
 export interface WorkerServer extends Pick<Metrics, 'ended'> {
-  /** Throws Invalid where it cannot listen there. */
+  /** Throws Invalid if it cannot listen there. */
   listen(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Undefined where nobody asks for one. Throws Invalid where two ask for different ones. */
+/**
+ * Creates the server; undefined if no configuration asks for one. Throws Invalid if two ask for
+ * different ones.
+ */
 export function openServer(
   configs: readonly Config[],
   served: readonly Served[],

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { homeRecord, type Candidate } from '../../src/worker/queues/assignment-store.ts';
-import { connectQuickly, type Quick } from '../../src/worker/queues/fail-fast-connection.ts';
+import { connectQuickly, type Quick } from '../../src/worker/queues/redis-connections.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;

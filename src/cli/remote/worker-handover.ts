@@ -36,7 +36,7 @@ export async function orHandOver(
   const { redis, mirror, ledger } = config;
   if (redis === undefined || shell.held || !shell.argv) return here();
   // Loaded only where there is a Redis: most commands of most mirrors start without.
-  const { connectQuickly } = await import('../../worker/queues/fail-fast-connection.ts');
+  const { connectQuickly } = await import('../../worker/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
   const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
   // Where Redis is away this process stands alone, as it does for the limits.

@@ -2,13 +2,18 @@ import { Busy } from '../../domain/errors.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
 
-/** What a worker says of what is in the way. Who stands by, or is paused, is so for long: once. */
+/**
+ * Prints what keeps a worker from its work. A worker may stand by, or be paused, for a long time:
+ * that is printed once.
+ */
 export interface Complaints {
+  /** Prints the error. */
   of(error: unknown): void;
-  /** All is well again. */
+  /** All is well again: the next error is printed in any case. */
   no(): void;
 }
 
+/** Creates the complaints about one mirror. */
 export function complaintsOf(mirror: string, { note }: Pick<Shell, 'note'>): Complaints {
   let said = '';
   return {

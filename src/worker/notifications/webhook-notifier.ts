@@ -1,10 +1,10 @@
 /**
- * Tells somebody else's server what is wrong with a mirror, as Standard Webhooks has it. Beside the
- * runs: none waits for it, and none fails for it.
+ * Sends what is wrong with a mirror to a webhook, in the form of Standard Webhooks. It works beside
+ * the runs: none waits for it, and none fails because of it.
  *
- *   a notice was told         remembered in the snapshot, and told no more, also after a restart
- *   it could not be told      tried a few times, and again after the next run
- *   it is over by then        nothing is told
+ *   a notice was sent          remembered in the snapshot and not sent again, even after a restart
+ *   it could not be sent       tried a few times, and again after the next run
+ *   the trouble is over        not sent
  */
 import { existsSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
@@ -26,13 +26,15 @@ import {
 import type { Shell } from '../../cli/compose/process-shell.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
 
+/** Sends notices about one mirror. */
 export interface Notifier {
-  /** A run has ended: whatever is new is told in a moment. Never throws. */
+  /** Call after a run: what is new is sent in a moment. Never throws. */
   ran(): void;
-  /** Waits for what is under way; what is not told by then is told by the next worker. */
+  /** Waits for what is under way. The next worker sends what is not sent by then. */
   close(): Promise<void>;
 }
 
+/** What a notifier needs besides the configuration. */
 export interface NotifierOptions {
   shell: Pick<Shell, 'stop' | 'abort'>;
   log: Pick<Log, 'noticed'>;
@@ -41,11 +43,11 @@ export interface NotifierOptions {
 }
 
 const timeoutMs = 5_000;
-/** Between one try and the next. */
+/** The waits between the tries. */
 const delaysMs = [1_000, 5_000, 25_000];
 const name = 'notices';
 
-/** Undefined where nobody is to be told. */
+/** Creates the notifier; undefined if the configuration names no webhook. */
 export function createNotifier(config: Config, options: NotifierOptions): Notifier | undefined {
   const { notices } = config;
   if (!notices) return undefined;
@@ -64,7 +66,7 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
   };
   return {
     ran() {
-      // At once: while the next one is under way nobody knows how it ends.
+      // Now, not later: once the next run is under way nobody knows how it ends.
       seen = lookNow(delivery);
       underWay ??= tellAll();
     },
@@ -81,9 +83,10 @@ interface Notification extends NotifierOptions {
   send: Send;
 }
 
+/** The state of a mirror when a run had ended. */
 interface Seen {
   attention: Attention[];
-  /** The newest one about everybody. */
+  /** The id of the newest run about everybody. */
   run: string | null;
 }
 
@@ -99,7 +102,7 @@ function lookNow({ config, log }: Notification): Seen | undefined {
   }
 }
 
-/** What could not be told ends it: the next run brings it up again. */
+/** Sends each notice. Stops at the first failure: the next run brings up what was not sent. */
 async function tell(delivery: Notification, { attention, run }: Seen): Promise<void> {
   const { config, shell, log, clock } = delivery;
   let notice: Notice | undefined;
@@ -119,7 +122,7 @@ function sayWhy(error: unknown): string {
   return isExpected(error) ? why : `a bug: ${why}`;
 }
 
-/** Tried a few times under one id; throws what the last try came to. */
+/** Tries a few times under one id, and throws the error of the last try. */
 async function deliver(
   delivery: Notification,
   { type, reason, fix }: Notice,
@@ -140,7 +143,10 @@ async function deliver(
   }
 }
 
-/** Each try has a time and a signature of its own: an old one is refused. */
+/**
+ * Sends one try with a time and a signature of its own, because the receiver refuses an old one.
+ * Throws Unavailable for an answer other than 2xx.
+ */
 async function post(
   { send, target, clock, shell }: Notification,
   id: string,
@@ -162,7 +168,10 @@ function toldIn(file: string): NoticeLines {
   return text === undefined ? {} : told.parse(JSON.parse(text));
 }
 
-/** By a connection of its own: the one that was open when it began may be closed by now. */
+/**
+ * Writes what was sent by a connection of its own: the one that was open at the beginning may be
+ * closed.
+ */
 function keepTold(file: string, now: NoticeLines): void {
   if (!existsSync(file)) return;
   const { meta, transaction, close } = openSnapshot(file);

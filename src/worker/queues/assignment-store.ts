@@ -1,60 +1,65 @@
 /**
- * The one home of a mirror, in Redis: which snapshot is the newest, and which worker serves it. Two
- * machines may each have a snapshot; the lease beside it says nothing about the other one.
+ * Assigns a mirror to one worker, in Redis: which snapshot is the newest, and which worker serves
+ * it. Two machines may each have a snapshot, and the lease beside a snapshot says nothing about the
+ * other.
  *
- *   Redis knows                               this worker has             →
- *   nothing                                   any snapshot                it is the home; but who
- *                                                                         stood by just now lets
- *                                                                         the home tell it first
- *   this snapshot, of an earlier generation   a later one, not put back   it is the home: whoever
- *                                             from a backup               had it lost its lease
- *   any other, and a worker that is alive     any                         stands by
- *   this snapshot, of a later generation      one put back from a backup  it is the home, and its
- *                                                                         generation the latest
- *                                             else                        stands by: not the newest
- *   another snapshot                          any                         stands by: not the newest
+ *   Redis knows                               this worker has             answer
+ *   nothing                                   any snapshot                home; if it stood by just
+ *                                                                         now: untold, so that the
+ *                                                                         home can tell Redis first
+ *   this snapshot, of an earlier generation   a later one, not restored   home: the worker before
+ *                                             from a backup               has lost its lease
+ *   anything else, and a worker is alive      any                         taken
+ *   this snapshot, of a later generation      one restored from a backup  home, and its generation
+ *                                                                         becomes the latest
+ *                                             else                        older
+ *   another snapshot                          any                         older
  *
- * A worker that is not heard of for fifteen seconds is dead. `acceptLost` makes it the home
- * wherever none is alive.
+ * A worker that is not heard of for fifteen seconds is dead. `acceptLost` makes a worker the home
+ * wherever no other is alive.
  */
 import { z } from 'zod';
 import { prefix } from './queue-names.ts';
-import type { Quick } from './fail-fast-connection.ts';
+import type { Quick } from './redis-connections.ts';
 
+/** A worker's claim to a mirror. */
 export interface Candidate {
-  /** Names the snapshot; its copies have the same name. */
+  /** The name of the snapshot; its copies have the same name. */
   snapshot: string;
-  /** How often it was opened to be written. */
+  /** How often the snapshot was opened for writing. */
   generation: number;
-  /** It was put back from a backup. */
+  /** Whether the snapshot was restored from a backup. */
   restored: boolean;
   acceptLost: boolean;
-  /** It was told to stand by just now, in the last fifteen seconds. */
+  /** Whether this worker was told to stand by in the last fifteen seconds. */
   stoodBy: boolean;
 }
 
+/** The answer to a claim; `home`: the mirror is this worker's. */
 export type Claim =
-  /** `generation`: what the snapshot has to be of from now on. */
+  /** `generation`: the generation that the snapshot has to have from now on. */
   | { is: 'home'; generation: number }
   | { is: 'taken' }
   | { is: 'older'; generation: number }
-  /** Redis knows nothing any more: whoever was the home tells it, if there is one. */
+  /** Redis is empty: the worker that was the home has time to tell it so. */
   | { is: 'untold' };
 
+/** The assignment of one mirror. Every function throws Unavailable while Redis is away. */
 export interface AssignmentStore {
-  /** Throws Unavailable while Redis is away, as all of these do. */
+  /** Claims the mirror. */
   claim(candidate: Candidate): Promise<Claim>;
   /**
-   * Whether this worker still is the home: to be asked every few seconds. A Redis that was emptied
-   * is told again.
+   * Returns whether the mirror is still this worker's; call it every few seconds. A Redis that was
+   * emptied is told again.
    */
   keep(own: Pick<Candidate, 'snapshot' | 'generation'>): Promise<boolean>;
-  /** Another may be the home at once. */
+  /** Gives the mirror up, so that another worker can have it at once. */
   leave(): Promise<void>;
-  /** Whether any worker is. */
+  /** Returns whether any worker is alive. */
   isServed(): Promise<boolean>;
 }
 
+/** A worker that is silent for longer is dead. */
 export const aliveMs = 15_000;
 
 const claimScript = `
@@ -99,7 +104,7 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
 
-/** `worker` names this process, and no other. */
+/** Creates the store. `worker` is a name that only this process has. */
 export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string): AssignmentStore {
   const record = `${prefix}:${mirror}:{home}`;
   const alive = `${record}:alive`;

@@ -1,18 +1,19 @@
 /**
- * Commands for the worker that holds a mirror, in Redis (BullMQ): what somebody called beside it,
- * and what came of it. Both are sealed: they may hold addresses, and Redis keeps them in clear.
- * They are gone when the answer is read, and after an hour in any case.
+ * Hands commands over to the worker that holds a mirror, in Redis (BullMQ), and brings back their
+ * outcome. Both are encrypted, because they may hold addresses and Redis stores plain text. They
+ * are deleted when the answer is read, and after an hour in any case.
  */
-import { QueueEvents, type Job } from 'bullmq';
+import { type Job, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { takeJobs } from './job-consumer.ts';
 import { commandsOf, prefix } from './queue-names.ts';
-import { connectPatiently } from './waiting-connection.ts';
-import { connectQuickly } from './fail-fast-connection.ts';
+import { connectPatiently, connectQuickly } from './redis-connections.ts';
 
+/** In seconds. */
 const kept = { age: 3_600 };
 
+/** A Redis and a mirror. */
 export interface CommandQueueOptions {
   /** redis:// or rediss://. */
   url: string;
@@ -20,27 +21,33 @@ export interface CommandQueueOptions {
   clock: Clock;
 }
 
+/** A command to hand over. */
 export interface HandedOver {
+  /** The command, encrypted. */
   sealed: string;
-  /** Beside whatever runs, or when nothing else does. */
+  /** Beside whatever runs, or alone. */
   how: 'beside' | 'alone';
-  /** Before everything else that waits. */
+  /** Whether it goes before all others that wait. */
   urgent: boolean;
-  /** Sealed too, as it comes. */
+  /** Called with each piece of progress, encrypted, as it comes. */
   tell(sealed: string): void;
-  /** The caller waits no more: what has not begun is taken back. */
+  /** Aborted when the caller stops waiting: a command that has not begun is taken back. */
   signal: AbortSignal;
-  /** Asked every few seconds; when it is false, nobody is there to do it. */
+  /** Asked every few seconds; if it stays false, no worker is there. */
   isServed(): Promise<boolean>;
 }
 
-/** Of those that stand beside others. */
+/** The most commands at a time that run beside others. */
 const atOnce = 4;
+/** How often `isServed` is asked. */
 const lookMs = 5_000;
-/** A worker that takes over has so long to appear. */
+/** After so many answers without a worker none is expected to take over. */
 const goneAfter = 6;
 
-/** Hands it over, and answers what came of it. Throws Unavailable, and the signal's reason. */
+/**
+ * Hands a command over and returns its outcome, encrypted. Throws Unavailable, Invalid with the
+ * worker's message, and the signal's reason.
+ */
 export async function handOver(
   { url, mirror, clock }: CommandQueueOptions,
   handed: HandedOver,
@@ -53,7 +60,7 @@ export async function handOver(
   events.on('error', () => undefined);
   try {
     const priority = handed.urgent ? 1 : 2;
-    // What an error says may hold more than is sealed.
+    // An error's stack may hold more than what is encrypted.
     const opts = { priority, removeOnComplete: kept, removeOnFail: kept, stackTraceLimit: 0 };
     const job = await quick.ask(async () => {
       await events.waitUntilReady();
@@ -76,7 +83,7 @@ async function answerOf(
     if (jobId === job.id && typeof data === 'string') tell(data);
   });
   const ended = job.waitUntilFinished(events).catch((error: unknown) => {
-    // In Redis stands what the worker said of it; it did nothing.
+    // Redis holds the worker's message: the worker did nothing.
     throw new Invalid(error instanceof Error ? error.message : String(error), { cause: error });
   });
   ended.catch(() => undefined);
@@ -85,12 +92,12 @@ async function answerOf(
     return await Promise.race([ended, watched.gone]);
   } finally {
     watched.end();
-    // Of one that is being worked on this is refused: it goes on.
+    // Redis refuses this for a job that is worked on: that job goes on.
     await job.remove().catch(() => undefined);
   }
 }
 
-/** Rejects when the caller waits no more, or nobody is there to do it. */
+/** Returns a promise that rejects when the caller stops waiting or no worker is left. */
 function watch({
   clock,
   signal,
@@ -113,9 +120,9 @@ function watch({
 }
 
 /**
- * Calls `work` with what was handed over, until it is closed: what is to be alone one after the
- * other, of what stands beside it a few at a time. What it tells goes to who called; `elsewhere`:
- * another process is the one to do it.
+ * Calls `work` with each command that is handed over, until it is closed: those that have to be
+ * alone one after the other, the others a few at a time. What `work` tells goes to the caller;
+ * `elsewhere` means that another process has to do it.
  */
 export function serveCommands(
   { url, mirror, clock }: CommandQueueOptions,

@@ -1,80 +1,92 @@
 /**
- * What a CRM says has changed, in Redis (BullMQ): one job for each record, which holds the record's
- * id and nothing else; and one for each that it says it has erased, of a kind of its own.
+ * Keeps the events of a CRM in Redis (BullMQ): one job for each record, which holds the record's id
+ * and nothing else, and one of another kind for each record that the CRM has erased.
  *
- * an event comes   its job waits          it is that job
- *                  its job is worked on   one more job, made when that one has ended: never two at
- *                                         a time, and what is read is never older than the event
- *                  there is none          a job, to be worked on a moment later: events come in
- *                                         flocks
- * the work ends    done                   the job is gone
- *                  elsewhere              tried again a moment later: another process is the one
+ * an event comes   its job waits          it joins that job
+ *                  its job is worked on   one more job when that one has ended: never two at a
+ *                                         time, and what is read is never older than the event
+ *                  there is no job        a new job, which begins a moment later because events
+ *                                         come in groups
+ * the work ends    done                   the job is deleted
+ *                  elsewhere              tried again a moment later: another process has to do it
  *                  again, or it threw     tried again, for ever, less and less often
  *                  never, it died         another process has it within 11 s
  */
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { hearOf } from './connection-loss.ts';
+import { connectPatiently, connectQuickly, hearOf, type Quick } from './redis-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
-import { connectPatiently } from './waiting-connection.ts';
-import { connectQuickly, type Quick } from './fail-fast-connection.ts';
 
+/** A Redis and a mirror. */
 export interface EventQueueOptions {
   /** redis:// or rediss://. */
   url: string;
   mirror: string;
   clock: Clock;
-  /** Redis was lost, and why; undefined: it is there, for the first time or again. */
+  /** Called with the reason when Redis is lost, with undefined when it is there, first or again. */
   notice(lost: string | undefined): void;
 }
 
-/** What the CRM says of a record: one that was erased there for privacy is not just gone. */
+/** What the CRM says of a record; `erased`: for privacy, which is more than deleted. */
 export type Heard = 'changed' | 'erased';
 
-/** What becomes of an event: nothing is left to do, another process does it, it is tried again. */
+/** The result of working on an event: done, for another process to do, or to be tried again. */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
+/** How to work on events. */
 export interface ServeOptions {
-  /** How many records are worked on at a time. */
+  /** The number of records worked on at a time. */
   concurrency: number;
-  /** The work threw, which it should not; it is tried again. */
+  /** Called if the work throws, which it should not. It is tried again. */
   failed(error: unknown): void;
 }
 
-/** How many jobs; what is tried again later is delayed too. */
+/** The numbers of jobs; one that is tried again later counts as delayed. */
 export interface QueueCounts {
   waiting: number;
   active: number;
   delayed: number;
 }
 
+/** Works on what was heard of one record. */
 export type Work = (id: string, heard: Heard) => Promise<Worked>;
 
-/** While Redis is away everything but `serve` and `close` throws Unavailable, at once. */
+/**
+ * The events of one mirror. While Redis is away every function but `serve` and `close` throws
+ * Unavailable at once.
+ */
 export interface EventQueue {
   /** Resolves when Redis has them; it may have some of them when this throws. */
+  /** Adds events. Resolves when Redis has them; when it throws, Redis may have some of them. */
   add(ids: readonly string[], heard?: Heard): Promise<void>;
   /** Whether this delivery was remembered in the last eleven minutes. */
+  /** Returns whether this delivery was remembered in the last eleven minutes. */
   knows(delivery: string): Promise<boolean>;
   /** After its events were added, never before: what is known is not added again. */
+  /**
+   * Remembers a delivery. Call it after its events were added: a known delivery is not added again.
+   */
   remember(delivery: string): Promise<void>;
   /** Calls `work` with the ids of records of which something was heard, until `close`. */
+  /** Calls `work` for each record of which something was heard, until `close`. */
   serve(work: Work, options: ServeOptions): void;
   counts(): Promise<QueueCounts>;
   /** How long ago the oldest event came that is not done with; undefined: there is none. */
+  /** Returns how long ago the oldest event that is not done came; undefined: there is none. */
   lagMs(): Promise<number | undefined>;
   /** Takes nothing more, waits for the work under way, and lets go of Redis. */
+  /** Takes nothing more, waits for the work under way, and closes its connections. */
   close(): Promise<void>;
 }
 
 const gatherMs = 300;
 const mostAgainMs = 60_000;
-/** So many at once keep nobody else waiting in Redis. */
+/** A larger batch would keep others waiting for Redis. */
 const batch = 500;
 
-/** A signature is good for five minutes after its time, and as long before it. */
+/** A signature is valid for five minutes before and after its time. */
 const rememberMs = 11 * 60_000;
 
 const jobOptions = {
@@ -82,10 +94,11 @@ const jobOptions = {
   attempts: Number.MAX_SAFE_INTEGER,
   backoff: { type: 'rising' },
   removeOnComplete: true,
-  // What an error says may hold more than an id.
+  // An error's stack may hold more than an id.
   stackTraceLimit: 0,
 };
 
+/** Opens the queue. Nothing is worked on before `serve`. */
 export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions): EventQueue {
   const quick = connectQuickly(url);
   const heard = hearOf(quick.redis, notice);
@@ -117,6 +130,7 @@ export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions
   };
 }
 
+/** Counts the jobs of a queue. */
 export async function countsOf(queue: Queue): Promise<QueueCounts> {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };
@@ -127,7 +141,7 @@ interface Data {
   erased?: true;
 }
 
-/** That a record was erased is not folded into what else is heard of it. */
+/** Returns the job for a record. Erasures are not joined with other events of the record. */
 function jobOf(id: string, heard: Heard) {
   const isErased = heard === 'erased';
   const data: Data = isErased ? { id, erased: true } : { id };
@@ -135,12 +149,15 @@ function jobOf(id: string, heard: Heard) {
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
 }
 
-/** Ids are of any length and hold whatever they like. */
+/** Returns a text of fixed length: ids may be long and hold any character. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-/** Redis looks at every one of them: there are many only when something is long away. */
+/**
+ * Returns when the oldest job came. Redis looks at each job, and there are many only after a long
+ * outage.
+ */
 async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | undefined> {
   const timestamp = `${queue.toKey('')}*->timestamp`;
   const found = ['wait', 'active', 'delayed'].map((state) =>
@@ -150,7 +167,7 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** On a connection of its own: work waits for Redis however long it is away. */
+/** Begins the work, on a connection of its own that waits for Redis however long it is away. */
 function startWork(
   { url, mirror, clock }: Omit<EventQueueOptions, 'notice'>,
   work: Work,
@@ -173,7 +190,7 @@ function startWork(
   });
 }
 
-/** 1, 2, 4 … 60 seconds. */
+/** Returns the wait before the next try: 1, 2, 4 … 60 seconds. */
 function againMs(attempts: number): number {
   return Math.min(mostAgainMs, 1000 * 2 ** (attempts - 1));
 }

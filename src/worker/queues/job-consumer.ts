@@ -1,30 +1,35 @@
-/** Taking the jobs of a queue (BullMQ), and letting go of them however Redis is. */
-import { DelayedError, Worker, type Job, type WorkerOptions } from 'bullmq';
+/** Takes the jobs of a queue (BullMQ), and ends cleanly whatever Redis does. */
+import { DelayedError, type Job, Worker, type WorkerOptions } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { prefix } from './queue-names.ts';
-import type { Patient } from './waiting-connection.ts';
+import type { Patient } from './redis-connections.ts';
 
+/** How long to wait before a job for another process is offered again. */
 const elsewhereMs = 1_000;
 /** How long Redis has to hear that the last job is over. */
 const farewellMs = 1_000;
 
 /**
- * A job of a worker that died is another's when its lock is over and it was looked at twice, so
- * within 11 s. However many died with it, it is still to be done.
+ * The job of a worker that died goes to another when its lock has expired and it was looked at
+ * twice: within 11 s. It stays to be done however many workers die with it.
  */
 const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000_000 };
 
+/** How to take jobs. */
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
   connection: Patient;
   clock: Clock;
   /**
-   * What it answers is kept with the job; `elsewhere`: another process is the one to do it, and it
-   * is offered again a moment later.
+   * Works on a job. The answer is kept with the job; `elsewhere`: another process has to do it, and
+   * it is offered again a moment later.
    */
   work(job: Job<Data>): Promise<string>;
 }
 
-/** Where Redis is lost meanwhile its farewell has no end, and its locks keep the process up. */
+/**
+ * A worker that can be abandoned: if Redis is lost while it closes, it never ends closing, and its
+ * locks keep the process alive.
+ */
 class Taker<Data> extends Worker<Data> {
   abandon(): void {
     void this.lockManager.close();
@@ -32,8 +37,8 @@ class Taker<Data> extends Worker<Data> {
 }
 
 /**
- * Works on what is due, until it is closed: that takes nothing more, waits for the work under way,
- * and ends the connection.
+ * Works on what is due until it is closed. Closing takes no more jobs, waits for the work under
+ * way, and ends the connection.
  */
 export function takeJobs<Data>(
   name: string,
@@ -52,7 +57,7 @@ export function takeJobs<Data>(
   worker.on('error', () => undefined);
   return {
     async close() {
-      // Without Redis, BullMQ's own farewell has no end.
+      // Without Redis, BullMQ waits for ever.
       const closing = worker.close(redis.status !== 'ready');
       while (underWay.size > 0) await Promise.allSettled(underWay);
       leave();

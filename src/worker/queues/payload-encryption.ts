@@ -1,13 +1,15 @@
 /**
- * What may name a person crosses Redis only sealed: AES-256-GCM, under a key made of the ledger's
- * (HKDF-SHA-256), which every process that may write a mirror has.
+ * Encrypts what may name a person before it goes through Redis: AES-256-GCM, with a key derived
+ * (HKDF-SHA-256) from the key of the do-not-contact list, which every process that may write a
+ * mirror has.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
 
+/** Encrypts and decrypts texts, in Base64. */
 export interface Seal {
   close(text: string): string;
-  /** Throws Invalid for what was not closed with this key, or was changed since. */
+  /** Throws Invalid for what was encrypted with another key, or was changed. */
   open(sealed: string): string;
 }
 
@@ -15,7 +17,10 @@ const cipher = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** `key`: the ledger's, hexadecimal. `random`: so many bytes that nobody can guess. */
+/**
+ * Creates a seal. `key` is the key of the do-not-contact list in hexadecimal; `random` returns that
+ * many unguessable bytes.
+ */
 export function sealOf(key: string, random: (bytes: number) => Uint8Array): Seal {
   const secret = Buffer.from(
     hkdfSync('sha256', Buffer.from(key, 'hex'), '', 'crm-mirror seal 1', 32),

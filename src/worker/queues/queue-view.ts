@@ -1,14 +1,16 @@
-/** The queues of a mirror, to be looked at: a Redis that is away keeps nobody waiting. */
+/** A view on the queues of a mirror that does not wait for Redis. */
 import type { Queue } from 'bullmq';
 import { countsOf, type QueueCounts } from './event-queue.ts';
 import { eventsOf, runsOf } from './queue-names.ts';
-import { connectQuickly } from './fail-fast-connection.ts';
+import { connectQuickly } from './redis-connections.ts';
 
+/** The numbers of jobs in one queue. */
 export interface Depth extends QueueCounts {
   mirror: string;
   queue: 'runs' | 'events';
 }
 
+/** The queues to show; close it afterwards. */
 export interface QueueView {
   queues: readonly Queue[];
   /** Throws Unavailable while Redis is away. */
@@ -16,6 +18,7 @@ export interface QueueView {
   close(): void;
 }
 
+/** Opens the view. */
 export function viewQueues({ url, mirror }: { url: string; mirror: string }): QueueView {
   const quick = connectQuickly(url);
   const runs = quick.queue(runsOf(mirror));

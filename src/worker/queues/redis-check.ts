@@ -1,10 +1,14 @@
-/** What answers at the address of a Redis, and whether it keeps what it is given. */
-import { connectQuickly } from './fail-fast-connection.ts';
+/** Asks a Redis for its name, and whether it keeps what it is given. */
+import { connectQuickly } from './redis-connections.ts';
 
+/** What a Redis says of itself. */
 export interface Looked {
-  /** As `Redis 7.0.15` or `Valkey 8.1.0`. */
+  /** Name and version, such as `Redis 7.0.15` or `Valkey 8.1.0`. */
   name: string;
-  /** How it throws things away once its memory is full; undefined: it does not, or does not say. */
+  /**
+   * The policy by which it drops keys once its memory is full; undefined: it drops nothing, or does
+   * not say.
+   */
   evictsBy: string | undefined;
 }
 
@@ -12,7 +16,7 @@ const fix =
   'start it, or correct `redis` in the configuration; Node trusts an authority of your own by ' +
   'NODE_EXTRA_CA_CERTS';
 
-/** Throws Unavailable, with what it says and what to do. */
+/** Asks the Redis at this address. Throws Unavailable with the reason and the fix. */
 export async function lookAtRedis(url: string): Promise<Looked> {
   const quick = connectQuickly(url);
   try {

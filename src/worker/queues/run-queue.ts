@@ -1,43 +1,45 @@
 /**
- * The runs of one mirror in Redis (BullMQ): due by cron patterns, one at a time on however many
- * machines; the sentinel stands beside them, in a queue of its own. A tick that comes while its run
- * waits is that run: what was missed is done once.
+ * Keeps the runs of one mirror in Redis (BullMQ): due by cron patterns, and one at a time on
+ * however many machines. The sentinel has a queue of its own and runs beside them. A tick that
+ * comes while its run waits joins that run: what was missed is done once.
  *
  * A job holds the name of its tick and nothing else. While Redis is away nothing is due; BullMQ
- * tries it again and again, and goes on when it is there.
+ * tries again and again, and goes on when Redis is there.
  */
-import { Queue, type Job } from 'bullmq';
+import { type Job, Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { hearOf } from './connection-loss.ts';
+import { connectPatiently, hearOf } from './redis-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
-import { connectPatiently } from './waiting-connection.ts';
-import { dueIn, looks, runs, ticks, type Schedule, type Tick } from './run-schedule.ts';
+import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
 
+/** A Redis and a mirror. */
 export interface RunQueueOptions {
   /** redis:// or rediss://. */
   url: string;
   mirror: string;
   clock: Clock;
-  /** Redis was lost, and why; undefined: it is there, for the first time or again. */
+  /** Called with the reason when Redis is lost, with undefined when it is there, first or again. */
   notice(lost: string | undefined): void;
 }
 
+/** The runs of one mirror. */
 export interface RunQueue {
-  /** Makes this the schedule, in the place of whatever was; waits for Redis. */
+  /** Makes this the schedule, in place of the one before. Waits for Redis. */
   follow(schedule: Schedule): Promise<void>;
   /**
-   * Calls `run` for whatever is due, one after the other, until `close`. It never throws, and
-   * answers `elsewhere` where this process is not the one to do it: somebody does a moment later.
+   * Calls `run` for what is due, one after the other, until `close`. `run` never throws, and
+   * answers `elsewhere` if another process has to do it; it is offered again a moment later.
    */
   serve(run: (tick: Tick) => Promise<'over' | 'elsewhere'>): void;
-  /** Takes nothing more, waits for the run under way, and lets go of Redis. */
+  /** Takes nothing more, waits for the run under way, and closes its connections. */
   close(): Promise<void>;
 }
 
-/** How many that have ended BullMQ keeps, for its own counts: the snapshot has the history. */
+/** The number of ended jobs that BullMQ keeps for its own counts; the snapshot has the history. */
 const kept = { count: 100 };
 
+/** Opens the queue. Nothing is run before `serve`. */
 export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): RunQueue {
   const asking = connectPatiently(url);
   const { redis } = asking;

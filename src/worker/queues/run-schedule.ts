@@ -1,17 +1,19 @@
-/** What a schedule may have due: runs, and what stands beside them. */
+/** The runs that a schedule may hold, and the sentinel, which runs beside them. */
 export const runs = ['full', 'fast', 'templates'] as const;
 export const looks = ['sentinel'] as const;
 export const ticks = [...runs, ...looks];
+/** One entry of a schedule. */
 export type Tick = (typeof ticks)[number];
 
+/** When the entries are due. */
 export interface Schedule {
-  /** Cron patterns, with seconds where they have six fields. */
+  /** Cron patterns; six fields begin with seconds. */
   patterns: Readonly<Record<Tick, string | undefined>>;
   /** An IANA name. */
   timezone: string;
 }
 
-/** What is due by it, and when. */
+/** Returns the entries that have a pattern. */
 export function dueIn({ patterns }: Schedule): { tick: Tick; pattern: string }[] {
   return ticks.flatMap((tick) => {
     const pattern = patterns[tick];
