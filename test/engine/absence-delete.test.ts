@@ -46,7 +46,7 @@ const sent = (stage: Stage): string[] =>
 describe('policy.deleteAfter', () => {
   const delayed = { absence: { deleteAfterMs: 30 * day } };
 
-  test('people who are missing are opted out when due, and deleted so long after that', async () => {
+  test('opts missing people out when due, and deletes them that long afterwards', async () => {
     const stage = await mirrored(delayed);
     expect(await missing(stage, 0)).toEqual([]);
     expect(await missing(stage, 20 * hour)).toEqual(['opt_out']);
@@ -55,7 +55,7 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, day)).toEqual([]);
   });
 
-  test('an export that is read again and again ages nobody', async () => {
+  test('does not count an export that is read again', async () => {
     const stage = await mirrored(delayed);
     await missing(stage, 0);
     await missing(stage, 20 * hour);
@@ -67,7 +67,7 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, day)).toEqual(['DELETE']);
   });
 
-  test('people who are back meanwhile are opted in again, and their time starts anew', async () => {
+  test('opts people in again who are back in time, and starts over when they are missing again', async () => {
     const stage = await mirrored(delayed);
     await missing(stage, 0);
     await missing(stage, 20 * hour);
@@ -81,7 +81,7 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, 10 * day)).toEqual(['DELETE']);
   });
 
-  test('the time begins with the opt-out that the platform has acknowledged', async () => {
+  test('starts with an opt-out that the platform acknowledged', async () => {
     const refusing = { is: true };
     const stage = await mirrored({
       ...delayed,
@@ -106,7 +106,7 @@ describe('policy.deleteAfter', () => {
       (stage: Stage) => void stage.emulator.dashboard.leave('p1@example.com', 'ch_news'),
     ],
     ['are kept subscribed (absent: keep)', { absent: 'keep' as const }, () => undefined],
-  ])('people who %s wait from when they were due', async (_, policy, happens) => {
+  ])('counts people who %s from when they were due', async (_, policy, happens) => {
     const stage = await mirrored({ ...delayed, policy });
     happens(stage);
     await missing(stage, 0);
@@ -116,13 +116,13 @@ describe('policy.deleteAfter', () => {
     expect((await missing(stage, hour)).at(-1)).toBe('DELETE');
   });
 
-  test('0s: opted out and deleted in one run; absentFor: 0s and one reading: at once', async () => {
+  test('when 0s, opts out and deletes in one run; with absentFor 0s after one reading', async () => {
     const none = { deleteAfterMs: 0, absentForMs: 0, absentReadings: 1 };
     const stage = await mirrored({ absence: none });
     expect(await missing(stage, 0)).toEqual(['opt_out', 'DELETE']);
   });
 
-  test('approval of an opt-out is not approval of the delete', async () => {
+  test('needs an approval of the delete besides that of the opt-out', async () => {
     const guards = { delete: { percent: 0, floor: 0 } };
     const stage = await mirrored({ ...delayed, guards });
     await missing(stage, 0);
@@ -138,7 +138,7 @@ describe('policy.deleteAfter', () => {
   });
 });
 
-describe('people whom the CRM flags as deleted', () => {
+describe('people flagged as deleted in the CRM', () => {
   const runs: Record<string, (stage: Stage) => Promise<unknown>> = {
     full: (stage) => stage.sync(),
     fast: (stage) => stage.sync({ mode: 'fast' }),
@@ -158,7 +158,7 @@ describe('people whom the CRM flags as deleted', () => {
   );
 
   test.each(Object.entries(runs))(
-    'are only opted out without deletes, in a %s run',
+    'are only opted out where policy deletes nobody, in a %s run',
     async (_, go) => {
       const stage = await mirrored({ policy: { deletes: 'off' } });
       exportOf(stage, flagged(1));
@@ -167,7 +167,7 @@ describe('people whom the CRM flags as deleted', () => {
     },
   );
 
-  test('are read as changed by a CRM that tells changes', async () => {
+  test('are recognized by a CRM that lists changes', async () => {
     const stage = await mirrored({ tellsChanges: true });
     exportOf(stage, flagged(1));
     stage.changed.push('1');
@@ -177,7 +177,7 @@ describe('people whom the CRM flags as deleted', () => {
   });
 
   test.each(Object.entries(runs))(
-    'stay where another record of the address does, in a %s run',
+    'stay while another record has the address, in a %s run',
     async (_, go) => {
       const stage = await mirrored();
       exportOf(stage, [...everybody, person(9, { email: 'p1@example.com' })]);
@@ -188,7 +188,7 @@ describe('people whom the CRM flags as deleted', () => {
     },
   );
 
-  test('stay while a record of the address that was there is missing', async () => {
+  test('stay while a record that had the address is missing', async () => {
     const stage = await mirrored();
     exportOf(stage, [...everybody, person(9, { email: 'p1@example.com' })]);
     await stage.sync();
@@ -202,7 +202,7 @@ describe('people whom the CRM flags as deleted', () => {
     expect(sent(stage)).toEqual(['opt_out', 'DELETE']);
   });
 
-  test('are deleted by no first run, and by no run upon an uncertified reading', async () => {
+  test('are not deleted by a first run, nor after an uncertified reading', async () => {
     const stage = createStage({ policy: { absent: 'opt_out', deletes: 'owned' } });
     onTestFinished(() => stage.close());
     stage.people.push(...everybody);
@@ -220,7 +220,7 @@ describe('people whom the CRM flags as deleted', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test('are held by the guard in a fast run, the opt-out and the delete', async () => {
+  test('are held by the guard in a fast run, both the opt-out and the delete', async () => {
     const guards = { delete: { percent: 0, floor: 0 } };
     const stage = await mirrored({ guards });
     exportOf(stage, flagged(1));
@@ -233,7 +233,7 @@ describe('people whom the CRM flags as deleted', () => {
   });
 });
 
-describe('a clock that is wrong', () => {
+describe('with a wrong clock', () => {
   /** Our clock by hours ahead of the platform's, in runs that are so many hours apart. */
   async function readings(
     runs: readonly { after: number; ahead: number }[],
@@ -276,7 +276,7 @@ describe('a clock that is wrong', () => {
     ['put back, then right for long enough',      putBack, both],
     ['ahead by the same all the time',            [{ after: 0, ahead: 720 }, { after: 20, ahead: 720 }], both],
     ['ahead once, in between',                    once, []],
-  ])('ours: %s', async (_, runs, expected) => {
+  ])('our clock: %s', async (_, runs, expected) => {
     expect(await readings(runs)).toEqual(expected);
   });
 
@@ -287,7 +287,7 @@ describe('a clock that is wrong', () => {
     ['not told at all: ours counts alone',   [undefined, undefined], 20, both],
     ['not told at first: ours counts alone', [undefined, 0], 20, both],
     ['not told later: it is waited for',     [0, undefined], 20, []],
-  ])('the platform: %s', async (_, told, after, expected) => {
+  ])('the clock of the platform: %s', async (_, told, after, expected) => {
     const now = { run: 0 };
     const stage = await mirrored(tells(() => told[now.run]));
     await missing(stage, 0);
@@ -295,7 +295,7 @@ describe('a clock that is wrong', () => {
     expect(await missing(stage, after * hour)).toEqual(expected);
   });
 
-  test('makes nobody wait less for their deletion', async () => {
+  test('nobody is deleted earlier', async () => {
     const absence = { deleteAfterMs: 30 * day };
     const runs = [
       { after: 0, ahead: 0 },

@@ -42,7 +42,7 @@ async function leave(world: World, people: Parameters<World['people']>[0]): Prom
 describe('policy.absent: opt_out', () => {
   const policy = { absent: 'opt_out' } as const;
 
-  test('who is missing is opted out once two exports, 20 hours apart, lack them', async () => {
+  test('opts out people missing in two exports that are 20 hours apart', async () => {
     const world = await mirrored({ policy });
     world.people([bob, eve]);
     expect((await world.sync()).contacts.changes).toMatchObject({ opt_out: 0 });
@@ -60,7 +60,7 @@ describe('policy.absent: opt_out', () => {
     expect((await world.sync()).contacts.changes).toMatchObject({ opt_out: 0 });
   });
 
-  test('two exports within 20 hours are not enough', async () => {
+  test('opts nobody out after two exports within 20 hours', async () => {
     const world = await mirrored({ policy });
     for (const people of [
       [bob, eve],
@@ -74,7 +74,7 @@ describe('policy.absent: opt_out', () => {
     expect(sent(world)).toEqual([]);
   });
 
-  test('who is named again in between starts anew, in a fast run too', async () => {
+  test('starts over for people who are listed in between, also by a fast run', async () => {
     const world = await mirrored({ policy });
     await leave(world, [bob, eve]);
     world.people([ann, bob, eve]);
@@ -84,7 +84,7 @@ describe('policy.absent: opt_out', () => {
     expect(sent(world)).toEqual([]);
   });
 
-  test('fast runs neither count nor opt anybody out for it', async () => {
+  test('neither counts nor opts out in a fast run', async () => {
     const world = await mirrored({ policy });
     for (const people of [
       [bob, eve],
@@ -103,7 +103,7 @@ describe('policy.absent: opt_out', () => {
     expect(sent(world)).toEqual(['POST opt_out']);
   });
 
-  test('a mistake is taken back: who returns to the CRM is opted in again', async () => {
+  test('opts people in again who return to the CRM', async () => {
     const world = await mirrored({ policy });
     await leave(world, [bob, eve]);
     await world.sync();
@@ -112,7 +112,7 @@ describe('policy.absent: opt_out', () => {
     expect(world.shown(ann.email)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('who left by themselves is not brought back by that', async () => {
+  test('does not opt in returning people who had unsubscribed themselves', async () => {
     const world = await mirrored({ policy });
     world.emulator.dashboard.leave(ann.email, 'ch_news');
     await leave(world, [bob, eve]);
@@ -154,14 +154,14 @@ describe('policy.deletes', () => {
     expect(sent(world)).toEqual([]);
   });
 
-  test('a backfill deletes nobody', async () => {
+  test('deletes nobody in a backfill', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [eve]);
     await world.sync({ firstLoad: true });
     expect(sent(world)).toEqual([]);
   });
 
-  test('who left on the platform and was deleted since stays out when the CRM names them again', async () => {
+  test('keeps out a deleted person who had unsubscribed, also when the CRM lists them again', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     world.emulator.dashboard.leave(bob.email, 'ch_news');
     await leave(world, [eve]);
@@ -175,7 +175,7 @@ describe('policy.deletes', () => {
     expect(world.shown(ann.email)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('somebody who signed up after we vanished from there is not ours', async () => {
+  test('does not delete a person who signed up after our contact had vanished', async () => {
     const world = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
     await leave(world, [ann, eve]);
     world.emulator.dashboard.deleteContact(bob.email);
@@ -184,7 +184,7 @@ describe('policy.deletes', () => {
     expect(sent(world)).toEqual([]);
   });
 
-  test('the export was written anew after it counted: nobody is deleted', async () => {
+  test('deletes nobody when the export was written anew after it counted', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [ann, eve]);
     world.people([{ ...ann, news: 'no' }, eve]);
@@ -202,7 +202,7 @@ describe('policy.deletes', () => {
     expect(world.shown(bob.email)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('the export was written anew while deletes waited for the budget: they do not leave', async () => {
+  test('sends no delete when the export was written anew while the deletes waited', async () => {
     const world = await mirrored({
       policy: { deletes: 'owned' },
       limits: ['*=1000000/1', 'contacts.delete=1/60'],
@@ -219,7 +219,7 @@ describe('policy.deletes', () => {
     expect(world.states()['stale']).toBe(1);
   });
 
-  test('the export was written anew while the platform was listed: nobody is due', async () => {
+  test('takes nobody for due when the export was written anew during the listing', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [ann, bob]);
     world.server.watch.arrived = ({ method, path }) => {
@@ -230,7 +230,7 @@ describe('policy.deletes', () => {
   });
 });
 
-describe('an export that is broken deletes nobody', () => {
+describe('a broken export deletes nobody', () => {
   const policy = { deletes: 'owned', absent: 'opt_out' } as const;
   const path = (world: World) => join(world.folder, 'people.csv');
 

@@ -73,8 +73,8 @@ async function nextDay(stage: Stage, name: string): Promise<void> {
   await stage.sync();
 }
 
-describe('where the configuration does not state policy.absent', () => {
-  test('the first run says what will happen and to how many people, and does nothing yet', async () => {
+describe('without policy.absent in the configuration', () => {
+  test('the first run announces what will happen and to how many people, and does nothing yet', async () => {
     const stage = upgraded({ unstated });
     const planned = await stage.sync({ writes: false });
     const first = await stage.sync({ mode: 'fast' });
@@ -91,7 +91,7 @@ describe('where the configuration does not state policy.absent', () => {
     expect(optOuts(stage)).toEqual(['p3@example.com']);
   });
 
-  test('absence is counted anew from then on', async () => {
+  test('absence counts from the announcement on', async () => {
     const stage = upgraded({ unstated });
     await stage.sync();
     expect(optOuts(stage)).toEqual([]);
@@ -99,14 +99,14 @@ describe('where the configuration does not state policy.absent', () => {
     expect(optOuts(stage)).toEqual(['p1@example.com', 'p2@example.com', 'p3@example.com']);
   });
 
-  test('the note says when people are deleted, too', async () => {
+  test('the note tells when people are deleted, too', async () => {
     const deleteAfterMs = 30 * 24 * hour;
     const stage = upgraded({ unstated: { ...unstated, deletes: 'created', deleteAfterMs } });
     const [note] = notes(await stage.sync());
     expect(note).toContain('and deleted 30 d after that (policy.deleteAfter)');
   });
 
-  test('an uncertified reading and a run about one person say nothing, and do nothing', async () => {
+  test('an uncertified reading and a run about one person announce nothing and do nothing', async () => {
     const stage = upgraded({ unstated });
     const single = await stage.sync({ mode: { single: 'p3@example.com' }, only: 'contacts' });
     Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'export again' });
@@ -117,7 +117,7 @@ describe('where the configuration does not state policy.absent', () => {
   });
 });
 
-test('where it states policy.absent nothing is said, and absence is counted anew all the same', async () => {
+test('stating policy.absent skips the announcement, and absence counts anew', async () => {
   const stage = upgraded();
   expect(notes(await stage.sync())).toEqual([]);
   expect(optOuts(stage)).toEqual(['p3@example.com']);
@@ -125,7 +125,7 @@ test('where it states policy.absent nothing is said, and absence is counted anew
   expect(optOuts(stage)).toEqual(['p1@example.com', 'p2@example.com']);
 });
 
-test('a snapshot that is new has nothing to say', async () => {
+test('a new snapshot announces nothing', async () => {
   const stage = createStage({ unstated, policy: { absent: 'opt_out' } });
   onTestFinished(() => stage.close());
   stage.people.push(person(1), person(2));

@@ -30,7 +30,7 @@ const property = fc.asyncProperty(bustle, async (day) => {
   }
 });
 
-test(`${seeds} busy days`, async () => {
+test(`${seeds} generated days of overlapping runs`, async () => {
   const failed: string[] = [];
   for (let seed = first; seed < first + seeds; seed += 1) {
     const how = { numRuns: 1, unbiased: true, interruptAfterTimeLimit: 20_000, seed };

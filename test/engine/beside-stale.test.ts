@@ -1,4 +1,4 @@
-/** What a run about everybody believes of whom others were at meanwhile: it counts no more. */
+/** A run about everybody drops what it read of people that another run has updated meanwhile. */
 import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../src/domain/exchange.ts';
 import type { Stage } from '../support/engine/engine-stage.ts';
@@ -44,8 +44,8 @@ const classes = (stage: Stage): string[] =>
     ? ['invalid']
     : [];
 
-describe('problems', () => {
-  test('that were found beside it stay known', async () => {
+describe('problems, during a run about everybody', () => {
+  test('stay known when a run about one person found them', async () => {
     const dam = dammed(listing);
     const stage = stageOf({ wire: dam.wire });
     await stage.sync();
@@ -64,7 +64,7 @@ describe('problems', () => {
     stage.close();
   });
 
-  test('that were mended beside it do not come back', async () => {
+  test('stay closed when a run about one person closed them', async () => {
     const dam = dammed(aboutBob);
     const stage = stageOf({ wire: dam.wire });
     wish(stage, '1', 'perhaps');
@@ -80,7 +80,7 @@ describe('problems', () => {
   });
 });
 
-test('whom a guard held beside it stays held', async () => {
+test('a change that a run about one person holds stays held', async () => {
   const dam = dammed(listing);
   const guards = { opt_in: { percent: 0, floor: 0 } };
   const generous = { percent: 100, floor: 100 };
@@ -99,7 +99,7 @@ test('whom a guard held beside it stays held', async () => {
   stage.close();
 });
 
-test('what the ledger was to learn of them is undone with the decision', () => {
+test('a superseded decision takes its entries for the do-not-contact list with it', () => {
   const { snapshot, close } = stageOf();
   const { listNews, staging } = snapshot;
   const bob = { key: 'bob@example.com', ids: ['2'], adds: [], ends: [] };
@@ -110,7 +110,7 @@ test('what the ledger was to learn of them is undone with the decision', () => {
   close();
 });
 
-test('who is erased beside it is not remembered by what it had read', async () => {
+test('a person erased during a run is not remembered by what the run had read', async () => {
   const dam = dammed(listing);
   const stage = stageOf({ wire: dam.wire });
   stage.people.push(record('3', ann));
@@ -120,7 +120,7 @@ test('who is erased beside it is not remembered by what it had read', async () =
   const erasure = { part: '*', cause: 'erasure', contact: null, after: null, by: 0 } as const;
   stage.ledger.write([{ key: ann, ids: ['1', '3'], adds: [erasure], ends: [] }], 0);
   const one = stage.one('1');
-  // Until she is taken.
+  // Until the run about one person has taken the person.
   await new Promise((resolve) => setImmediate(resolve));
   open();
   await Promise.all([all, stage.clock.run(one)]);
@@ -128,7 +128,7 @@ test('who is erased beside it is not remembered by what it had read', async () =
   stage.close();
 });
 
-test('a quarantine that began beside it goes on', async () => {
+test('a quarantine that began during a run continues after it', async () => {
   const stage = stageOf({ heard: async () => begin() });
   const begin = (): void => {
     const since = stage.clock.now();
@@ -140,7 +140,7 @@ test('a quarantine that began beside it goes on', async () => {
   stage.close();
 });
 
-test('runs that begin in the same moment have names of their own', async () => {
+test('runs that begin in the same moment have different names', async () => {
   const stage = stageOf();
   const id = (await alone(stage, '1')).run;
   const { runs } = stage.snapshot;
@@ -154,7 +154,7 @@ test('runs that begin in the same moment have names of their own', async () => {
   stage.close();
 });
 
-test('what is old is dropped by runs about everybody', async () => {
+test('only runs about everybody drop old runs', async () => {
   const stage = stageOf();
   const { runs } = stage.snapshot;
   runs.start({ id: 'old', mode: 'full', at: 0 });
@@ -166,8 +166,8 @@ test('what is old is dropped by runs about everybody', async () => {
   stage.close();
 });
 
-describe('one record', () => {
-  test('is asked for again once the person is known, and nobody else is at her', async () => {
+describe('a run about one CRM record', () => {
+  test('reads the record again once no other run has the person', async () => {
     const heard = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     let isFirst = true;
@@ -190,7 +190,7 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('does not bring in whom another record of the address wants out', async () => {
+  test('does not opt a person in where another record of the address opts out', async () => {
     const stage = stageOf();
     wish(stage, '1', 'no');
     await stage.sync();

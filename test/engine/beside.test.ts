@@ -10,8 +10,8 @@ const shown = (stage: Stage, email: string) =>
     ?.channels.filter(({ id }) => id === 'ch_news')
     .map(({ subscription }) => subscription)[0];
 
-describe('one record', () => {
-  test('brings in line who stands under it, and asks for nobody else', async () => {
+describe('a run about one CRM record', () => {
+  test('updates the person with this id and reads no other record', async () => {
     const stage = stageOf();
     expect(await alone(stage, '1')).toMatchObject({
       status: 'done',
@@ -29,18 +29,18 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('of an id that the CRM does not have, and never had, asks nothing of the platform', async () => {
+  test('asks the platform nothing about an id that the CRM never had', async () => {
     const stage = stageOf();
     expect(await alone(stage, '9')).toMatchObject({ status: 'done', requests: { total: 0 } });
     stage.close();
   });
 
-  test('of several records of one address the strictest counts', async () => {
+  test('applies the strictest of several records with the same address', async () => {
     const stage = stageOf();
     stage.people.push(record('3', ann, 'no'));
     await stage.sync();
     expect(shown(stage, ann)).toBeUndefined();
-    // The twin still wants her out.
+    // The other record still opts the person out.
     expect((await alone(stage, '1')).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
     wish(stage, '3', 'yes');
     await alone(stage, '3');
@@ -48,7 +48,7 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('one that was taken out of the CRM opts nobody out, and lets its twin speak', async () => {
+  test('opts nobody out for a removed record, and applies the other record of the address', async () => {
     const stage = stageOf({ policy: { absent: 'opt_out', deletes: 'owned' } });
     await stage.sync();
     stage.people = stage.people.filter(({ id }) => id !== '1');
@@ -58,7 +58,7 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('of who came back after it was taken out, is looked at once it is there again', async () => {
+  test('sees a person again who came back after the contact was deleted, once the record exists', async () => {
     const stage = stageOf();
     await stage.sync();
     stage.emulator.dashboard.deleteContact(ann);
@@ -73,7 +73,7 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('that cannot be used leaves the person as she is', async () => {
+  test('leaves the person as they are when the record is invalid', async () => {
     const stage = stageOf();
     await stage.sync();
     wish(stage, '1', 'perhaps');
@@ -83,7 +83,7 @@ describe('one record', () => {
     stage.close();
   });
 
-  test('with another address: the new one is made, and the old one opted out at once', async () => {
+  test('creates the new address and opts the old one out at once when it has changed', async () => {
     const stage = stageOf();
     await stage.sync();
     for (const person of stage.people)
@@ -120,13 +120,13 @@ const listing = ({ method, path }: Request): boolean =>
 const enrolment = ({ method, body }: Request): boolean =>
   method === 'POST' && (body ?? '').includes(ann);
 
-describe('beside a run about everybody', () => {
-  test('what that had read of her before is not sent any more', async () => {
+describe('a run about one person, during a run about everybody', () => {
+  test('keeps the other run from sending what it had planned for this person', async () => {
     const dam = dammed(listing);
     const stage = stageOf({ wire: dam.wire });
     const all = stage.sync();
     await dam.met;
-    // The CRM was read, the platform is being listed: now she takes it back.
+    // The CRM was read, and the platform is being listed when the CRM takes the consent back.
     wish(stage, '1', 'no');
     expect(await stage.one('1')).toMatchObject({ status: 'done' });
     dam.open();
@@ -135,7 +135,7 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
-  test('nor to the address it had read, when she says no under another one', async () => {
+  test('keeps the other run from writing to the address it had read', async () => {
     const dam = dammed(listing);
     const stage = stageOf({ wire: dam.wire });
     const all = stage.sync();
@@ -150,7 +150,7 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
-  test('nor is she taken for one who left, as its listing shows her', async () => {
+  test('keeps the other run from taking its older listing for an opt-out', async () => {
     const dam = dammed((request) => isOpen && listing(request));
     let isOpen = false;
     const stage = stageOf({ wire: dam.wire });
@@ -172,7 +172,7 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
-  test('what that learns afterwards of others goes to the ledger, and its snapshot knows', async () => {
+  test('leaves what the other run learns about others in the list and the snapshot', async () => {
     const dam = dammed((request) => isOpen && listing(request));
     let isOpen = false;
     const stage = stageOf({ wire: dam.wire });
@@ -192,7 +192,7 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
-  test('what has left for her is waited for', async () => {
+  test('waits for a request that is already in flight', async () => {
     const dam = dammed(enrolment);
     const stage = stageOf({ wire: dam.wire });
     const all = stage.sync();
@@ -207,7 +207,7 @@ describe('beside a run about everybody', () => {
     stage.close();
   });
 
-  test('two events of one person are one after the other', async () => {
+  test('waits for another run about the same person', async () => {
     const stage = stageOf();
     stage.people.push(record('3', ann));
     const both = Promise.all([stage.one('1'), stage.one('3')]);

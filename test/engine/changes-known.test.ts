@@ -16,7 +16,7 @@ async function settledOnDisk(options: StageOptions = {}): Promise<Stage> {
 
 const dan = 'dan@example.com';
 
-test('who left under a former address is not opted in by a second record of the new one', async () => {
+test('an unsubscribed address stays out for a second record with the person’s new address', async () => {
   const stage = await settled();
   stage.emulator.dashboard.unsubscribe(ann);
   await stage.sync();
@@ -30,7 +30,7 @@ test('who left under a former address is not opted in by a second record of the 
   stage.close();
 });
 
-test('a record whose creation was refused is heard when another has its address', async () => {
+test('a record whose creation was refused counts when another record has its address', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });
   state.how = 'refuses';
@@ -43,7 +43,7 @@ test('a record whose creation was refused is heard when another has its address'
   stage.close();
 });
 
-test('so is one that was read in a later slice of a long run', async () => {
+test('a record read in a later slice of a long run counts for another one of its address', async () => {
   let enrolments = 0;
   const stage: Stage = createStage({
     tellsChanges: true,
@@ -65,7 +65,7 @@ test('so is one that was read in a later slice of a long run', async () => {
   stage.close();
 });
 
-test('a change is not lost where an event took her from the run, and could not be heard', async () => {
+test('a change is not lost when an event took the person from the run and failed to read it', async () => {
   let fails = false;
   let single: Promise<unknown> | undefined;
   const stage = await settledOnDisk({
@@ -88,7 +88,7 @@ test('a change is not lost where an event took her from the run, and could not b
   stage.close();
 });
 
-test('nor where the event had heard of her before the run began, and had not ended', async () => {
+test('a change is not lost when an event had read the person before the run and still runs', async () => {
   const gate = Promise.withResolvers<void>();
   const met = Promise.withResolvers<void>();
   let first = true;
@@ -111,7 +111,7 @@ test('nor where the event had heard of her before the run began, and had not end
   stage.close();
 });
 
-test('nor where the event was killed between its request and the answer', async () => {
+test('a change is not lost when an event was killed between request and answer', async () => {
   const { state, wire } = failing();
   const stage = await settledOnDisk({ wire });
   edit(stage, '1', { ch_news: 'no' });
@@ -126,7 +126,7 @@ test('nor where the event was killed between its request and the answer', async 
   stage.close();
 });
 
-test('an opt-out that the platform refused is loud in every run, and so is what is known', async () => {
+test('a refused opt-out and known problems are reported by every run', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });
   edit(stage, '1', { ch_news: 'no' });
@@ -142,7 +142,7 @@ test('an opt-out that the platform refused is loud in every run, and so is what 
   stage.close();
 });
 
-test('the guard for opt-ins goes by who wants something, not by who is recorded', async () => {
+test('the guard for opt-ins counts people the CRM wants in, not people recorded', async () => {
   const stage = await settled({ guards: { opt_in: { percent: 20, floor: 5 } } });
   for (let at = 10; at < 210; at += 1)
     edit(stage, `${at}`, { email: `p${at}@example.com`, ch_news: 'yes' });
@@ -156,7 +156,7 @@ test('the guard for opt-ins goes by who wants something, not by who is recorded'
   stage.close();
 });
 
-test('a record with a broken address is no problem any more once it is mended', async () => {
+test('a broken address is no problem any more once it is corrected', async () => {
   const stage = await settled();
   edit(stage, '3', { email: `${cid},`, ch_news: 'yes' });
   expect(await fast(stage)).toMatchObject({ status: 'rejected' });
@@ -166,7 +166,7 @@ test('a record with a broken address is no problem any more once it is mended', 
   stage.close();
 });
 
-test('what was refused is not sent again because its records were read in another order', async () => {
+test('a refused change is not sent again because its records were read in another order', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });
   edit(stage, '3', { email: ann, ch_news: '', ch_product: 'yes' });
@@ -176,7 +176,7 @@ test('what was refused is not sent again because its records were read in anothe
   stage.close();
 });
 
-test('what was refused of an address nobody has any more is tried for the next one there', async () => {
+test('a refusal for an address without a record does not bind its next owner', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });
   edit(stage, '3', { email: cid, ch_news: 'yes' });
@@ -191,7 +191,7 @@ test('what was refused of an address nobody has any more is tried for the next o
   stage.close();
 });
 
-test('what a run learns while it finds out about an opt-out is decided upon', async () => {
+test('a run decides on what it learns while it looks for the outcome of an opt-out', async () => {
   const state = { loses: false };
   const wire = (send: Send): Send => {
     return async (request, signal) => {
@@ -210,7 +210,7 @@ test('what a run learns while it finds out about an opt-out is decided upon', as
   stage.close();
 });
 
-test('many records of one address are read with everything, not one by one', async () => {
+test('many records of one address make the run read everything', async () => {
   const stage = createStage({ tellsChanges: true });
   for (let at = 0; at < 2_000; at += 1) {
     stage.people.push(record(`${at}`, 'none@example.com', ''));
@@ -223,7 +223,7 @@ test('many records of one address are read with everything, not one by one', asy
   stage.close();
 });
 
-test('who stood under the name of somebody who was erased is read with everything', async () => {
+test('a record that shared the address of an erased person makes the run read everything', async () => {
   const stage = await settledOnDisk();
   edit(stage, '3', { email: ann, ch_news: 'no' });
   await fast(stage);

@@ -101,7 +101,7 @@ async function attemptOn(stage: Stage, wire: Wire, { how, platform, killed }: At
     stage.snapshot.retryLater.release(record);
 }
 
-/** Whom the platform shows in. */
+/** Lists the addresses that the platform shows as opted in. */
 const membersOf = ({ emulator }: Stage): string[] =>
   addresses.filter((email) =>
     emulator.world
@@ -154,12 +154,12 @@ async function failing(hasNoOne: boolean, most: number): Promise<string[]> {
 
 const timeout = 60_000 + seeds * 20_000;
 
-test(`${seeds} CRMs that tell what changed`, async () => {
+test(`${seeds} generated CRMs that list what changed`, async () => {
   expect((await failing(false, 5)).join('\n\n')).toBe('');
 });
 
 test.skipIf(from !== undefined || !playsAll)(
-  'it is seen where nobody is asked for the others',
+  'the check fails where the other records of an address are not read',
   { timeout },
   async () => {
     expect(await failing(true, 1)).toHaveLength(1);

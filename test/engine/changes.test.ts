@@ -26,7 +26,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('asks for the others who stand under the same name: the strictest of them counts', async () => {
+  test('reads the other records of the address: the strictest of them counts', async () => {
     const stage = await settled();
     edit(stage, '3', { email: ann, ch_news: 'no' });
     await fast(stage);
@@ -39,7 +39,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('brings whoever has another address in under that; a full run takes her out of the old one', async () => {
+  test('creates the contact of a changed address; a full run opts the old one out', async () => {
     const stage = await settled();
     edit(stage, '1', { email: 'anna@example.com' });
     expect(await fast(stage)).toMatchObject({ status: 'done' });
@@ -49,7 +49,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('asks for a record that it was told of twice', async () => {
+  test('reads a record once that was listed twice', async () => {
     const stage = await settled();
     stage.changed.push('1');
     edit(stage, '1', { email: 'anna@example.com' });
@@ -58,7 +58,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('concludes nothing of whom it did not read', async () => {
+  test('concludes nothing about people it did not read', async () => {
     const stage = await settled({ policy: { absent: 'opt_out', deletes: 'owned' } });
     stage.people.pop();
     edit(stage, '1', { ch_news: 'no' });
@@ -67,7 +67,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('leaves known problems of others as they are, and forgets those that are over', async () => {
+  test('leaves known problems of other people as they are, and closes those that are over', async () => {
     const stage = await settled();
     edit(stage, '1', { ch_news: 'perhaps' });
     edit(stage, '2', { ch_news: 'perhaps' });
@@ -79,7 +79,7 @@ describe('a fast run', () => {
     stage.close();
   });
 
-  test('only plans, and the cursor stays where it is', async () => {
+  test('leaves the cursor where it is when it only plans', async () => {
     const stage = await settled();
     edit(stage, '1', { ch_news: 'no' });
     expect(await stage.sync({ mode: 'fast', writes: false })).toMatchObject({
@@ -93,7 +93,7 @@ describe('a fast run', () => {
 });
 
 describe('the cursor', () => {
-  test('is left where it was by a fast run that did not end well', async () => {
+  test('stays where it was after a fast run that did not end well', async () => {
     const { state, wire } = failing();
     const stage = await settled({ wire });
     edit(stage, '1', { ch_news: 'no' });
@@ -113,7 +113,7 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test('is gone when a run is killed, and when a full one did not end well', async () => {
+  test('is removed when a run is killed, and when a full one does not end well', async () => {
     const { state, wire } = failing();
     const stage = await settled({ wire });
     edit(stage, '1', { ch_news: 'no' });
@@ -130,7 +130,7 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test('is spoilt by a run about one person that did not end well', async () => {
+  test('is removed by a run about one person that did not end well', async () => {
     const { state, wire } = failing();
     const stage = await settled({ wire });
     await fast(stage);
@@ -149,13 +149,9 @@ describe('the cursor', () => {
   });
 
   test.each([
-    [
-      'that the source does not know any more',
-      { manner: 'as it is', cursor: '99' },
-      ['since 99', 'all'],
-    ],
-    ['of a configuration that has changed', { manner: 'otherwise', cursor: '0' }, ['all']],
-  ])('%s leads to a reading of everything', async (_what, kept, expected) => {
+    ['the source has forgotten it', { manner: 'as it is', cursor: '99' }, ['since 99', 'all']],
+    ['the configuration has changed', { manner: 'otherwise', cursor: '0' }, ['all']],
+  ])('is not used after %s: everything is read', async (_what, kept, expected) => {
     const stage = await settled();
     stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
     stage.people[0] = record('1', ann, 'no');
@@ -165,7 +161,7 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test('stays while a reading of changes proves nothing: only opt-outs are believed', async () => {
+  test('stays while a reading of changes is uncertified: only opt-outs are applied', async () => {
     const stage = await settled();
     edit(stage, '1', { ch_news: 'no' });
     edit(stage, '3', { email: 'cid@example.com', ch_news: 'yes' });
@@ -179,7 +175,7 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test('does not go on while somebody is held, until that is approved', async () => {
+  test('stays while changes are held, until they are approved', async () => {
     const stage = await settled({ guards: { opt_in: { percent: 0, floor: 0 } } });
     edit(stage, '3', { email: 'cid@example.com', ch_news: 'yes' });
     const { plan, status } = await fast(stage);
@@ -193,24 +189,21 @@ describe('the cursor', () => {
     stage.close();
   });
 
-  test.runIf(playsAll)(
-    'leads nowhere where very much has changed: everything is read',
-    async () => {
-      const stage = await settled();
-      for (let at = 0; at <= 10_000; at += 1) {
-        edit(stage, `x${at}`, { email: `x${at}@example.com`, ch_news: '' });
-      }
-      edit(stage, '1', { ch_news: 'no' });
-      expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
-      expect(asked(stage)).toEqual(['since 0', 'all']);
-      expect(sent(stage)).toEqual([`opt_out ${ann}`]);
-      stage.close();
-    },
-  );
+  test.runIf(playsAll)('is not used where very much has changed: everything is read', async () => {
+    const stage = await settled();
+    for (let at = 0; at <= 10_000; at += 1) {
+      edit(stage, `x${at}`, { email: `x${at}@example.com`, ch_news: '' });
+    }
+    edit(stage, '1', { ch_news: 'no' });
+    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
+    expect(asked(stage)).toEqual(['since 0', 'all']);
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    stage.close();
+  });
 });
 
-describe('who waits', () => {
-  test('is asked for when a refused opt-out is due again', async () => {
+describe('a fast run with a pending retry', () => {
+  test('reads the person when a refused opt-out is due again', async () => {
     const { state, wire } = failing();
     const stage = await settled({ wire });
     edit(stage, '1', { ch_news: 'no' });
@@ -227,7 +220,7 @@ describe('who waits', () => {
     stage.close();
   });
 
-  test('is asked for when what was refused is to be tried again', async () => {
+  test('reads the person when `retry` was called', async () => {
     const { state, wire } = failing();
     const stage = await settled({ wire });
     edit(stage, '1', { ch_news: 'yes', ch_product: 'yes' });

@@ -57,7 +57,7 @@ const routes = (stage: Stage, route: string): number =>
   stage.emulator.world.requests().filter((request) => request.route === route).length;
 
 describe('a creation that is answered without channels', () => {
-  test('is read back, and the default is not reported as a departure', async () => {
+  test('is read back, and the default is not reported as an opt-out by the person', async () => {
     const stage = open({ platform: { quirks: bare } });
     stage.people.push(record('1', ann), record('2', bob));
     await stage.sync();
@@ -69,7 +69,7 @@ describe('a creation that is answered without channels', () => {
     expect(shown(stage, bob, 'ch_product')).toBeUndefined();
   });
 
-  test('is read back at the cost of one request where the platform shows no defaults', async () => {
+  test('costs one request where the platform shows no defaults', async () => {
     const stage = open({ platform: { quirks: ['enrol-raw'] } });
     stage.people.push(record('1', ann));
     await stage.sync();
@@ -80,7 +80,7 @@ describe('a creation that is answered without channels', () => {
   });
 });
 
-describe('an opt-out that a creation is read back with', () => {
+describe('an opt-out that is read back after a creation', () => {
   test.each([
     ['at once is a default', 0, 'opt_in'],
     ['after a request that failed may be somebody’s', 1, 'opt_out'],
@@ -105,7 +105,7 @@ describe('an opt-out that a creation is read back with', () => {
   });
 });
 
-describe('an opt-in without an answer, where the platform shows defaults', () => {
+describe('an unanswered opt-in, where the platform shows defaults', () => {
   const quirks = ['all-channels=opt_out'];
 
   async function cutOff(platform: string[], commits: boolean, more: StageOptions = {}) {
@@ -123,7 +123,7 @@ describe('an opt-in without an answer, where the platform shows defaults', () =>
     return stage;
   }
 
-  test('is no departure, and is not sent again, where nothing proves that it did not act', async () => {
+  test('is no opt-out by the person, and is not sent again while it may have acted', async () => {
     const stage = await cutOff(quirks, false);
     expect(await stage.sync()).toMatchObject({ contacts: { conflicts: 1 } });
     expect(await stage.sync()).toMatchObject({
@@ -140,14 +140,14 @@ describe('an opt-in without an answer, where the platform shows defaults', () =>
     expect(shown(stage, ann, 'ch_product')).toBe('opt_in');
   });
 
-  test('is sent again where the contact has not changed, as enrolments change it there', async () => {
+  test('is sent again where the contact did not change although enrolments change it', async () => {
     const stage = await cutOff([...quirks, 'enrol-touches'], false);
     expect(await stage.sync()).toMatchObject({ contacts: { conflicts: 0 } });
     expect(enrolments(stage)).toEqual([`${ann} ch_product opt_in`]);
     expect(shown(stage, ann, 'ch_product')).toBe('opt_in');
   });
 
-  test('is not sent again once it was carried out and the person has left', async () => {
+  test('is not sent again once it was done and the person has unsubscribed', async () => {
     const { wire, cut } = cutting();
     const leaving =
       (send: Send): Send =>
@@ -177,8 +177,8 @@ describe('an opt-in without an answer, where the platform shows defaults', () =>
   });
 });
 
-describe('an enrolment without an answer, where the platform shows no defaults', () => {
-  test('is no departure where our own opt-out was there before', async () => {
+describe('an unanswered enrolment, where the platform shows no defaults', () => {
+  test('is no opt-out by the person where our own opt-out was there before', async () => {
     const { wire, cut } = cutting();
     const stage = open({ wire });
     stage.people.push(record('1', ann), record('2', bob));
@@ -193,7 +193,7 @@ describe('an enrolment without an answer, where the platform shows no defaults',
     expect(stage.told()).toEqual([]);
   });
 
-  test('is no departure where it may have been our opt-out, read late', async () => {
+  test('is no opt-out by the person where our own may have been read late', async () => {
     const { wire, cut } = cutting();
     const stage = open({ wire });
     stage.people.push(record('1', ann), record('2', bob));
@@ -206,7 +206,7 @@ describe('an enrolment without an answer, where the platform shows no defaults',
     expect(stage.told()).toEqual([]);
   });
 
-  test('is a departure where the person was in no channel, and is shown out after it', async () => {
+  test('is an opt-out by the person who was in no channel and is shown out afterwards', async () => {
     const { wire, cut } = cutting();
     const leaving =
       (send: Send): Send =>

@@ -27,25 +27,28 @@ async function stated(ids: readonly string[], options: StageOptions) {
 test.each([
   ['it is always slow', -24],
   ['it is mended later', 0],
-])('the person left after that: stays out: %s', async (_what, mended) => {
-  let ahead = -24;
-  const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
-  stage.emulator.dashboard.leave(ANN, 'ch_news');
-  wants('1');
-  await stage.sync();
-  ahead = mended;
-  await stage.clock.advance(25 * hour);
-  await stage.sync();
-  expect(shown(stage, ANN)).toBe('opt_out');
-  // Whoever wants in after that is in.
-  wants('1');
-  stage.people[0] = { ...stage.people[0], consent_at: new Date(stage.clock.now()).toISOString() };
-  await stage.clock.advance(25 * hour);
-  await stage.sync();
-  expect(shown(stage, ANN)).toBe('opt_in');
-});
+])(
+  'an opt-in stated before the unsubscribe is not newer, with a slow clock: %s',
+  async (_what, mended) => {
+    let ahead = -24;
+    const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+    stage.emulator.dashboard.leave(ANN, 'ch_news');
+    wants('1');
+    await stage.sync();
+    ahead = mended;
+    await stage.clock.advance(25 * hour);
+    await stage.sync();
+    expect(shown(stage, ANN)).toBe('opt_out');
+    // A consent after that opts the person in.
+    wants('1');
+    stage.people[0] = { ...stage.people[0], consent_at: new Date(stage.clock.now()).toISOString() };
+    await stage.clock.advance(25 * hour);
+    await stage.sync();
+    expect(shown(stage, ANN)).toBe('opt_in');
+  },
+);
 
-test('a run about that person alone has seen it: likewise', async () => {
+test('an opt-in stated before the unsubscribe is not newer after a run about that person alone', async () => {
   let ahead = -24;
   const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
   stage.emulator.dashboard.leave(ANN, 'ch_news');
@@ -56,7 +59,7 @@ test('a run about that person alone has seen it: likewise', async () => {
   expect(shown(stage, ANN)).toBe('opt_out');
 });
 
-test('another record has stated an opt-out after that: it is not taken back', async () => {
+test('an opt-in stated before the opt-out of another record does not take it back', async () => {
   let ahead = -24;
   const { stage, says, wants } = await stated(['1', '2'], { ahead: () => ahead * hour });
   wants('2');
@@ -69,7 +72,7 @@ test('another record has stated an opt-out after that: it is not taken back', as
   expect(shown(stage, ANN)).toBe('opt_out');
 });
 
-test('it was set back, and the platform tells no time: not before the person was seen in', async () => {
+test('an opt-in is not newer when our clock was set back and the platform sends no time', async () => {
   let ahead = 0;
   const { stage, wants } = await stated(['1'], {
     policy,

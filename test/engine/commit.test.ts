@@ -64,7 +64,7 @@ const row = (key: string): RecordedRow => ({
   seenAt: 1,
 });
 
-/** Decided of everybody: she is adopted, and is to be opted in. */
+/** Stages the same decision for everybody: adopted, and to be opted in. */
 function decideAll(isAlone: (key: string) => boolean = () => true): void {
   const { stage, staging } = snapshot;
   const change = { kind: 'contact', op: 'opt_in', part: 'ch_news', body: '{}', phase: 1 } as const;
@@ -82,8 +82,8 @@ const planned = (run: RunContext): string[] => [
 const recorded = (): string[] =>
   [...snapshot.recordHistory.records('contact')].map(({ key }) => key);
 
-describe('very many', () => {
-  test('are all written in the end, in turns of a few thousand', async () => {
+describe('very many decisions', () => {
+  test('are written in chunks of a few thousand', async () => {
     const sizes: number[] = [];
     const run = runOf(() => sizes.push(recorded().length + planned(run).length));
     decideAll();
@@ -96,7 +96,7 @@ describe('very many', () => {
     expect(sizes.at(-1)).toBe(2 * all);
   });
 
-  test('with a process that ends in the middle: whole records, and not who has another name', async () => {
+  test('leave whole records after a crash, and none of a person with another address', async () => {
     const run = runOf((nth) => {
       if (nth === 6) throw killed;
     });
@@ -121,7 +121,7 @@ describe('very many', () => {
   });
 
   test.each([1, 2, 3, 4, 5, 6])(
-    'who is taken before turn %i is left out of what follows',
+    'leave out a person taken by another run before chunk %i',
     async (at) => {
       const last = keys.at(-1) ?? '';
       const run = runOf((nth) => {
@@ -136,8 +136,8 @@ describe('very many', () => {
   );
 });
 
-describe('stands alone', () => {
-  /** Of whom something was noted, and whether that stands alone. */
+describe('alone, without the rest of a chunk, is recorded', () => {
+  /** Lists the people of whom something was recorded, and whether that is written alone. */
   async function noted(happens: (stage: Stage, id: string) => void): Promise<[string, boolean][]> {
     const stage = createStage();
     onTestFinished(() => stage.close());
@@ -153,12 +153,12 @@ describe('stands alone', () => {
     return add.mock.calls.map(([{ key }, isAlone]) => [key, isAlone]);
   }
 
-  test('who says something else', async () => {
+  test('a person with an opt-out of their own', async () => {
     const calls = await noted(({ emulator }, id) => emulator.dashboard.leave(id, 'ch_news'));
     expect(calls).toEqual([['ann@example.com', true]]);
   });
 
-  test('not who has another address, nor whom it was taken from', async () => {
+  test('no person with a changed address, and no person who lost it', async () => {
     const calls = await noted(({ emulator, people }, id) => {
       emulator.dashboard.editContact(id, { email: 'new@example.com' });
       people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
@@ -169,13 +169,13 @@ describe('stands alone', () => {
     ]);
   });
 
-  test('not whose contact is gone, and may be another one by now', async () => {
+  test('no person whose contact vanished and may be another one now', async () => {
     const calls = await noted(({ emulator }, id) => emulator.dashboard.deleteContact(id));
     expect(calls).toEqual([['ann@example.com', false]]);
   });
 });
 
-test('few are written in one go, and with what is to be written with them', async () => {
+test('few decisions are written in one transaction with all that belongs to them', async () => {
   const seen: number[] = [];
   const run = runOf(() => seen.push(recorded().length));
   snapshot.staging.addNoted(row('a@example.com'), true);
@@ -185,7 +185,7 @@ test('few are written in one go, and with what is to be written with them', asyn
   expect(recorded()).toEqual(['a@example.com', 'b@example.com']);
 });
 
-test('the ledger is told first, of all there is, in turns', async () => {
+test('the do-not-contact list is written first, in chunks', async () => {
   const told: number[] = [];
   const run = runOf(() => told.push(recorded().length));
   const remark = (key: string): ListRemark => ({ key, ids: [], adds: [], ends: [] });

@@ -5,7 +5,7 @@ import { createWorld, launch } from '../support/engine/engine-world.ts';
 const optOut = (email: string) => ({ email, channels: { ch_news: 'opt_in' as const } });
 const person = (name: string) => `${name}@example.com`;
 
-test('a run with conditions, and one that finds nothing left to do', async () => {
+test('a second run with the same conditions finds nothing left to do', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.people([
     { email: person('in'), news: 'ja', product: 'yes' },
@@ -54,7 +54,7 @@ test('a run with conditions, and one that finds nothing left to do', async () =>
   expect({ code: again.code, writes: world.writes() }).toEqual({ code: 0, writes: [] });
 });
 
-test('a column that a condition reads and the export lacks ends it before anything is sent', async () => {
+test('a missing column of a condition ends the run before anything is sent', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.people([{ email: person('in'), news: 'yes' }]);
   const file = world.config({ contacts: { include: 'record.lst != "x"' } });

@@ -13,7 +13,7 @@ import { createStage } from '../support/engine/engine-stage.ts';
 import { extent } from '../support/extent.ts';
 
 describe('convergence over seeded worlds', () => {
-  test('round two is empty, nobody who left is opted in, nobody foreign is touched', async () => {
+  test('a second run is empty, opts in nobody who unsubscribed, and touches nobody foreign', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(person, { minLength: 1, maxLength: 12 }),
@@ -52,8 +52,8 @@ describe('convergence over seeded worlds', () => {
   });
 });
 
-describe('one pass', () => {
-  test('opts in who should be, out who should be, and leaves who left alone', async () => {
+describe('one run', () => {
+  test('opts in and out as the CRM says, and leaves unsubscribed people alone', async () => {
     const stage = createStage();
     const seed = (email: string, is?: 'opt_in' | 'opt_out') =>
       stage.emulator.seed.contact({ email, channels: is ? { ch_news: is } : {} });
@@ -87,7 +87,7 @@ describe('one pass', () => {
     stage.close();
   });
 
-  test('a person the CRM drops is kept, and an empty CRM is a failure that changes nothing', async () => {
+  test('keeps a person missing in the CRM, and fails on an empty CRM without a change', async () => {
     const stage = createStage();
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     stage.people.push({ id: '2', email: 'b@example.com', ch_news: 'yes' });
@@ -104,7 +104,7 @@ describe('one pass', () => {
     stage.close();
   });
 
-  test('an uncertified reading opts out and does nothing else', async () => {
+  test('after an uncertified reading only opts out', async () => {
     const stage = createStage();
     stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no', ch_product: 'yes' });
@@ -117,7 +117,7 @@ describe('one pass', () => {
     stage.close();
   });
 
-  test('a fast run looks before it creates or opts in, and finds who is there', async () => {
+  test('in fast mode looks before it creates or opts in', async () => {
     const stage = createStage();
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     await stage.sync();
@@ -135,7 +135,7 @@ describe('one pass', () => {
     stage.close();
   });
 
-  test('a person who left under a former address stays out under the new one', async () => {
+  test('keeps a person out under a new address who unsubscribed under the former one', async () => {
     const stage = createStage();
     stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
     await stage.sync();

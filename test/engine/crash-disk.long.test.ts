@@ -77,7 +77,7 @@ async function expectMended(place: Place, count: number): Promise<void> {
   expect(place.writes()).toEqual([]);
 }
 
-describe('from the start', () => {
+describe('a disk, at the start of a run', () => {
   test('full: nothing is sent', async (context) => {
     const place = await arranged(few);
     mounted(context, place, '16k');
@@ -105,7 +105,7 @@ describe('from the start', () => {
   });
 });
 
-test('too small for all of them: one line, and the next run ends it', async (context) => {
+test('a disk too small for all changes fails in one line, and the next run completes them', async (context) => {
   const place = await arranged(many(800));
   mounted(context, place, '700k');
   expectOneLine(await sync(place.file), /snapshot\.sqlite\S*: the disk is full; nothing is lost/);
@@ -167,12 +167,12 @@ const dead: Failing = {
   mend: () => undefined,
 };
 
-describe('in the middle of an apply', () => {
+describe('a disk error in the middle of apply', () => {
   const ways = { full, readOnly, dead };
   const moments = ['arrived', 'acted'] as const;
   const cases = Object.keys(ways).flatMap((way) => moments.map((when) => [way, when] as const));
   test.for(cases)(
-    '%s when an enrolment has %s: one line, nothing is lost',
+    '%s when an enrolment has %s loses nothing, and is reported in one line',
     async (one, context) => {
       const [name, when] = one;
       const way = ways[name as keyof typeof ways];

@@ -41,8 +41,8 @@ interface Document {
   problems?: { class: string; reason: string }[];
 }
 
-describe('the snapshot', () => {
-  test('from a newer version: refused before anything is read', async () => {
+describe('a snapshot', () => {
+  test('from a newer version is refused before anything is read', async () => {
     const world = await arranged();
     expect((await sync(world.file)).code).toBe(0);
     const db = new Database(world.journal);
@@ -55,7 +55,7 @@ describe('the snapshot', () => {
     expect(world.server.arrived).toHaveLength(asked);
   });
 
-  test('that was lost: everybody is adopted, nobody enrolled again', async () => {
+  test('is rebuilt after it was lost: everybody is adopted, nobody enrolled again', async () => {
     const world = await arranged();
     expect((await sync(world.file)).code).toBe(0);
     rmSync(join(world.folder, 'cli'), { recursive: true });
@@ -67,8 +67,8 @@ describe('the snapshot', () => {
   });
 });
 
-describe('the platform', () => {
-  test('answers with web pages: failed, and the address is doubted', async () => {
+describe('a platform', () => {
+  test('with web pages for answers fails the run, and the address is doubted', async () => {
     const world = await arranged(['contact', 'template']);
     const headers = { 'content-type': 'text/html' };
     world.server.fail(() => true, { is: 'answer', status: 200, body: '<html>Hi</html>', headers });
@@ -79,7 +79,7 @@ describe('the platform', () => {
     expect(world.server.arrived.length).toBeLessThanOrEqual(8);
   });
 
-  test('refuses the key: failed, and the key is named and not shown', async () => {
+  test('with a refused key fails the run, and the key is named but not shown', async () => {
     const world = await arranged();
     const ended = await sync(world.config({ key: 'key_live_wrong' }));
     expect(ended).toMatchObject({ code: 1, document: { status: 'failed' } });
@@ -89,8 +89,8 @@ describe('the platform', () => {
   });
 });
 
-describe('the export', () => {
-  test('missing: refused, and nothing is written', async () => {
+describe('an export', () => {
+  test('is required: nothing is written without it', async () => {
     const world = await arranged();
     rmSync(join(world.folder, 'people.csv'));
     const ended = await sync(world.file);
@@ -99,7 +99,7 @@ describe('the export', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('with nothing but a header: fine at first, a failure once people were there', async () => {
+  test('without rows is accepted in a first run, and fails once people are recorded', async () => {
     const world = await arranged();
     world.people([]);
     expect(await sync(world.file)).toMatchObject({ code: 0, document: { status: 'done' } });
@@ -117,7 +117,7 @@ describe('the export', () => {
     ['a ragged row', 'id-x,x@example.com,yes\n'],
     ['a NUL byte', 'id-x,x@example.com,yes,\u0000,\n'],
     ['no last line break', 'id-x,x@example.com,yes,,'],
-  ])('with %s: not certified, so opt-outs only', async (_, row) => {
+  ])('with %s is not certified, so only opt-outs are sent', async (_, row) => {
     const world = await arranged();
     expect((await sync(world.file)).code).toBe(0);
     const rows = csvOf([
@@ -138,7 +138,7 @@ describe('the export', () => {
     expect(world.shown('cid@example.com')).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('with an unreadable consent: 4 once, 0 then, and 4 with --strict', async () => {
+  test('with an unreadable consent exits with 4 once, 0 then, and 4 with --strict', async () => {
     const world = await arranged();
     world.people([
       { email: ann, news: 'perhaps' },
@@ -153,7 +153,7 @@ describe('the export', () => {
     expect((await sync(world.file, '--strict')).code).toBe(4);
   });
 
-  test('with a record the platform refuses: 4 once, 0 then, and 4 with --strict', async () => {
+  test('with a record that the platform refuses exits with 4 once, 0 then, and 4 with --strict', async () => {
     const world = await arranged();
     const play = world.server.fail(({ body }) => body.email === ann, { is: 'answer', status: 422 });
     expect((await sync(world.file)).code).toBe(4);

@@ -88,8 +88,8 @@ const moments: { route: string; nth: number; when: 'arrived' | 'acted' }[] = [
   { route: 'contacts.list', nth: 1, when: 'acted' },
 ];
 
-describe('killed with SIGKILL', () => {
-  test.each(sampled(moments, 8))('$route number $nth $when', async ({ route, nth, when }) => {
+describe('killed with SIGKILL, a run leaves nothing lost or repeated', () => {
+  test.each(sampled(moments, 8))('at $route number $nth $when', async ({ route, nth, when }) => {
     const world = await arranged();
     const { child, ended } = sync(world.file);
     // What arrived and was not carried out by the time of the kill never is.
@@ -106,7 +106,7 @@ describe('killed with SIGKILL', () => {
     await expectMended(world);
   });
 
-  test.runIf(playsAll)('again and again, at one moment after the other', async () => {
+  test.runIf(playsAll)('at one moment after the other, repeatedly', async () => {
     const world = await arranged();
     for (const after of [4, 7, 11]) {
       let seen = 0;
@@ -123,7 +123,7 @@ describe('killed with SIGKILL', () => {
 });
 
 test.runIf(playsAll)(
-  'standing still for longer than the time-out, in the middle of it all: it goes on',
+  'a process stopped for longer than the time-out continues where it was',
   async () => {
     const world = await arranged();
     const { child, ended } = sync(world.file);
@@ -143,7 +143,7 @@ test.runIf(playsAll)(
   },
 );
 
-describe('asked to stop', () => {
+describe('a run that is asked to stop', () => {
   async function interrupted(signals: ('SIGTERM' | 'SIGINT')[], gapMs: number) {
     const world = await arranged();
     // Longer than the gap between two signals: the second must find a run that is still ending.
@@ -166,7 +166,7 @@ describe('asked to stop', () => {
     ['SIGINT twice at once', ['SIGINT', 'SIGINT'], 130],
   ] as const;
 
-  test.each(sampled(asked, 4))('%s in the middle of an apply', async (_, signals, code) => {
+  test.each(sampled(asked, 4))('ends after %s in the middle of apply', async (_, signals, code) => {
     const { world, end, late } = await interrupted([...signals], 60);
     expect(end.code).toBe(code);
     expect(documentOf(end)).toMatchObject({ status: 'interrupted' });
@@ -182,7 +182,7 @@ describe('asked to stop', () => {
   });
 
   test.runIf(playsAll).each(['contacts.list', 'templates.list'])(
-    'while %s is read',
+    'ends while %s is read',
     async (route) => {
       const world = await arranged();
       const { child, ended } = sync(world.file);
@@ -198,7 +198,7 @@ describe('asked to stop', () => {
   );
 
   test.runIf(playsAll)(
-    'with an outcome left unknown: no success, and the next run finds out',
+    'leaves an unknown outcome, reports no success, and the next run finds it',
     async () => {
       const world = await arranged();
       const { child, ended } = sync(world.file);

@@ -25,7 +25,7 @@ const filesOf = ({ folder }: Mirrored) =>
   readdirSync(`${folder}/cli`).filter((name) => !/-(wal|shm)$/.test(name));
 
 test.each([['sync'], ['plan'], ['one', first], ['explain', first], ['forget', first]])(
-  '%s says so, and changes nothing',
+  '%s is reported, and nothing is changed',
   async (...argv) => {
     const world = await damaged();
     const before = filesOf(world);
@@ -42,7 +42,7 @@ test.each([['sync'], ['plan'], ['one', first], ['explain', first], ['forget', fi
   },
 );
 
-test('it is given up aloud: kept aside, and a new one made of what is recorded', async () => {
+test('a damaged list can be given up: it is kept aside, and rebuilt from what is recorded', async () => {
   const world = await damaged();
   const { code } = await world.call('sync', '--accept-lost-ledger');
   expect(code).toBe(0);

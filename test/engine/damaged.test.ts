@@ -53,7 +53,7 @@ function edit({ path }: Mirrored, sql: string): void {
 describe.each(['no database at all', 'of broken tables', 'cut off in the middle'] as const)(
   '%s',
   (how) => {
-    test('a run sets it aside, says so once, and does what a first run does', async () => {
+    test('is set aside by a run, which reports it once and begins like a first run', async () => {
       const world = await recorded();
       const bytes = damage(world, how);
       const { code, signal, stderr } = await launch(fastly(world)).ended;
@@ -62,7 +62,7 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
       expect(said).toEqual([expect.stringMatching(/damaged and is set aside as .*\.broken-\d.*→/)]);
       const [aside = ''] = asideIn(world);
       expect(readFileSync(`${world.folder}/cli/${aside}`)).toEqual(bytes);
-      // She who left stays out, Bob is left alone, and nobody is enrolled twice.
+      // The unsubscribed person stays out, Bob is left alone, and nobody is enrolled twice.
       expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
       expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
       expect(world.writes().map(({ body }) => body)).toEqual([
@@ -79,7 +79,7 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
   },
 );
 
-test('what was set aside in the same second before stays', () => {
+test('setting aside keeps what was set aside in the same second', () => {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-aside-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'a.sqlite');
@@ -94,7 +94,7 @@ test('what was set aside in the same second before stays', () => {
   expect(texts).toEqual(['first', 'first', 'second', 'second', 'third', 'third']);
 });
 
-describe('nobody else sets it aside', () => {
+describe('a damaged snapshot is set aside by no other command', () => {
   test.each(['plan', 'status', 'runs', 'retry', 'pause', 'rebind'])('%s', async (command) => {
     const world = await recorded();
     damage(world, 'no database at all');
@@ -117,7 +117,7 @@ describe('nobody else sets it aside', () => {
   });
 
   test.runIf(playsAll)(
-    'a newer version, and one that another process has locked, are not damaged',
+    'a newer version, and a file that another process has locked, do not count as damaged',
     async () => {
       const world = await recorded();
       const other = new Database(world.path);
@@ -131,7 +131,7 @@ describe('nobody else sets it aside', () => {
   );
 });
 
-describe('a page that nobody happens to read', () => {
+describe('a damaged page that no query reads', () => {
   /** `unused`: a table that no run looks at, so that only a check finds it broken. */
   async function hidden(table = 'unused'): Promise<Mirrored> {
     const world = await recorded();
@@ -162,14 +162,14 @@ describe('a page that nobody happens to read', () => {
     expect(asideIn(world)).toHaveLength(1);
   });
 
-  test('and after a run that did not live to write down its end', async () => {
+  test('is found after a run that crashed before its end', async () => {
     const world = await hidden();
     edit(world, 'update run set ended_at = null');
     expect((await world.call('sync')).code).toBe(0);
     expect(asideIn(world)).toHaveLength(1);
   });
 
-  test('a mirror that is paused stays so', async () => {
+  test('leaves a paused mirror paused', async () => {
     const world = await hidden();
     await world.call('pause');
     edit(world, 'update run set ended_at = null');
@@ -177,7 +177,7 @@ describe('a page that nobody happens to read', () => {
     expect(asideIn(world)).toEqual([]);
   });
 
-  test('one that is met in the middle ends the run, and is set aside for the next', async () => {
+  test('ends the run that meets it, and the next one sets the snapshot aside', async () => {
     const world = await hidden('change');
     const { code, err } = await world.call('sync');
     expect(code).toBe(1);

@@ -90,14 +90,17 @@ async function tell(played: readonly string[], seed: number): Promise<void> {
   }
 }
 
-test.each(sampled(variants, 9))('under %s, alone and with each other quirk', async (first) => {
-  const at = variants.indexOf(first);
-  const others = variants.slice(at + 1).filter((second) => nameOf(second) !== nameOf(first));
-  const each = [[first], ...others.map((second) => [first, second])];
-  for (const [nth, played] of sampled([...each.entries()], 4)) {
-    const seed = 1_000 * at + nth;
-    await tell(played, seed).catch((error: unknown) => {
-      throw new Error(`${played.join(' ')}, seed ${seed}`, { cause: error });
-    });
-  }
-});
+test.each(sampled(variants, 9))(
+  'nobody is opted back in under %s, alone and with each other quirk',
+  async (first) => {
+    const at = variants.indexOf(first);
+    const others = variants.slice(at + 1).filter((second) => nameOf(second) !== nameOf(first));
+    const each = [[first], ...others.map((second) => [first, second])];
+    for (const [nth, played] of sampled([...each.entries()], 4)) {
+      const seed = 1_000 * at + nth;
+      await tell(played, seed).catch((error: unknown) => {
+        throw new Error(`${played.join(' ')}, seed ${seed}`, { cause: error });
+      });
+    }
+  },
+);

@@ -23,7 +23,7 @@ describe.each([
   ['at once', (items: Iterable<number>) => items],
   ['one by one', slowly],
 ] as const)('items that come %s', (_, come) => {
-  test('are all taken, in their order, never more of them at a time', async () => {
+  test('are all processed, in order, with at most that many at a time', async () => {
     const begun: number[] = [];
     let running = 0;
     let most = 0;
@@ -38,7 +38,7 @@ describe.each([
     expect(most).toBe(4);
   });
 
-  test('are not taken any more after a failure, which is thrown when all have ended', async () => {
+  test('are not taken after a failure, which is thrown when the running ones have ended', async () => {
     const ended: number[] = [];
     let isOver = false;
     const items = counting(50, () => (isOver = true));
@@ -52,7 +52,7 @@ describe.each([
     expect(isOver).toBe(true);
   });
 
-  test('and fail themselves: what runs is waited for', async () => {
+  test('wait for the running ones when the input itself fails', async () => {
     const ended: number[] = [];
     function* failing(): Generator<number> {
       yield 1;

@@ -42,8 +42,8 @@ function versionOf({ path }: EarlierMirror): unknown {
   }
 }
 
-describe('the snapshot', () => {
-  test('is of an earlier version, and of this one once it was opened', async () => {
+describe('a snapshot of an earlier version', () => {
+  test('is of this version once it was opened', async () => {
     const world = await earlierMirror();
     expect(versionOf(world)).toBe(11);
     expect(await world.call('status', '--json')).toMatchObject({ code: 0 });
@@ -51,7 +51,7 @@ describe('the snapshot', () => {
     expect(versionOf(world)).toBe(migrations.length);
   });
 
-  test('knows to which platform it belongs, and moves after proof', async () => {
+  test('knows its platform, and moves after proof', async () => {
     const world = await earlierMirror();
     const { code, said } = await world.call('sync');
     expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining('crm-mirror rebind') });
@@ -76,8 +76,8 @@ describe('the snapshot', () => {
   });
 });
 
-describe('runs', () => {
-  test('send nothing, whatever their mode: what was held is held', async () => {
+describe('runs with it', () => {
+  test('send nothing in any mode: held changes stay held', async () => {
     const world = await movedMirror();
     const before = world.shown();
     const counts = { conflicts: 5, rejected: 1, invalid: 0 };
@@ -108,14 +108,14 @@ describe('runs', () => {
     expect((await world.call('sync')).said).not.toMatch(words);
   });
 
-  test.each(outOfReach)('of %s alone bring nobody in', async (name) => {
+  test.each(outOfReach)('do not opt in %s alone', async (name) => {
     const world = await movedMirror();
     const { json } = await world.call('one', `${name}@example.com`, '--json');
     expect(json).toMatchObject({ contacts: { desired: 1, conflicts: 1 } });
     expect(world.writes()).toEqual([]);
   });
 
-  test('try again what was parked where that is asked for', async () => {
+  test('retry what was parked where `retry` was called', async () => {
     const world = await movedMirror();
     expect((await world.call('sync', '--json')).json.contacts).toMatchObject({
       rejected: 1,
@@ -126,8 +126,8 @@ describe('runs', () => {
   });
 });
 
-describe('approval', () => {
-  test('of what the earlier version held lets that pass which is still wanted, once', async () => {
+describe('an approval after the upgrade', () => {
+  test('releases once what the earlier version held and is still wanted', async () => {
     const world = await movedMirror();
     expect((await world.call('approve', heldBefore.plan, '--json')).json).toMatchObject({
       approved: heldBefore.plan,
@@ -140,7 +140,7 @@ describe('approval', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('of the plan that is shown now: opted out first, and then deleted', async () => {
+  test('releases the current plan: people are opted out first, then deleted', async () => {
     const world = await movedMirror('  absent: keep\n');
     const { plan } = (await world.call('sync', '--json')).json;
     const { held } = (await world.call('status', '--json')).json;
@@ -158,7 +158,7 @@ describe('approval', () => {
   });
 });
 
-describe('explain tells what was recorded', () => {
+describe('explain, after the upgrade', () => {
   const { since } = heldBefore;
   const recorded = (is: string, by: string | null) => ({ ch_news: { is, by, doubtful: false } });
   const fine = { decision: 'nothing', problem: null };
@@ -225,7 +225,7 @@ describe('explain tells what was recorded', () => {
     expect({ code, json }).toMatchObject({ code: 0, json: { ...told, sends: [] } });
   });
 
-  test('optouts lists those who left', async () => {
+  test('optouts lists those who unsubscribed', async () => {
     const { optOuts } = (await (await movedMirror()).call('optouts', '--json')).json;
     expect(optOuts).toMatchObject([
       { email: 'cleo@example.com', crmIds: ['3'], channel: 'ch_news', cause: 'opt_out' },
@@ -235,8 +235,8 @@ describe('explain tells what was recorded', () => {
   });
 });
 
-describe('the do-not-contact list', () => {
-  test('alone keeps those out whom it names, where the snapshot is lost', async () => {
+describe('the do-not-contact list of an earlier version', () => {
+  test('keeps people out when the snapshot is lost', async () => {
     const world = await earlierMirror();
     world.remove('');
     expect((await world.call('sync')).code).toBe(0);
@@ -249,7 +249,7 @@ describe('the do-not-contact list', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test.each(['-ledger', '-ledger-key'])('is missed: nothing runs without %s', async (ending) => {
+  test.each(['-ledger', '-ledger-key'])('is required: nothing runs without %s', async (ending) => {
     const world = await movedMirror();
     world.remove(ending);
     const { code, said } = await world.call('sync');

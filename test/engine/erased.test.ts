@@ -19,7 +19,7 @@ function open(options: StageOptions = {}): Stage {
   return stage;
 }
 
-/** Out of the CRM, and told; what came of it for each of her addresses, and what is left to do. */
+/** Removes a record from the CRM and sends the event; returns the outcome of each address. */
 async function erase(stage: Stage, id: string): Promise<string[]> {
   drop(stage, id);
   await stage.clock.advance(1_000);
@@ -34,7 +34,7 @@ function drop(stage: Stage, id: string): void {
 
 const has = (stage: Stage, email: string) => stage.emulator.world.contact(email) !== undefined;
 
-test('the CRM is asked for the ids that are known, and the ledger knows by them', async () => {
+test('an erasure reads the CRM by every known id, and the list knows the person by them', async () => {
   const stage = open();
   stage.people.push(record('3', ann));
   await stage.sync();
@@ -49,7 +49,7 @@ test('the CRM is asked for the ids that are known, and the ledger knows by them'
   expect(await erase(stage, '1')).toEqual(['nothing']);
 });
 
-test('the CRM still has the record, or it is not deleted: an event as any other', async () => {
+test('an event about a record that still exists is processed like any other', async () => {
   const stage = open();
   await stage.sync();
   expect(said(await stage.clock.run(stage.erase('1')))).toEqual(['event']);
@@ -60,9 +60,9 @@ test('the CRM still has the record, or it is not deleted: an event as any other'
 });
 
 test.each([
-  ['at the address', ann],
-  ['that nobody can read', 'nobody'],
-])('a living record %s: nobody is forgotten', async (_, email) => {
+  ['with the address', ann],
+  ['with an unreadable address', 'nobody'],
+])('a living record %s keeps the person from being erased', async (_, email) => {
   const stage = open();
   stage.people.push(record('3', ann));
   await stage.sync();
@@ -72,7 +72,7 @@ test.each([
   expect(unfinishedIn(stage.snapshot)).toEqual([]);
 });
 
-test('a record that has another address by now is somebody else', async () => {
+test('a record with another address by now is another person', async () => {
   const stage = open();
   stage.people.push(record('3', ann));
   await stage.sync();
@@ -82,7 +82,7 @@ test('a record that has another address by now is somebody else', async () => {
   expect([has(stage, ann), has(stage, 'anna@example.com')]).toEqual([false, true]);
 });
 
-test('under each of her addresses she is forgotten', async () => {
+test('every address of the record is forgotten', async () => {
   const stage = open({ policy: { absent: 'keep' } });
   await stage.sync();
   Object.assign(stage.people[0] ?? {}, { email: 'anna@example.com' });
@@ -93,8 +93,8 @@ test('under each of her addresses she is forgotten', async () => {
 });
 
 test.each([
-  ['has made her: she is forgotten once it has ended', 'POST'],
-  ['has read her: it makes her no more', 'GET'],
+  ['that has created the person lets them be forgotten once it has ended', 'POST'],
+  ['that has read the person does not create them any more', 'GET'],
 ])('a run about everybody %s', async (_, method) => {
   let told: Promise<Erased> | undefined;
   const wire = (send: Send) => async (request: Request, signal?: AbortSignal) => {
@@ -114,7 +114,7 @@ test.each([
   expect([has(stage, ann), has(stage, 'bob@example.com')]).toEqual([false, true]);
 });
 
-test('the guard: as many in a day as one run may delete, and twice that in a week', async () => {
+test('the guard allows as many erasures a day as deletes a run, and twice that in a week', async () => {
   const stage = open({
     guards: { delete: { percent: 0, floor: 2 }, opt_in: { percent: 0, floor: 100 } },
   });
@@ -137,22 +137,19 @@ test('the guard: as many in a day as one run may delete, and twice that in a wee
   expect(has(stage, 'p15@example.com')).toBe(true);
 });
 
-test.runIf(playsAll)(
-  'somebody reads the file, so it is not written anew: again, till it is',
-  async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'erased-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const path = join(folder, 'snapshot.sqlite');
-    const stage = open({ path });
-    await stage.sync();
-    const reader = new Database(path, { readonly: true });
-    reader.exec('begin');
-    reader.prepare('select count(*) from recorded').get();
-    expect(await erase(stage, '1')).toEqual(['failed', 'again']);
-    expect(has(stage, ann)).toBe(false);
-    expect(unfinishedIn(stage.snapshot)).toMatchObject([{ told: '1', key: ann }]);
-    reader.close();
-    expect(await erase(stage, '1')).toEqual(['forgotten', 'nothing']);
-    expect(unfinishedIn(stage.snapshot)).toEqual([]);
-  },
-);
+test.runIf(playsAll)('a file that somebody reads is rewritten on a later attempt', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'erased-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'snapshot.sqlite');
+  const stage = open({ path });
+  await stage.sync();
+  const reader = new Database(path, { readonly: true });
+  reader.exec('begin');
+  reader.prepare('select count(*) from recorded').get();
+  expect(await erase(stage, '1')).toEqual(['failed', 'again']);
+  expect(has(stage, ann)).toBe(false);
+  expect(unfinishedIn(stage.snapshot)).toMatchObject([{ told: '1', key: ann }]);
+  reader.close();
+  expect(await erase(stage, '1')).toEqual(['forgotten', 'nothing']);
+  expect(unfinishedIn(stage.snapshot)).toEqual([]);
+});

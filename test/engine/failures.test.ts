@@ -68,7 +68,7 @@ describe.each([['keeping everybody', {}] as const, ['deleting who left', strict]
   },
 );
 
-test('2: people who left are not subscribed again by a sync', async () => {
+test('2: unsubscribed people are not subscribed again by a sync', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   const people = [ann, bob, eve].map((email) => ({ email, news: 'yes', product: 'yes' }));
   world.people(people);
@@ -87,10 +87,10 @@ test('2: people who left are not subscribed again by a sync', async () => {
   expect(world.shown(ann)).toEqual({ ch_news: 'opt_out', ch_product: 'opt_in' });
 });
 
-describe('3: deleting and making anew launders no opt-out', () => {
+describe('3: deleting and creating again does not lift an opt-out', () => {
   const people = [ann, bob, eve].map((email) => ({ email, news: 'yes' }));
 
-  test('whoever deletes them on the platform', async () => {
+  test('when somebody deletes the contacts on the platform', async () => {
     const world = await createWorld({ kinds: ['contact'], policy: { missing: 'recreate' } });
     world.people(people);
     await world.sync();
@@ -100,12 +100,12 @@ describe('3: deleting and making anew launders no opt-out', () => {
     await world.sync();
     for (const email of [ann, bob, eve]) dashboard.deleteContact(email);
     const summary = await world.sync();
-    // She who never left is the only one who comes back.
+    // The person who never unsubscribed is the only one created again.
     expect(newsOf(world, people)).toEqual([undefined, undefined, 'opt_in']);
     expect(summary.contacts.conflicts).toBe(2);
   });
 
-  test('deleted by us, with the CRM, and named by it again', async () => {
+  test('when we deleted them with the CRM, and the CRM lists them again', async () => {
     const world = await createWorld({ kinds: ['contact'], policy: strict });
     world.people([...people, other]);
     await world.sync();
@@ -119,7 +119,7 @@ describe('3: deleting and making anew launders no opt-out', () => {
     expect(summary.contacts.conflicts).toBe(2);
   });
 
-  test('nor does losing the snapshot: the ledger remembers', async () => {
+  test('when the snapshot is lost: the do-not-contact list remembers', async () => {
     const world = await mirrored();
     world.people(people);
     await world.call('sync');
@@ -134,7 +134,7 @@ describe('3: deleting and making anew launders no opt-out', () => {
   });
 });
 
-test('4: what is not ours is neither deleted nor changed', async () => {
+test('4: foreign contacts are neither deleted nor changed', async () => {
   const world = await createWorld({ policy: strict });
   const { seed } = world.emulator;
   seed.contact({ email: eve, channels: { ch_news: 'opt_in' } });
@@ -159,7 +159,7 @@ test('4: what is not ours is neither deleted nor changed', async () => {
   expect(theirs).toMatchObject({ subject: 'Hello', status: 'draft' });
 });
 
-test('5: pages that shift while they are read hide nobody', async () => {
+test('5: pages that shift during the listing hide nobody', async () => {
   const world = await createWorld({ kinds: ['contact'], policy: { missing: 'recreate' } });
   const people = crowd(150);
   for (const { email } of people)
@@ -172,7 +172,7 @@ test('5: pages that shift while they are read hide nobody', async () => {
   world.server.watch.acted = ({ route }) => {
     if (route !== 'contacts.list') return;
     pages += 1;
-    // Whoever stood on top of the second page is on the first one now, which was read.
+    // The first contact of the second page moves to the first page, which was read.
     if (pages === 1) world.emulator.dashboard.deleteContact(eve);
   };
   await world.sync();
@@ -181,7 +181,7 @@ test('5: pages that shift while they are read hide nobody', async () => {
   expect(newsOf(world, people)).toEqual(allIn(150));
 });
 
-test.runIf(playsAll)('6: a crash in the middle forgets no row and doubles none', async () => {
+test.runIf(playsAll)('6: a crash in the middle loses no row and repeats none', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   const people = crowd(12);
   world.people(people);
@@ -199,7 +199,7 @@ test.runIf(playsAll)('6: a crash in the middle forgets no row and doubles none',
   expect(new Set(addresses).size).toBe(addresses.length);
 });
 
-test.runIf(playsAll)('7: of two runs at once the second does nothing', async () => {
+test.runIf(playsAll)('7: of two runs at once the second one does nothing', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.people(crowd(3));
   const args = ['sync', '-c', world.config({ timeoutMs: 20_000 })];
@@ -220,7 +220,7 @@ test.runIf(playsAll)('7: of two runs at once the second does nothing', async () 
   expect(world.writes()).toHaveLength(3);
 });
 
-test('8: case and spaces make nobody twice', async () => {
+test('8: case and spaces create nobody twice', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_in' } });
   const spelt = [
@@ -245,7 +245,7 @@ test('8: case and spaces make nobody twice', async () => {
   expect(world.shown(bob)).toEqual({ ch_news: 'opt_out' });
 });
 
-test('9: kinds side by side raise no storm of 429s', async () => {
+test('9: both record types together cause no storm of 429s', async () => {
   // To be told of several processes as well, once they share a budget.
   const limits = ['contacts.enrol=5/10', 'templates.create=2/10', 'contacts.list=2/10'];
   const world = await createWorld({ limits });
@@ -260,7 +260,7 @@ test('9: kinds side by side raise no storm of 429s', async () => {
 });
 
 describe('10: no clock and no late change loses a row', () => {
-  test.each([-7_200_000, 0, 86_400_000])('our clock put forward by %i ms', async (ms) => {
+  test.each([-7_200_000, 0, 86_400_000])('with our clock ahead by %i ms', async (ms) => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people([{ email: ann, news: 'yes' }]);
     await world.sync();
@@ -276,7 +276,7 @@ describe('10: no clock and no late change loses a row', () => {
     ]);
   });
 
-  test('what is committed while a run is under way is seen by the next', async () => {
+  test('when it is committed during a run: the next one reads it', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people([{ email: ann, news: 'yes' }]);
     world.server.watch.acted = ({ route, nth }) => {
@@ -289,8 +289,8 @@ describe('10: no clock and no late change loses a row', () => {
   });
 });
 
-describe('11: no silent stall, and no preview that lies', () => {
-  test('what a plan says is what a run does', async () => {
+describe('11: every standstill is visible, and a plan tells the truth', () => {
+  test('a run does what its plan said', async () => {
     const world = await mirrored();
     const { json: plan } = await world.call('plan', '--json');
     expect(world.writes()).toEqual([]);
@@ -302,7 +302,7 @@ describe('11: no silent stall, and no preview that lies', () => {
     expect(after.contacts.changes).toMatchObject({ create: 0, opt_in: 0, opt_out: 0 });
   });
 
-  test('runs that fail one after the other leave the age of the last proof standing', async () => {
+  test('failing runs leave the age of the last proof as it was', async () => {
     const world = await mirrored();
     const { json: before } = await world.call('status', '--json');
     expect(before.proven).toBeNull();
@@ -318,7 +318,7 @@ describe('11: no silent stall, and no preview that lies', () => {
   });
 });
 
-test('12: one bad row neither stops the rest nor is hammered', async () => {
+test('12: one bad row neither stops the rest nor is retried without end', async () => {
   const world = await createWorld({ kinds: ['contact'] });
   const good = crowd(4);
   const bad = { email: bob, news: 'yes' };

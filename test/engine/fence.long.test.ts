@@ -1,6 +1,6 @@
 /**
  * The lease and its fencing token. A dead holder's lease ends with it; where the lock itself was
- * lost, whoever took the mirror over is the only one that still writes. All with real processes.
+ * lost, only the process that took the mirror over still writes. All with real processes.
  */
 import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ const enrolled = ({ emulator }: World): number =>
   emulator.world.requests().filter(({ route }) => route === 'contacts.enrol').length;
 
 test.each(['SIGKILL', 'SIGSTOP, then SIGKILL'])(
-  "a dead holder's lease ends with it: %s",
+  'a lease ends with its dead holder: %s',
   async (how) => {
     const place = await arranged();
     const first = await runUpTo(place, 10);
@@ -72,12 +72,12 @@ test.each(['SIGKILL', 'SIGSTOP, then SIGKILL'])(
   },
 );
 
-describe('a lock that was lost: another process takes the mirror over', () => {
+describe('when another process takes the mirror over', () => {
   test('the first one sends and writes nothing more, and says so in one line', async () => {
     const place = await arranged();
     const first = await runUpTo(place, 10);
     const under = place.server.arrived.filter(({ route }) => route === 'contacts.enrol').length;
-    // As a network file system may: whoever comes next gets a lock of its own.
+    // As a network file system may do: the next process gets a lock of its own.
     rmSync(`${place.path}-lease`);
     place.server.watch = {};
     const second = await launch(['sync', '-c', place.file]).ended;
@@ -96,7 +96,7 @@ describe('a lock that was lost: another process takes the mirror over', () => {
     expect((await launch(['sync', '-c', place.file]).ended).code).toBe(0);
   });
 
-  test('a snapshot that was put back under a run: the run ends, and what is there stays', async () => {
+  test('a run whose snapshot was replaced ends, and leaves the new file as it is', async () => {
     const place = await arranged();
     place.people(people.slice(0, 5));
     expect((await launch(['sync', '-c', place.file]).ended).code).toBe(0);
@@ -115,7 +115,7 @@ describe('a lock that was lost: another process takes the mirror over', () => {
   });
 });
 
-describe('the token', () => {
+describe('the fencing token', () => {
   function two(): { first: Snapshot; second: Snapshot } {
     const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-fence-'));
     const path = join(folder, 'a.sqlite');
@@ -132,7 +132,7 @@ describe('the token', () => {
     () =>
       transaction(() => meta.set('x', value));
 
-  test('of two that raised it only the last one writes', () => {
+  test('lets only the last process that raised it write', () => {
     const { first, second } = two();
     first.fence();
     write(first, 'a')();
@@ -147,7 +147,7 @@ describe('the token', () => {
     expect(first.meta.get('x')).toBe('d');
   });
 
-  test('who raised none is not asked for it: a pause is written beside a run', () => {
+  test('is not asked of a process that raised none: it can pause a mirror during a run', () => {
     const { first, second } = two();
     first.fence();
     write(second, 'a')();

@@ -38,12 +38,12 @@ test.each([
   expect(told.routes).toMatchObject([{ route: 'contacts.enrol', requests, ms }]);
 });
 
-test('what is reserved for others is not ours', () => {
+test('the forecast leaves out the reserved share of a limit', () => {
   const limits = { 'contacts.enrol': limit({ limit: 100 }) };
   expect(forecast({ 'contacts.enrol': 180 }, { limits, reserve: 0.1, readMs: 0 }).ms).toBe(60_000);
 });
 
-test('deletes of contacts come after enrolments, all else beside; the slowest comes first', () => {
+test('the slowest route decides; deletes of contacts come after enrolments', () => {
   const limits = {
     'contacts.enrol': limit(),
     'contacts.delete': limit({ limit: 10 }),
@@ -64,7 +64,7 @@ test('deletes of contacts come after enrolments, all else beside; the slowest co
   ]);
 });
 
-test('the same by what is known now', () => {
+test('the forecast uses the current state of a limit', () => {
   const limits = { 'contacts.enrol': limit() };
   const needs = { 'contacts.enrol': 120, 'contacts.delete': 30 };
   const before = forecast(needs, { limits, reserve: 0, readMs: 7 });
@@ -75,7 +75,7 @@ test('the same by what is known now', () => {
   expect(now.routes.map(({ ms }) => ms)).toEqual([180_000, 120_000]);
 });
 
-describe('the rest of a kind', () => {
+describe('the forecast for the rest of a record type', () => {
   const limits = { 'contacts.enrol': limit(), 'contacts.delete': limit({ limit: 10, left: 2 }) };
   const needs = { 'contacts.delete': 30, 'contacts.enrol': 120, 'templates.create': 9 };
   const rest = (done: number, { left, looks }: { left: number; looks: number }) => {
@@ -113,7 +113,7 @@ describe('the rest of a kind', () => {
   });
 });
 
-test('as lines', () => {
+test('the forecast is printed as lines', () => {
   const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
   const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
   expect(renderForecast(forecast(needs, { limits, reserve: 0, readMs: 0 }), span)).toEqual([

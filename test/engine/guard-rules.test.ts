@@ -65,16 +65,16 @@ test.each([
   [1.1, 1000, 11],
   [0.7, 3000, 21],
   [4.35, 100, 4],
-])('%d %% of %d are %d, whatever a computer makes of the fraction', (percent, of, most) => {
+])('%d %% of %d are %d, whatever rounding a computer does', (percent, of, most) => {
   const held = (fresh: number) => judge(rush({ fresh, of }), { percent, floor: 0 })?.by;
   expect([held(most), held(most + 1)]).toEqual([undefined, 'run']);
 });
 
-test('a limit of nothing holds everybody', () => {
+test('a limit of 0 holds everybody', () => {
   expect(judge(rush({ fresh: 1 }), { percent: 0, floor: 0 })?.by).toBe('run');
 });
 
-describe('what is told', () => {
+describe('the text of a guard', () => {
   const told = (asked: Asked) => {
     const held = heldOf(asked);
     return held && explainHeld(held, rush(asked), { limit, plan: 'cafe' });
@@ -100,7 +100,7 @@ describe('what is told', () => {
   });
 });
 
-test('below the floor nobody is counted', () => {
+test('nobody is counted below the floor', () => {
   const few = { guard: 'opt_in', fresh: 1, all: 1, unapproved: 1, week: 19 } as const;
   expect(isFew(few, limit)).toBe(true);
   expect(isFew({ ...few, week: 20 }, limit)).toBe(false);

@@ -15,8 +15,8 @@ import {
   staged,
 } from '../support/engine/change-volume.ts';
 
-describe('deletes', () => {
-  test('are held as a class, and everything else goes on', async () => {
+describe('the guard for deletes', () => {
+  test('holds all deletes together, and lets everything else pass', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
     stage.people.splice(0, 1, person(4, { ch_news: 'no' }));
@@ -38,7 +38,7 @@ describe('deletes', () => {
     expect(held).toMatchObject({ plan: summary.plan, held: { delete: 4, opt_in: 0 } });
   });
 
-  test('have one plan from run to run, as long as nothing changes', async () => {
+  test('gives the same plan from run to run while nothing changes', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
     const plans = [];
@@ -51,7 +51,7 @@ describe('deletes', () => {
     expect((await stage.sync()).problems).toMatchObject([{ class: 'held', isNew: false }]);
   });
 
-  test('up to the floor pass', async () => {
+  test('lets deletes up to the floor pass', async () => {
     const stage = await mirrored();
     await leave(stage, range(3, 20));
     expect(await stage.sync()).toMatchObject({
@@ -60,7 +60,7 @@ describe('deletes', () => {
     });
   });
 
-  test('and opt-outs for absence are counted together', async () => {
+  test('counts opt-outs for absence with the deletes', async () => {
     const stage = await mirrored({ policy: { deletes: 'created', absent: 'opt_out' } });
     stage.emulator.seed.contact({ email: 'ann@example.com', channels: { ch_news: 'opt_in' } });
     const ann = { id: 'ann', email: 'ann@example.com', ch_news: 'yes' };
@@ -72,7 +72,7 @@ describe('deletes', () => {
     });
   });
 
-  test('of people who are flagged are held too, in a fast run their opt-outs', async () => {
+  test('holds deletes of flagged people, and their opt-outs in a fast run', async () => {
     const stage = await mirrored({ policy: { absent: 'opt_out' } });
     exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
     expect(await stage.sync({ mode: 'fast' })).toMatchObject({
@@ -81,7 +81,7 @@ describe('deletes', () => {
     });
   });
 
-  test('of people who are flagged are opted out by a fast run below the limit', async () => {
+  test('lets a fast run opt flagged people out below the limit', async () => {
     const stage = await mirrored({ policy: { absent: 'opt_out' } });
     exportOf(stage, [...[0, 1, 2].map(flag), ...range(3, 20)]);
     expect(await stage.sync({ mode: 'fast' })).toMatchObject({
@@ -90,7 +90,7 @@ describe('deletes', () => {
     });
   });
 
-  test('are held above twice the limit in seven days', async () => {
+  test('holds more than twice the limit in seven days', async () => {
     const stage = await mirrored();
     for (const [from, held] of [
       [2, 0],
@@ -113,7 +113,7 @@ describe('deletes', () => {
     });
   });
 
-  test('count a person once in seven days, whatever befalls them', async () => {
+  test('counts a person once in seven days, whatever changes follow', async () => {
     const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
     const from = [0, 3];
     for (const at of from) {
@@ -128,7 +128,7 @@ describe('deletes', () => {
     expect((await stage.sync({ mode: 'fast' })).contacts.held.delete).toBe(1);
   });
 
-  test('all of one mail domain are held below the limit', async () => {
+  test('holds everybody of one mail domain below the limit', async () => {
     const stage = await mirrored({ guards: { delete: { percent: 50, floor: 2 } } });
     const without = (last: number) =>
       range(0, 20).filter((_, at) => at % 2 === 1 || at < 10 || at > last);
@@ -141,7 +141,7 @@ describe('deletes', () => {
     expect((await stage.sync()).problems[0]?.reason).toContain('one mail domain');
   });
 
-  test('as many in a row as a page of the export has are held below the limit', async () => {
+  test('holds as many in a row as a page of the export has, below the limit', async () => {
     const stage = await mirrored({ guards: { delete: { percent: 50, floor: 2 } } });
     exportOf(stage, range(0, 300));
     await stage.sync({ firstLoad: true });
@@ -150,8 +150,8 @@ describe('deletes', () => {
   });
 });
 
-describe('opt-ins', () => {
-  test('are held above the limit, stated opt-outs are not', async () => {
+describe('the guard for opt-ins', () => {
+  test('holds opt-ins above the limit, and no stated opt-outs', async () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     stage.people.splice(0, 1, person(0, { ch_news: 'no' }));
@@ -164,7 +164,7 @@ describe('opt-ins', () => {
     expect((await stage.sync({ firstLoad: true })).contacts.applied).toMatchObject({ create: 4 });
   });
 
-  test('count people, not channels', async () => {
+  test('counts people, not channels', async () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 23).map((one) => ({ ...one, ch_product: '1' })));
     expect(await stage.sync()).toMatchObject({
@@ -176,7 +176,7 @@ describe('opt-ins', () => {
   test.each([
     ['nobody', []],
     ['nobody who can be read', range(0, 5).map((one) => ({ ...one, deleted: 'Nein' }))],
-  ])('a first load whose source named %s is still one', async (_, first) => {
+  ])('lets a first load pass whose source named %s', async (_, first) => {
     const stage = staged();
     exportOf(stage, first);
     await stage.sync();
@@ -189,7 +189,7 @@ describe('opt-ins', () => {
     expect((await stage.sync()).contacts.held.opt_in).toBe(10);
   });
 
-  test('a first load that was interrupted is still one', async () => {
+  test('lets a first load pass that was interrupted', async () => {
     const stage = staged();
     stage.people.push(...range(0, 5));
     const stop = new AbortController();
@@ -234,7 +234,7 @@ describe('an approval', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 1 });
   });
 
-  test('of an earlier plan is known still, though others were made since', async () => {
+  test('is accepted for an earlier plan after others were made', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
     const { plan } = await stage.sync();
@@ -248,7 +248,7 @@ describe('an approval', () => {
     });
   });
 
-  test('outlasts fast runs and interrupted ones, and seven days at most', async () => {
+  test('survives fast runs and interrupted ones, and expires after seven days', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
     const { plan } = await stage.sync();
@@ -265,7 +265,7 @@ describe('an approval', () => {
     });
   });
 
-  test('that a killed run had begun on is gone on with', async () => {
+  test('is completed after a killed run had begun it', async () => {
     const { dying, wire } = mortal();
     const stage = await mirrored({ wire });
     await leave(stage, range(4, 20));
@@ -280,7 +280,7 @@ describe('an approval', () => {
       expect(stage.emulator.world.contact(email)).toBeUndefined();
   });
 
-  test('of creations covers their further channels', async () => {
+  test('covers the further channels of people it creates', async () => {
     const stage = await mirrored({ platform: { quirks: ['all-channels=opt_out'] } });
     stage.people.push(...range(20, 24).map((one) => ({ ...one, ch_product: '1' })));
     const { plan, contacts } = await stage.sync();
@@ -293,9 +293,9 @@ describe('an approval', () => {
   });
 
   test.each([
-    ['whose channels stay away', undefined],
-    ['whom the platform puts into every channel', 'all-channels=opt_out'],
-  ])('releases nothing else of those it names, %s', async (_, quirk) => {
+    ['where a creation adds no channel', undefined],
+    ['where a creation adds every channel', 'all-channels=opt_out'],
+  ])('releases nothing else for the people it names, %s', async (_, quirk) => {
     const stage = await mirrored(quirk === undefined ? {} : { platform: { quirks: [quirk] } });
     stage.people.push(...range(20, 24));
     approve(stage, (await stage.sync()).plan);
@@ -310,7 +310,7 @@ describe('an approval', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ create: 0, opt_in: 4 });
   });
 
-  test('may come with the run: of its own plan, or of an earlier one', async () => {
+  test('can be given with the run: for its own plan, or for an earlier one', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
     // The plan counts no reading: until a run has, nobody is due in it.
@@ -329,7 +329,7 @@ describe('an approval', () => {
     });
   });
 
-  test('of a plan that nobody knows ends the run before anything is sent', async () => {
+  test('with the run, for an unknown plan, ends it before anything is sent', async () => {
     const stage = await mirrored();
     stage.people.push(...range(30, 34));
     const { plan } = await stage.sync();

@@ -34,7 +34,7 @@ function meanwhile(stage: Stage, holds: () => boolean, nth: number, act: () => P
   };
 }
 
-/** Five of twenty leave, of whom three may. */
+/** Flags five people of twenty as deleted, where the guard lets three pass. */
 const leaving = (stage: Stage): void =>
   exportOf(stage, [...[0, 1, 2, 3, 4].map(flag), ...range(5, 21)]);
 const isHolding = (stage: Stage) => () => stage.snapshot.guarded.countChanges() > 0;
@@ -54,7 +54,7 @@ function traces(path: string, text: string): [string, number][] {
 }
 
 test.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
-  'a plan shows the same for ever, whoever is taken in turn %d of its writing',
+  'a plan always shows the same changes, with a person taken in step %d of its writing',
   async (nth) => {
     const { stage } = await onDisk();
     leaving(stage);
@@ -72,7 +72,7 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
 );
 
 test.each([true, false])(
-  'who is erased while the guards are at work is not written down again: approved %s',
+  'a person erased while the guards run is not written again: approved %s',
   async (isApproved) => {
     const { stage, path } = await onDisk();
     leaving(stage);
@@ -83,7 +83,7 @@ test.each([true, false])(
   },
 );
 
-test('nor is who is erased while a run applies what it does not hold', async () => {
+test('a person erased while a run applies other changes is not written again', async () => {
   const erasing = { isDue: false };
   const { stage, path } = await onDisk({
     wire: (send) => async (request, signal) => {
@@ -101,7 +101,7 @@ test('nor is who is erased while a run applies what it does not hold', async () 
   expect(traces(path, 'p0@example.com')).toEqual([]);
 });
 
-test('whom another run holds while an approval is done stays held when that ends', async () => {
+test('a change that another run holds during an approval stays held afterwards', async () => {
   const { stage } = await onDisk();
   stage.people.push(...range(20, 24));
   const { plan } = await stage.sync();
@@ -120,10 +120,10 @@ test('whom another run holds while an approval is done stays held when that ends
   expect(stage.writes()).toEqual([]);
 });
 
-test('what an approval is about stays what it was, though the plan holds another then', async () => {
+test('an approval keeps its content when the plan holds another change by then', async () => {
   const { stage } = await onDisk();
   stage.people.push(...range(20, 24));
-  // So she is not shown under the plan, and is held beside it by the next run, under the same one.
+  // So the plan does not show this person, whom the next run holds under the same plan.
   meanwhile(stage, isHolding(stage), 7, async () => stage.one('1020'));
   const { plan } = await stage.sync();
   const shown = stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key);

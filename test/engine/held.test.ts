@@ -14,8 +14,8 @@ import {
   staged,
 } from '../support/engine/change-volume.ts';
 
-describe('what a full run held stays held', () => {
-  test('when those people are synced one by one', async () => {
+describe('a change held by a full run stays held', () => {
+  test('when its people are synced one by one', async () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     const { plan } = await stage.sync();
@@ -35,7 +35,7 @@ describe('what a full run held stays held', () => {
     expect(one).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
   });
 
-  test('when a fast run would opt some of them out, and it does what is new', async () => {
+  test('in a fast run that would opt some of them out, and that applies new changes', async () => {
     const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
     await leave(stage, range(2, 20));
     exportOf(stage, [flag(2), flag(3), ...range(4, 20)]);
@@ -59,7 +59,7 @@ function counting(phantoms: { count: number }) {
     };
 }
 
-test('what a full run held stays held after a fast run that held the very same', async () => {
+test('a change held by a full run stays held after a fast run that held exactly the same', async () => {
   const stage = await mirrored({ policy: { absent: 'opt_out' } });
   exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
   const { plan } = await stage.sync();
@@ -68,8 +68,8 @@ test('what a full run held stays held after a fast run that held the very same',
   expect(one).toMatchObject({ status: 'held', contacts: { applied: { opt_out: 0 } } });
 });
 
-describe('a full run that cannot tell all ends no approval and forgets nothing held', () => {
-  test('where the platform cannot be listed wholly', async () => {
+describe('an incomplete full run ends no approval and drops no held change', () => {
+  test('when the platform cannot be listed completely', async () => {
     const phantoms = { count: 0 };
     const stage = await mirrored({ wire: counting(phantoms) });
     exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
@@ -86,7 +86,7 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
   });
 
   test.each(['the first listing', 'the first delete'])(
-    'where the export is written anew at %s',
+    'when the export is written anew at %s',
     async (what) => {
       let anew: (() => void) | undefined;
       const wire =
@@ -112,7 +112,7 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     },
   );
 
-  test('where it is a first load', async () => {
+  test('when it is a first load', async () => {
     const stage = await mirrored();
     exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
     const { plan } = await stage.sync();
@@ -123,7 +123,7 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
     expect(deletes(stage)).toBe(4);
   });
 
-  test.each(['full', 'fast'] as const)('where the CRM was not read wholly: %s', async (mode) => {
+  test.each(['full', 'fast'] as const)('when the CRM was not read completely: %s', async (mode) => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     const { plan } = await stage.sync({ mode });
@@ -138,7 +138,7 @@ describe('a full run that cannot tell all ends no approval and forgets nothing h
   });
 });
 
-test('since when it is held does not reach back to what was approved', async () => {
+test('the time since a change is held does not reach back before an approval', async () => {
   const stage = await mirrored();
   const leaving = [...[0, 1, 2, 3].map(flag), ...range(4, 20)];
   const since = () => stage.snapshot.awaitingApproval.current().map((held) => held.since);
@@ -158,8 +158,8 @@ test('since when it is held does not reach back to what was approved', async () 
   expect(since()[0]).toBeGreaterThan(first + 24 * hour);
 });
 
-describe('a first load ends, and approvals do, though the run ends with 1', () => {
-  test('for a channel that is not there', async () => {
+describe('a first load and approvals end although the run fails', () => {
+  test('for a missing channel', async () => {
     const stage = staged({ platform: { channels: [{ id: 'ch_news', name: 'News' }] } });
     stage.people.push(...range(0, 8).map((one) => ({ ...one, ch_product: 'yes' })));
     expect((await stage.sync()).status).toBe('failed');
@@ -186,7 +186,7 @@ describe('a first load ends, and approvals do, though the run ends with 1', () =
     expect((await stage.sync()).contacts.held.opt_in).toBe(45);
   });
 
-  test('not where people could not be listed', async () => {
+  test('but not for people who could not be listed', async () => {
     const phantoms = { count: 1 };
     const stage = staged({ wire: counting(phantoms) });
     stage.people.push(...range(0, 5));

@@ -31,11 +31,11 @@ async function expectOut(stage: Stage): Promise<void> {
   expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
 }
 
-describe('deleted on the platform, and the snapshot lost', () => {
+describe('after the contact and the snapshot were lost', () => {
   test.each([
-    ['who left a channel', leaves],
-    ['who unsubscribed', unsubscribes],
-  ])('%s stays out', async (_, happens) => {
+    ['left a channel', leaves],
+    ['unsubscribed', unsubscribes],
+  ])('a person who %s stays out', async (_, happens) => {
     const stage = await leaving(happens);
     vanishes(stage);
     stage.loseSnapshot();
@@ -43,7 +43,7 @@ describe('deleted on the platform, and the snapshot lost', () => {
     stage.close();
   });
 
-  test('who vanished stays out, unless policy says otherwise', async () => {
+  test('a vanished contact stays out, unless policy allows it', async () => {
     const stage = await leaving(vanishes);
     stage.loseSnapshot();
     await expectOut(stage);
@@ -55,7 +55,7 @@ describe('deleted on the platform, and the snapshot lost', () => {
     loose.close();
   });
 
-  test('a new contact of hers launders nothing', async () => {
+  test('a new contact of the person lifts nothing', async () => {
     const stage = await leaving(unsubscribes);
     vanishes(stage);
     stage.loseSnapshot();
@@ -64,7 +64,7 @@ describe('deleted on the platform, and the snapshot lost', () => {
     stage.close();
   });
 
-  test('a new record of the CRM with her address, and hers with a new address', async () => {
+  test('a new CRM record with the address, and a new address of the record, lift nothing', async () => {
     const stage = await leaving(leaves);
     vanishes(stage);
     stage.loseSnapshot();
@@ -87,7 +87,7 @@ describe('deleted on the platform, and the snapshot lost', () => {
   });
 });
 
-test('who came back herself may be opted in again', async () => {
+test('a person who has subscribed again may be opted in again', async () => {
   const stage = await leaving(unsubscribes);
   stage.emulator.dashboard.resubscribe(stage.emulator.world.contact(lea)?.id ?? '');
   await stage.sync();
@@ -97,7 +97,7 @@ test('who came back herself may be opted in again', async () => {
   stage.close();
 });
 
-test('what the ledger learns while a run goes on counts before the next request', async () => {
+test('an entry made in the list during a run counts before the next request', async () => {
   const stage = createStage();
   stage.people.push({ ...wants });
   const { ledger } = stage;

@@ -13,7 +13,7 @@ function expectNoOptIn(stage: Stage): void {
 const lea = 'lea@example.com';
 const wantsBoth = { id: 'lea', email: lea, ch_news: 'yes', ch_product: 'yes' };
 
-describe('a look that fails proves nobody absent', () => {
+describe('a failed look proves nobody absent', () => {
   test.each(['500@contacts.list', 'timeout-before@contacts.list'])('%s', async (fault) => {
     const stage = createStage({ platform: { faults: [fault] } });
     stage.emulator.seed.contact({
@@ -28,7 +28,7 @@ describe('a look that fails proves nobody absent', () => {
     stage.close();
   });
 
-  test('nor does a list that the key may not use', async () => {
+  test('a list that the key may not use', async () => {
     const forbid = (send: Send): Send => {
       const body = JSON.stringify({ message: 'Unauthorized access' });
       return async (request, signal) =>
@@ -45,7 +45,7 @@ describe('a look that fails proves nobody absent', () => {
   });
 });
 
-test('a contact that is gone by its id proves nothing of its address', async () => {
+test('a contact that is gone by its id proves nothing about its address', async () => {
   const stage = createStage({ policy: { missing: 'recreate' } });
   stage.people.push({ id: 'lea', email: lea, ch_news: 'yes' });
   await stage.sync();
@@ -58,7 +58,7 @@ test('a contact that is gone by its id proves nothing of its address', async () 
   stage.close();
 });
 
-test('she left after an opt-in that nobody answered: her opt-out is hers', async () => {
+test('an opt-out after an unanswered opt-in is the person’s own', async () => {
   const now: { leaves?(): void } = {};
   const wire = (send: Send): Send => {
     return async (request, signal) => {
@@ -85,12 +85,13 @@ test('she left after an opt-in that nobody answered: her opt-out is hers', async
 
 describe('an address that changed in the CRM', () => {
   const ways = {
-    'who left all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe('old@example.com'),
-    'who left the channel': (stage: Stage) =>
+    'keeps a person out who has just left all mail': (stage: Stage) =>
+      stage.emulator.dashboard.unsubscribe('old@example.com'),
+    'keeps a person out who has just left the channel': (stage: Stage) =>
       stage.emulator.dashboard.leave('old@example.com', 'ch_news'),
   };
   for (const [name, leaves] of Object.entries(ways)) {
-    test.each(['full', 'fast'] as const)(`${name} just before: %s`, async (mode) => {
+    test.each(['full', 'fast'] as const)(`${name}: %s`, async (mode) => {
       const stage = createStage();
       stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
       await stage.sync();
@@ -104,7 +105,7 @@ describe('an address that changed in the CRM', () => {
     });
   }
 
-  test('who did not leave is opted in under the new one', async () => {
+  test('is opted in when nobody unsubscribed the old one', async () => {
     const stage = createStage();
     stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
     await stage.sync();
@@ -127,7 +128,7 @@ describe('an address that changed on the platform', () => {
       };
   }
 
-  test('she who left is another record of the CRM there: she stays out', async () => {
+  test('keeps the person out when the new address is another CRM record', async () => {
     const now: { renamed?: string } = {};
     const stage = createStage({ wire: renaming(now) });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
@@ -142,7 +143,7 @@ describe('an address that changed on the platform', () => {
   });
 
   test.each(['full', 'fast'] as const)(
-    'one consent is not applied to another mailbox: %s',
+    'does not apply one consent to another mailbox: %s',
     async (mode) => {
       const now: { renamed?: string } = {};
       const stage = createStage({ wire: renaming(now) });
@@ -159,7 +160,7 @@ describe('an address that changed on the platform', () => {
   );
 });
 
-describe('what a creation brings along', () => {
+describe('a channel that a creation adds by default', () => {
   const platform = {
     quirks: ['all-channels=opt_in'],
   };
@@ -183,7 +184,7 @@ describe('what a creation brings along', () => {
     stage.close();
   });
 
-  test('is opted out also when the run is asked to stop right after', async () => {
+  test('is opted out even when the run is asked to stop right after the creation', async () => {
     const stop = new AbortController();
     const wire =
       (send: Send): Send =>
@@ -203,7 +204,7 @@ describe('what a creation brings along', () => {
   });
 });
 
-test('an opt-out that stands in a record with an unreadable address applies to who she was', async () => {
+test('an opt-out in a record with an unreadable address applies to its former address', async () => {
   const stage = createStage();
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
   await stage.sync();
@@ -215,7 +216,7 @@ test('an opt-out that stands in a record with an unreadable address applies to w
 });
 
 test.each(['a\u200b@example.com', '\u200ba@example.com', 'mailto:a@example.com'])(
-  'an address that only looks like another one is invalid: %j',
+  'an address that only resembles another one is invalid: %j',
   async (email) => {
     const stage = createStage();
     stage.emulator.seed.contact({ email: 'a@example.com', status: 'unsubscribed' });
@@ -225,7 +226,7 @@ test.each(['a\u200b@example.com', '\u200ba@example.com', 'mailto:a@example.com']
   },
 );
 
-test('templates that cannot be listed leave people their opt-outs', async () => {
+test('templates that cannot be listed do not hinder opt-outs of people', async () => {
   const stage = createStage({ platform: { faults: ['500@templates.list'] } });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
@@ -235,7 +236,7 @@ test('templates that cannot be listed leave people their opt-outs', async () => 
   stage.close();
 });
 
-test('what is invalid in an uncertified reading is new once, and known from then on', async () => {
+test('an invalid record in an uncertified reading is new once, and known afterwards', async () => {
   const stage = createStage();
   Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'maybe' });

@@ -1,6 +1,6 @@
 /**
  * The snapshot while another process has it locked: at the start nothing is sent, in the middle
- * nothing is lost and nothing done twice. Whoever locks is a real process too.
+ * nothing is lost and nothing done twice. The process that locks is a real one, too.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -108,7 +108,7 @@ async function expectDone(place: Place): Promise<void> {
   expect(place.writes()).toEqual([]);
 }
 
-test('at the start: come back later, and nothing is sent', async () => {
+test('a snapshot locked at the start: exit 75, and nothing is sent', async () => {
   const ways = ['the first run', 'writers', 'everybody'].map(async (out) => {
     const place = await arranged();
     if (out !== 'the first run') {
@@ -142,7 +142,7 @@ async function lockedInTheMiddle(place: Place, other: Locker, forMs?: number): P
   return end;
 }
 
-test('in the middle, for a second: it waits and goes on', async () => {
+test('a snapshot locked for a second: the run waits and continues', async () => {
   const place = await arranged();
   const end = await lockedInTheMiddle(place, await locker(place), 1_000);
   expect(end).toMatchObject({ code: 0 });
@@ -152,9 +152,9 @@ test('in the middle, for a second: it waits and goes on', async () => {
 
 /*
  * Also here 75 and not 1: nobody has anything to mend, the next run reads what became of what was
- * sent and not recorded. Whoever watches exit codes is called for what does not go away by itself.
+ * sent and not recorded. An alarm on exit codes is for what does not end by itself.
  */
-test('in the middle, for longer than anybody waits: come back later, and nothing is lost', async () => {
+test('a snapshot locked for long: exit 75, and nothing is lost', async () => {
   const place = await arranged();
   const other = await locker(place);
   expectLater(await lockedInTheMiddle(place, other), place);
@@ -167,7 +167,7 @@ test('in the middle, for longer than anybody waits: come back later, and nothing
   await expectDone(place);
 });
 
-test('two first runs at once: one makes the snapshot, the other comes back later or after it', async () => {
+test('two first runs at once: one makes the snapshot, the other exits with 75 or runs after it', async () => {
   for (let times = 0; times < 3; times += 1) {
     const place = await arranged();
     const both = await Promise.all([sync(place.file), sync(place.file)]);

@@ -5,7 +5,7 @@ import { createStage, type Stage, type StageOptions } from '../support/engine/en
 
 const addressOf = (at: number) => `p${at}@example.com`;
 
-/** So many people whom the CRM wants in the newsletter, and who are in it and in nothing else. */
+/** Opens a stage with `count` people whose one channel, in CRM and platform, is the newsletter. */
 async function members(count: number, options: StageOptions = {}): Promise<Stage> {
   const stage = createStage(options);
   onTestFinished(() => stage.close());
@@ -35,19 +35,22 @@ test.each([
   [10, 5, 5],
   [9, 9, 9],
   [12, 12, 1],
-])('of %d people %d lost it: %d conflicts', async (count, lost, conflicts) => {
-  const stage = await members(count);
-  take(stage, lost);
-  const summary = await stage.sync();
-  expect(summary.contacts.conflicts).toBe(conflicts);
-  const [problem] = summary.problems;
-  expect(problem?.key).toBe(conflicts === 1 ? 'ch_news' : addressOf(0));
-  const is = conflicts === 1 ? 'opt_in' : 'opt_out';
-  expect(recordedOf(stage, 0)?.is).toBe(is);
-  expect(stage.writes()).toEqual([]);
-});
+])(
+  'a loss by more than half is one conflict: of %d people %d, conflicts %d',
+  async (count, lost, conflicts) => {
+    const stage = await members(count);
+    take(stage, lost);
+    const summary = await stage.sync();
+    expect(summary.contacts.conflicts).toBe(conflicts);
+    const [problem] = summary.problems;
+    expect(problem?.key).toBe(conflicts === 1 ? 'ch_news' : addressOf(0));
+    const is = conflicts === 1 ? 'opt_in' : 'opt_out';
+    expect(recordedOf(stage, 0)?.is).toBe(is);
+    expect(stage.writes()).toEqual([]);
+  },
+);
 
-test('who was on the platform no more does not hide it', async () => {
+test('people who are not on the platform any more do not hide the loss', async () => {
   const stage = await members(30);
   for (let at = 10; at < 30; at += 1) stage.emulator.dashboard.deleteContact(addressOf(at));
   take(stage, 10);
@@ -56,7 +59,7 @@ test('who was on the platform no more does not hide it', async () => {
   expect(recordedOf(stage, 0)?.is).toBe('opt_in');
 });
 
-test('it stays one problem, listed once, and the reason why every run fails', async () => {
+test('the loss stays one problem, listed once, and the reason why every run fails', async () => {
   const stage = await members(12);
   stage.people.splice(0, 4);
   take(stage, 7);
@@ -77,7 +80,7 @@ test('it stays one problem, listed once, and the reason why every run fails', as
   expect(stage.writes()).toEqual([]);
 });
 
-test('meanwhile nobody is opted in there, opt-outs go on, and so do the other channels', async () => {
+test('nobody is opted in meanwhile; opt-outs and the other channels continue', async () => {
   const stage = await members(12);
   take(stage, 7);
   stage.people.push({ id: 'new', email: 'new@example.com', ch_news: 'yes', ch_product: 'yes' });
@@ -93,7 +96,7 @@ test('meanwhile nobody is opted in there, opt-outs go on, and so do the other ch
   expect(stage.writes()).toEqual([]);
 });
 
-test('once the channel is restored all goes on as before', async () => {
+test('everything continues as before once the channel is restored', async () => {
   const stage = await members(12);
   take(stage, 12);
   stage.people.push({ id: 'new', email: 'new@example.com', ch_news: 'yes' });
@@ -105,7 +108,7 @@ test('once the channel is restored all goes on as before', async () => {
   expect(summary.contacts).toMatchObject({ conflicts: 0, applied: { create: 1 } });
 });
 
-test('a listing without proof may show it, and cannot show that it is over', async () => {
+test('a listing without proof can show the loss, but not its end', async () => {
   const counts = { more: 0 };
   const stage = await members(12, {
     wire: (send) => async (request, signal) => {

@@ -72,7 +72,7 @@ async function known(count: number, { stage, asked }: ReturnType<typeof ailing>)
   stage.writes();
 }
 
-test('who is found joins the listing, and makes it whole', async () => {
+test('a contact that is found joins the listing, and completes it', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(5, world);
@@ -85,7 +85,7 @@ test('who is found joins the listing, and makes it whole', async () => {
   expect(countOf(asked, 'search=')).toBe(0);
 });
 
-test('who is gone is gone, though nothing proves that the listing was whole', async () => {
+test('a contact that is looked up and gone counts as gone in an uncertified listing', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(5, world);
@@ -103,7 +103,7 @@ test('who is gone is gone, though nothing proves that the listing was whole', as
   expect(stage.writes()).toEqual([]);
 });
 
-test('who is gone is made anew on the proof that was asked for already', async () => {
+test('a contact that is gone is created again on the proof of the same look', async () => {
   const world = ailing({ policy: { missing: 'recreate' } });
   const { stage, now, asked } = world;
   await known(3, world);
@@ -113,7 +113,7 @@ test('who is gone is made anew on the proof that was asked for already', async (
   expect(countOf(asked, 'search=')).toBe(1);
 });
 
-test('a contact that is gone says nothing of another one of that address', async () => {
+test('a contact that is gone proves nothing about another one of its address', async () => {
   const world = ailing({ policy: { missing: 'recreate' } });
   const { stage, now } = world;
   await known(3, world);
@@ -126,7 +126,7 @@ test('a contact that is gone says nothing of another one of that address', async
   expect(stage.writes()).toEqual([]);
 });
 
-test('who was renamed there is not gone, and is not asked for as somebody else', async () => {
+test('a contact renamed on the platform is not gone, and not looked up under the new name', async () => {
   const world = ailing();
   const { stage, now } = world;
   await known(3, world);
@@ -140,7 +140,7 @@ test('who was renamed there is not gone, and is not asked for as somebody else',
   expect(stage.writes()).toEqual([]);
 });
 
-test('a total that counts too many costs no request for anybody who was listed', async () => {
+test('a total that is too high costs no request for contacts that were listed', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(150, world);
@@ -151,7 +151,7 @@ test('a total that counts too many costs no request for anybody who was listed',
 });
 
 test.runIf(playsAll)(
-  'a listing that skips nearly all costs 500 requests a run, and reaches all in time',
+  'a listing that skips nearly all contacts costs 500 requests a run, and completes in time',
   async () => {
     const world = ailing();
     const { stage, now, asked } = world;
@@ -171,7 +171,7 @@ test.runIf(playsAll)(
 );
 
 test.each([0, 0.25, 0.95, 0.999])(
-  'of very many a row of them is asked for, from %d on',
+  'one chunk of very many missing contacts is looked up, from %d on',
   async (at) => {
     const { stage } = ailing();
     const { snapshot } = stage;
@@ -199,7 +199,7 @@ test.each([
   [403, 'contacts.retrieve'],
   [400, undefined],
   [500, undefined],
-])('answered %d, nobody is concluded to be gone', async (status, told) => {
+])('nobody counts as gone after an answer %d', async (status, told) => {
   const world = ailing();
   const { stage, now } = world;
   await known(40, world);
@@ -213,7 +213,7 @@ test.each([
   expect(stage.snapshot.recorded.get('contact', addressOf(3))?.id).toBeDefined();
 });
 
-test('a platform that is not well is not asked for everybody', async () => {
+test('a failing platform is not asked about everybody', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(120, world);
@@ -232,7 +232,7 @@ test('a refused key ends the run', async () => {
   expect((await stage.sync()).status).toBe('failed');
 });
 
-test('who is asked to stop asks for nobody more', async () => {
+test('a run that is asked to stop looks nobody else up', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(100, world);
@@ -246,7 +246,7 @@ test('who is asked to stop asks for nobody more', async () => {
   expect(countOf(asked, '/retrieve/')).toBeLessThanOrEqual(16);
 });
 
-test('people who sign up while it lasts do not stop the proof', async () => {
+test('people who sign up during the look do not prevent the proof', async () => {
   const world = ailing();
   const { stage, now, asked } = world;
   await known(250, world);
@@ -263,7 +263,7 @@ test('people who sign up while it lasts do not stop the proof', async () => {
   expect(countOf(asked, '/retrieve/')).toBe(1);
 });
 
-test('a route that may not be used to look by holds up no opt-out', async () => {
+test('a route that the key may not use prevents no opt-out', async () => {
   const world = ailing();
   const { stage, now } = world;
   await known(3, world);

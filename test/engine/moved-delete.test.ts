@@ -21,7 +21,7 @@ const refusing =
       ? { status, headers: {}, body: JSON.stringify({ message: 'no' }) }
       : send(request, signal);
 
-test('the new one is made, then the old one deleted, in one run; then nothing', async () => {
+test('one run creates the new contact, then deletes the old one; the next does nothing', async () => {
   const stage = await moved({}, { policy });
   const summary = await stage.sync();
   expect(summary).toMatchObject({
@@ -39,7 +39,7 @@ test('the new one is made, then the old one deleted, in one run; then nothing', 
   }
 });
 
-test('a fast run that reads all of the CRM deletes it as well', async () => {
+test('a fast run that reads all of the CRM deletes the old contact as well', async () => {
   const stage = await moved({}, { policy });
   await stage.sync({ mode: 'fast' });
   expect(sent(stage)).toEqual(whole);
@@ -60,7 +60,7 @@ async function changed(): Promise<Stage> {
   return stage;
 }
 
-test('a plan shows what it would do once the new one is there', async () => {
+test('a plan shows what it would do once the new contact exists', async () => {
   const stage = await changed();
   const plan = await stage.sync({ writes: false });
   expect(plan.contacts.changes).toMatchObject({ opt_out: 0, delete: 1 });
@@ -69,7 +69,7 @@ test('a plan shows what it would do once the new one is there', async () => {
   expect(sent(stage)).toEqual(whole.slice(2));
 });
 
-test('whom we only adopted is deleted where policy says so, else opted out', async () => {
+test('an adopted contact is deleted where policy says so, and opted out elsewhere', async () => {
   const adopt = (stage: Stage) => {
     stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
     stage.people.push({ id: '1', email: OLD, ch_news: 'yes' });
@@ -82,7 +82,7 @@ test('whom we only adopted is deleted where policy says so, else opted out', asy
   }
 });
 
-test('the old contact waits for a channel that the new one shows by default, as for any other', async () => {
+test('the old contact waits for a channel that the new one shows by default', async () => {
   const left = ({ emulator, people }: Stage) => {
     emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in', ch_product: 'opt_out' } });
     people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
@@ -95,7 +95,7 @@ test('the old contact waits for a channel that the new one shows by default, as 
   }
 });
 
-test('a run that is stopped in between is carried on by the next', async () => {
+test('a run stopped in between is completed by the next', async () => {
   const stop = new AbortController();
   const wire =
     (send: Send): Send =>
@@ -112,8 +112,8 @@ test('a run that is stopped in between is carried on by the next', async () => {
   expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, ...whole.slice(1)]);
 });
 
-describe('it is not deleted', () => {
-  test('by a run that reads only what changed, or upon an uncertified reading', async () => {
+describe('the old contact is not deleted', () => {
+  test('by a run that reads only changes, or after an uncertified reading', async () => {
     const stage = await changed();
     await stage.sync({ mode: 'fast' });
     Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
@@ -131,7 +131,7 @@ describe('it is not deleted', () => {
     }
   });
 
-  test('nor opted out, while one that had it is missing: that has to count first', async () => {
+  test('or opted out while a record that had the address is missing and not yet due', async () => {
     const both = (stage: Stage) => {
       for (const id of ['1', '2']) stage.people.push({ id, email: OLD, ch_news: 'yes' });
     };
@@ -145,7 +145,7 @@ describe('it is not deleted', () => {
     expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, `delete ${OLD}`]);
   });
 
-  test('while the new one cannot be made, however long that is', async () => {
+  test('while the new contact cannot be created, however long that takes', async () => {
     const isNew: Parameters<typeof refusing>[0] = ({ method, body }) =>
       method === 'POST' && body?.includes(NEW) === true;
     const stage = await moved({}, { policy, wire: refusing(isNew, 400) });
@@ -157,7 +157,7 @@ describe('it is not deleted', () => {
     expect(sent(stage).filter((line) => line.startsWith('delete'))).toEqual([]);
   });
 
-  test('when the new one has vanished by then', async () => {
+  test('when the new contact has vanished by then', async () => {
     const stage = await moved({}, { policy });
     await stage.sync({ mode: 'fast' });
     stage.emulator.dashboard.deleteContact(NEW);
@@ -166,7 +166,7 @@ describe('it is not deleted', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test('when it got the new address on the platform too, or anything else changed', async () => {
+  test('when it has the new address on the platform too, or anything else has changed', async () => {
     const renamed = await moved({}, { policy });
     renamed.emulator.dashboard.editContact(OLD, { email: NEW });
     for (const mode of ['fast', 'full', 'full'] as const) await renamed.sync({ mode });
@@ -188,7 +188,7 @@ describe('it is not deleted', () => {
     expect(sent(stage)).toEqual(made);
   });
 
-  test('above what a guard lets pass; nor is it opted out then', async () => {
+  test('or opted out above the limit of a guard', async () => {
     const guards = { delete: { percent: 0, floor: 0 } };
     const stage = await moved({}, { policy, guards });
     const summary = await stage.sync();
@@ -198,7 +198,7 @@ describe('it is not deleted', () => {
   });
 });
 
-test('what the CRM forbids does not wait for the new address, nor for the delete', async () => {
+test('an opt-out stated by the CRM waits for neither the new address nor the delete', async () => {
   const stage = await moved({ ch_news: 'no', ch_product: 'no' }, { policy });
   await stage.sync();
   await stage.sync();
@@ -206,7 +206,7 @@ test('what the CRM forbids does not wait for the new address, nor for the delete
   expect(sent(stage)).toEqual(outs);
 });
 
-test('a platform that does not delete: opted out, known, and not asked every night', async () => {
+test('a platform without deletes: the contact is opted out, and not asked about every night', async () => {
   const stage = await moved({}, { policy, wire: refusing((one) => one.method === 'DELETE', 422) });
   await stage.sync();
   expect((await stage.sync()).contacts.rejected).toBe(1);
@@ -215,12 +215,12 @@ test('a platform that does not delete: opted out, known, and not asked every nig
   expect(sent(stage)).toEqual([]);
 });
 
-describe('what is carried from the old address outlives it', () => {
+describe('an opt-out carried over from a deleted old address', () => {
   const leaves = {
-    'a channel': (stage: Stage) => stage.emulator.dashboard.leave(OLD, 'ch_news'),
-    'all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD),
+    'left a channel': (stage: Stage) => stage.emulator.dashboard.leave(OLD, 'ch_news'),
+    'left all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD),
   };
-  test.each(Object.entries(leaves))('who left %s', async (_what, leave) => {
+  test.each(Object.entries(leaves))('keeps out a person who %s', async (_what, leave) => {
     const stage = await moved({ ch_news: '', ch_product: '' }, { policy });
     leave(stage);
     // Somebody made the new one on the platform; the CRM has no opinion yet.
@@ -236,7 +236,7 @@ describe('what is carried from the old address outlives it', () => {
   });
 });
 
-test('who left a channel that another one replaces stays out of that one, too', async () => {
+test('an opt-out of a replaced channel keeps a person out of the channel that replaces it', async () => {
   const replaces = { ch_news: 'ch_old' };
   const platform = {
     channels: ['ch_news', 'ch_product', 'ch_old'].map((id) => ({ id, name: id })),
@@ -257,7 +257,7 @@ test('who left a channel that another one replaces stays out of that one, too', 
   expect(sent(stage)).toEqual([]);
 });
 
-test('back to the old address: it is made anew, and the new one deleted', async () => {
+test('a return to the old address creates that contact again, and deletes the new one', async () => {
   const stage = await moved({}, { policy });
   await stage.sync();
   stage.writes();

@@ -21,7 +21,7 @@ function pathOf(): string {
   return join(folder, 'snapshot.sqlite');
 }
 
-test('the new one is made, then the old one opted out, in one run; then nothing', async () => {
+test('one run creates the new contact, then opts the old one out; the next does nothing', async () => {
   const stage = await moved();
   expect((await stage.sync()).status).toBe('done');
   expect(sent(stage)).toEqual(whole);
@@ -31,8 +31,8 @@ test('the new one is made, then the old one opted out, in one run; then nothing'
   }
 });
 
-describe('the old one is opted out in the run that made the new one', () => {
-  test('a fast one', async () => {
+describe('the old contact is opted out in the run that made the new one', () => {
+  test('in a fast run', async () => {
     const stage = await moved();
     await stage.sync({ mode: 'fast' });
     expect(sent(stage)).toEqual(whole);
@@ -40,7 +40,7 @@ describe('the old one is opted out in the run that made the new one', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test('one that reads what changed', async () => {
+  test('in a run that reads only changes', async () => {
     const stage = await moved({}, { tellsChanges: true });
     await stage.sync({ mode: 'fast' });
     stage.changed.push('1');
@@ -58,7 +58,7 @@ describe('the old one is opted out in the run that made the new one', () => {
     expect(sent(stage)).toEqual(whole);
   });
 
-  test('and waits for a record of the old address that was not read', async () => {
+  test('unless a record of the old address was not read', async () => {
     const both = ({ people }: Stage) => {
       for (const id of ['1', '2']) people.push({ id, email: OLD, ch_news: 'yes' });
     };
@@ -71,7 +71,7 @@ describe('the old one is opted out in the run that made the new one', () => {
     }
   });
 
-  test('the guard for deletes counts it', async () => {
+  test('the guard for deletes counts the old contact', async () => {
     const guards = { delete: { percent: 0, floor: 0 } };
     const stage = await moved({}, { guards });
     const summary = await stage.sync({ mode: 'fast' });
@@ -80,7 +80,7 @@ describe('the old one is opted out in the run that made the new one', () => {
   });
 });
 
-test('a run that is stopped in between is carried on by the next', async () => {
+test('a run stopped in between is completed by the next', async () => {
   const stop = new AbortController();
   const stage = await moved(
     {},
@@ -99,7 +99,7 @@ test('a run that is stopped in between is carried on by the next', async () => {
   expect(sent(stage).toSorted()).toEqual(whole.slice(1).toSorted());
 });
 
-test('without a certified reading nothing happens to the old one', async () => {
+test('an uncertified reading leaves the old contact as it is', async () => {
   const stage = await moved();
   await stage.sync({ mode: 'fast' });
   stage.writes();
@@ -108,7 +108,7 @@ test('without a certified reading nothing happens to the old one', async () => {
   expect(sent(stage)).toEqual([]);
 });
 
-test('nor while another record has the old address, whatever it wants, broken or not', async () => {
+test('another record of the old address keeps the old contact, whatever it wants, broken or not', async () => {
   for (const ch_news of ['', 'maybe', 'yes']) {
     const stage = await moved();
     stage.people.push({ id: '2', email: OLD, ch_news });
@@ -117,7 +117,7 @@ test('nor while another record has the old address, whatever it wants, broken or
   }
 });
 
-describe('what the CRM forbids under the new address it forbids under the old one at once', () => {
+describe('an opt-out stated for the new address applies to the old one at once', () => {
   const no = { ch_news: 'no', ch_product: 'no' };
 
   test.each([
@@ -134,20 +134,20 @@ describe('what the CRM forbids under the new address it forbids under the old on
     expect(sent(stage)).toEqual([]);
   });
 
-  test('upon an uncertified reading too', async () => {
+  test('after an uncertified reading too', async () => {
     const stage = await moved(no);
     Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
     await stage.sync({ mode: 'fast' });
     expect(sent(stage)).toEqual(whole.slice(2));
   });
 
-  test('by a record that is out of scope or deleted as well', async () => {
+  test('from a record that is out of scope or deleted as well', async () => {
     const stage = await moved({ ...no, deleted: 'true' });
     await stage.sync({ mode: 'fast' });
     expect(sent(stage)).toEqual(whole.slice(2));
   });
 
-  test('and only a record that stated it takes it back', async () => {
+  test('until a record that stated it takes it back', async () => {
     const stage = await moved(no);
     await stage.sync({ mode: 'fast' });
     stage.writes();
@@ -160,7 +160,7 @@ describe('what the CRM forbids under the new address it forbids under the old on
   });
 });
 
-test('a new address that cannot be made leaves the old one as it is', async () => {
+test('a new address that cannot be created leaves the old one as it is', async () => {
   const stage = await moved(
     {},
     {
@@ -174,7 +174,7 @@ test('a new address that cannot be made leaves the old one as it is', async () =
   expect(sent(stage)).toEqual([]);
 });
 
-test('who was never ours, or is flagged as deleted, is left alone', async () => {
+test('a contact that was never ours, or is flagged as deleted, is left alone', async () => {
   const stage = createStage();
   onTestFinished(() => stage.close());
   stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
@@ -186,7 +186,7 @@ test('who was never ours, or is flagged as deleted, is left alone', async () => 
   expect(sent(flagged)).toEqual([]);
 });
 
-test('who was gone when we first met her, and stayed out, is ours once the CRM names her', async () => {
+test('a contact that stayed out when first seen is ours once the CRM names it', async () => {
   const gone = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'no' };
   const stage = await moved(
     { ch_product: '' },
@@ -210,14 +210,14 @@ test('who was gone when we first met her, and stayed out, is ours once the CRM n
   expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`, `opt_out ${OLD} ch_news`]);
 });
 
-test('a contact that got the new address on the platform too is one, and stays', async () => {
+test('a contact with the new address on the platform too is the same one, and stays', async () => {
   const stage = await moved();
   stage.emulator.dashboard.editContact(OLD, { email: NEW });
   for (const mode of ['fast', 'full', 'full'] as const) await stage.sync({ mode });
   expect(sent(stage)).toEqual([]);
 });
 
-test('renamed there while the run is on, it is looked at again, and left alone', async () => {
+test('a contact renamed during the run is looked at again, and left alone', async () => {
   const now: { renames?(): Promise<void> } = {};
   const stage = await moved(
     {},
@@ -238,8 +238,8 @@ test('renamed there while the run is on, it is looked at again, and left alone',
   expect(sent(stage)).toEqual(whole.slice(0, 2));
 });
 
-describe('back to the old address', () => {
-  test('the old one comes back, and the new one is opted out', async () => {
+describe('a return to the old address', () => {
+  test('opts the old contact in, and the new one out', async () => {
     const stage = await moved();
     await stage.sync();
     stage.writes();
@@ -256,7 +256,7 @@ describe('back to the old address', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test('who left under the new one in between stays out under both', async () => {
+  test('keeps both out when the person unsubscribed in between', async () => {
     const stage = await moved();
     await stage.sync();
     stage.emulator.dashboard.unsubscribe(NEW);
@@ -267,7 +267,7 @@ describe('back to the old address', () => {
   });
 });
 
-test('who left under the new address is opted out under the old one as well', async () => {
+test('an opt-out by the person under the new address is applied to the old one as well', async () => {
   const stage = await moved();
   const channels = { ch_news: 'opt_out', ch_product: 'opt_in' } as const;
   stage.emulator.seed.contact({ email: NEW, channels });
@@ -276,7 +276,7 @@ test('who left under the new address is opted out under the old one as well', as
   expect(sent(stage)).toEqual(whole.slice(2));
 });
 
-describe('what is carried from the old address', () => {
+describe('carried over from the old address', () => {
   test.each([
     ['an unsubscribe', (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD), 0],
     ['a block', (stage: Stage) => stage.emulator.dashboard.block(OLD), 0],
@@ -300,7 +300,7 @@ describe('what is carried from the old address', () => {
   });
 });
 
-test('an opt-out of an old address that is refused stays known, and is not sent every night', async () => {
+test('a refused opt-out of an old address stays known, and is not sent every night', async () => {
   const stage = await moved({}, { platform: { quirks: ['no-flip'] } });
   const first = await stage.sync();
   expect(first.contacts.rejected).toBe(1);

@@ -22,7 +22,7 @@ const ann: ObservedRow = {
 };
 
 /**
- * Lists one contact, whom every pass shows or not. A page takes a minute, in which the ledger
+ * Lists one contact, which a pass shows or omits. A page takes a minute, in which the list
  * learns something.
  */
 async function listing(shows: readonly boolean[]): Promise<PlatformListing> {

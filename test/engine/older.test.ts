@@ -13,7 +13,7 @@ interface Story {
   quirks?: readonly string[];
 }
 
-/** She signs up elsewhere, says no to the product mail, and is created by us after so long. */
+/** The person signs up elsewhere and refuses product mail; `ms` later we create the contact. */
 async function older({ ms, quirks = [] }: Story): Promise<Stage> {
   let isThere = false;
   const wire =
@@ -35,7 +35,7 @@ async function older({ ms, quirks = [] }: Story): Promise<Stage> {
 const minutes = 60_000;
 
 test.each([[{ ms: 5 * minutes }], [{ ms: 5 * minutes, quirks: ['enrol-raw'] }]])(
-  'her opt-out is hers, and she is not deleted as one that we made: %j',
+  'an opt-out older than our request stays the person’s, whose contact is not deleted: %j',
   async (story) => {
     const stage = await older(story);
     expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_news']);
@@ -48,7 +48,7 @@ test.each([[{ ms: 5 * minutes }], [{ ms: 5 * minutes, quirks: ['enrol-raw'] }]])
   },
 );
 
-test('whoever is as young as our creation counts as made by it', async () => {
+test('a contact as young as our creation counts as created by it', async () => {
   const stage = await older({ ms: 1_000 });
   stage.writes();
   stage.people[0] = { ...lea, deleted: 'true' };
@@ -60,24 +60,27 @@ test('whoever is as young as our creation counts as made by it', async () => {
 test.each([
   [180, 150],
   [150, 180],
-])('of two the older does not make the other ours: %d s, %d s', async (...ages) => {
-  let isThere = false;
-  const people = ages.map((_, at) => ({ ...lea, id: `${at}`, email: `p${at}@example.com` }));
-  const stage: Stage = createStage({
-    wire: (send) => async (request, signal) => {
-      if (request.method === 'POST' && !isThere) {
-        isThere = true;
-        for (const [at, { email }] of people.entries()) {
-          const createdAt = stage.clock.now() - (ages[at] ?? 0) * 1000;
-          stage.emulator.seed.contact({ email, createdAt, channels: { ch_product: 'opt_out' } });
+])(
+  'neither of two contacts counts as ours because the other is older: %d s, %d s',
+  async (...ages) => {
+    let isThere = false;
+    const people = ages.map((_, at) => ({ ...lea, id: `${at}`, email: `p${at}@example.com` }));
+    const stage: Stage = createStage({
+      wire: (send) => async (request, signal) => {
+        if (request.method === 'POST' && !isThere) {
+          isThere = true;
+          for (const [at, { email }] of people.entries()) {
+            const createdAt = stage.clock.now() - (ages[at] ?? 0) * 1000;
+            stage.emulator.seed.contact({ email, createdAt, channels: { ch_product: 'opt_out' } });
+          }
         }
-      }
-      return send(request, signal);
-    },
-  });
-  stage.people.push(...people);
-  await stage.sync();
-  await stage.sync();
-  expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_news', 'ch_news']);
-  stage.close();
-});
+        return send(request, signal);
+      },
+    });
+    stage.people.push(...people);
+    await stage.sync();
+    await stage.sync();
+    expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_news', 'ch_news']);
+    stage.close();
+  },
+);

@@ -99,7 +99,7 @@ async function live(days: readonly Day[]): Promise<void> {
   stage.close();
 }
 
-test('nobody waits for longer than holdFor, and nobody who is held is opted in', async () => {
+test('nobody waits for longer than holdFor, and nobody with a held opt-out is opted in', async () => {
   const days = fc.array(day, { minLength: 4, maxLength: 14, size: 'max' });
   await fc.assert(fc.asyncProperty(days, live), {
     seed,

@@ -43,8 +43,8 @@ const countOut = (stage: Stage): number => range(0, 20).filter((_, at) => isOut(
 
 const held = (n: number) => ({ status: 'held', contacts: { held: { opt_out: n, delete: 0 } } });
 
-describe('a wrong column', () => {
-  test('in the first run sends nothing, and is said with the way out and its end', async () => {
+describe('a wrong column that opts everybody out', () => {
+  test('sends nothing in the first run, and prints the way out and the end of the hold', async () => {
     const stage = staged();
     for (const { email } of range(0, 20)) {
       stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
@@ -69,7 +69,7 @@ describe('a wrong column', () => {
   });
 
   test.each(['full', 'fast'] as const)(
-    'in a later %s run is held, approved, and sent once',
+    'is held in a later %s run, can be approved, and is sent once',
     async (mode) => {
       const stage = await subscribed();
       exportOf(stage, allOut());
@@ -89,7 +89,7 @@ describe('a wrong column', () => {
   );
 
   test.each(['full', 'fast'] as const)(
-    'is applied by %s runs on their own when its time is over, and not before',
+    'is applied by %s runs when the hold ends, and not before',
     async (mode) => {
       const stage = await subscribed();
       exportOf(stage, allOut());
@@ -109,7 +109,7 @@ describe('a wrong column', () => {
     },
   );
 
-  test('that is mended is forgotten: the next accident has a time of its own', async () => {
+  test('starts a new hold after it was corrected', async () => {
     const stage = await subscribed();
     exportOf(stage, allOut());
     await stage.sync();
@@ -142,8 +142,8 @@ describe('a wrong column', () => {
   });
 });
 
-describe('who is held', () => {
-  test('is opted in nowhere, and is so when the CRM says so without the opt-out', async () => {
+describe('a person whose opt-out is held', () => {
+  test('is opted in nowhere, and is opted in once the CRM no longer states the opt-out', async () => {
     const stage = await subscribed();
     exportOf(stage, allOut());
     for (const one of stage.people) one['ch_product'] = 'yes';
@@ -157,7 +157,7 @@ describe('who is held', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ opt_in: 20, opt_out: 0 });
   });
 
-  test('is judged anew for another channel, and both end by their own time', async () => {
+  test('is judged separately for another channel, and each hold ends at its own time', async () => {
     const stage = staged();
     stage.people.push(...range(0, 20).map((one) => ({ ...one, ch_product: 'yes' })));
     await stage.sync();
@@ -206,7 +206,7 @@ describe('who is held', () => {
     expect(JSON.parse(noted ?? '{}')).toMatchObject({ people: 8, most: 6 });
   });
 
-  test('stays held under an uncertified reading that names somebody else', async () => {
+  test('stays held after an uncertified reading that names somebody else', async () => {
     const stage = await subscribed();
     exportOf(stage, allOut());
     await stage.sync();
@@ -221,8 +221,8 @@ describe('who is held', () => {
   });
 });
 
-describe('not held is', () => {
-  test('what an earlier run let through and could not do', async () => {
+describe('the guard does not hold', () => {
+  test('an opt-out that an earlier run let through and could not send', async () => {
     const stage = await subscribed();
     exportOf(stage, [person(0, { ch_news: 'no' }), ...range(1, 20)]);
     const stop = new AbortController();
@@ -237,7 +237,7 @@ describe('not held is', () => {
     expect(isOut(stage, 0)).toBe(true);
   });
 
-  test('what a creation has brought along', async () => {
+  test('an opt-out of a channel that a creation has added', async () => {
     const stage = staged({ platform: { quirks: ['all-channels=opt_in'] } });
     stage.people.push(...range(0, 20).map((one) => ({ ...one, ch_product: 'no' })));
     expect(await stage.sync()).toMatchObject({
@@ -246,7 +246,7 @@ describe('not held is', () => {
     });
   });
 
-  test('the opt-out of everybody, where they are three', async () => {
+  test('the opt-out of everybody where they are three', async () => {
     const stage = staged();
     stage.people.push(...range(0, 3));
     await stage.sync();
@@ -255,7 +255,7 @@ describe('not held is', () => {
   });
 });
 
-test('the opt-out of everybody is held where they are four, whatever the floor is', async () => {
+test('the guard holds the opt-out of everybody where they are four, whatever the floor is', async () => {
   const stage = staged({ guards: { opt_out: { percent: 99, floor: 100, holdForMs: hour } } });
   stage.people.push(...range(0, 5));
   await stage.sync();
@@ -279,7 +279,7 @@ describe('a clock', () => {
     return { skew, stage };
   };
 
-  test('of ours that is put back holds nobody longer', async () => {
+  test('that was put back holds nobody longer', async () => {
     const { skew, stage } = await skewed();
     expect(await stage.sync()).toMatchObject(held(20));
     skew.ms = -1000 * hour;
@@ -289,7 +289,7 @@ describe('a clock', () => {
     expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
   });
 
-  test('of ours that was ahead when it began holds nobody longer, without the platform’s', async () => {
+  test('that was ahead when the hold began holds nobody longer, without the platform’s time', async () => {
     const { skew, stage } = await skewed();
     skew.ms = 1000 * hour;
     expect(await stage.sync()).toMatchObject(held(20));
@@ -300,7 +300,7 @@ describe('a clock', () => {
     );
   });
 
-  test('of ours that runs ahead ends it: what shows more counts', async () => {
+  test('that runs ahead ends the hold: the later of both clocks counts', async () => {
     const { skew, stage } = await skewed();
     await stage.sync();
     skew.ms = 73 * hour;
@@ -308,7 +308,7 @@ describe('a clock', () => {
   });
 });
 
-test('a CRM that tells what changed names them again, until they are held no longer', async () => {
+test('a CRM that lists changes repeats held people until the hold ends', async () => {
   const stage = await subscribed({ tellsChanges: true });
   await stage.sync({ mode: 'fast' });
   exportOf(stage, allOut());
@@ -323,7 +323,7 @@ test('a CRM that tells what changed names them again, until they are held no lon
   });
 });
 
-describe('a hold goes on under a new address', () => {
+describe('a hold continues under a new address', () => {
   const anew = () => allOut().map((one, at) => ({ ...one, email: `q${at}@example.com` }));
   const rename = (stage: Stage): void => {
     for (const [at, { email }] of anew().entries()) {
@@ -332,10 +332,10 @@ describe('a hold goes on under a new address', () => {
   };
 
   test.each([
-    ['changed in the CRM and on the platform at once', false, anew()],
-    ['that the platform had first', true, anew()],
+    ['when it changed in the CRM and on the platform at once', false, anew()],
+    ['where the platform had it first', true, anew()],
     [
-      'of records that the CRM has made anew',
+      'when the CRM has made the records anew',
       false,
       anew().map((one) => ({ ...one, id: `new ${one.id}` })),
     ],
@@ -355,7 +355,7 @@ describe('a hold goes on under a new address', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 20 });
   });
 
-  test('not under that of somebody else', async () => {
+  test('but not under the address of somebody else', async () => {
     const stage = await subscribed();
     exportOf(stage, allOut());
     await stage.sync();

@@ -33,12 +33,12 @@ async function takenBack(stage: Stage): Promise<{ writes: number; conflicts: num
   return { writes, conflicts: contacts.conflicts };
 }
 
-test('the CRM takes its own opt-out back', async () => {
+test('a CRM that takes its own opt-out back opts the person in again', async () => {
   const { stage } = await optedOut();
   expect(await takenBack(stage)).toEqual({ writes: 1, conflicts: 0 });
 });
 
-test('one that came after the subscription had been taken away is the person’s', async () => {
+test('an opt-out after the membership had been removed is the person’s own', async () => {
   const { stage, id } = await optedOut();
   stage.emulator.dashboard.removeFromChannel(id, 'ch_news');
   await stage.sync();
@@ -48,7 +48,7 @@ test('one that came after the subscription had been taken away is the person’s
   expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
 });
 
-test('one on a second contact, which had none before, is the person’s', async () => {
+test('an opt-out on a second contact that had none is the person’s own', async () => {
   const { stage, id } = await optedOut();
   const second = stage.emulator.seed.contact({ email: lea.toUpperCase() });
   await stage.sync();
@@ -72,7 +72,7 @@ test.each([
   ['one', async (stage: Stage) => stage.sync({ mode: { single: NEW } })],
   ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
   ['a full run whose listing has no proof', async (stage: Stage) => stage.sync()],
-])('one that a second round of the same run comes upon again is ours: %s', async (what, runs) => {
+])('an opt-out met again in a second round of the same run is ours: %s', async (what, runs) => {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { heard, returns } = hearing();
@@ -82,7 +82,7 @@ test.each([
   };
   const stage = createStage({ returns, wire, path: join(folder, 'snapshot.sqlite') });
   onTestFinished(() => stage.close());
-  // Two more, by whom it is known that this platform names no channel without a subscription.
+  // Two more people show that this platform names no channel without a subscription.
   stage.people.push(
     { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' },
     { id: '8', email: 'max@example.com', ch_news: 'yes' },

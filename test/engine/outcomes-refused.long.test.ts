@@ -26,8 +26,8 @@ function expectNoneOpen(world: World): void {
   expect({ sent, unknown, planned }).toEqual({});
 }
 
-describe('409 on an enrolment is read back', () => {
-  test('as desired: acknowledged, and an opt-out found so is the platform’s', async () => {
+describe('a 409 to an enrolment is followed by a look', () => {
+  test('which acknowledges it as desired: an opt-out found so is the platform’s', async () => {
     const world = await contactsOnly();
     const { id } = known(world, 'ann', { ch_news: 'opt_in' });
     world.people([{ email: ann, news: 'no' }]);
@@ -43,7 +43,7 @@ describe('409 on an enrolment is read back', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('a creation that somebody else made first is not ours', async () => {
+  test('which does not take a contact for ours that somebody else created first', async () => {
     const world = await contactsOnly();
     world.people([{ email: ann, news: 'yes' }]);
     world.server.watch.arrived = ({ route }) => {
@@ -54,7 +54,7 @@ describe('409 on an enrolment is read back', () => {
     expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
-  test('not as desired: rejected, parked, counted no attempt of the quarantine', async () => {
+  test('which rejects and parks another state, not counted by the quarantine', async () => {
     const world = await contactsOnly();
     const names = Array.from({ length: 25 }, (_, at) => `p${at}`);
     for (const name of names) known(world, name, { ch_news: 'opt_in' });
@@ -70,8 +70,8 @@ describe('409 on an enrolment is read back', () => {
   });
 });
 
-describe('404 on an enrolment by id', () => {
-  test('the contact is gone: planned anew, and a person who vanished is respected', async () => {
+describe('a 404 to an enrolment by id', () => {
+  test('of a contact that is gone is planned again, and a vanished person is respected', async () => {
     const world = await contactsOnly();
     const { id } = known(world, 'ann');
     world.people([{ email: ann, news: 'yes' }]);
@@ -86,7 +86,7 @@ describe('404 on an enrolment by id', () => {
     expectNoneOpen(world);
   });
 
-  test('the contact is there: that channel stops, named once, and every other goes on', async () => {
+  test('of a contact that exists stops that channel, reported once, and no other', async () => {
     const channels = ['ch_lost', 'ch_news'] as const;
     const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
     const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
@@ -99,7 +99,7 @@ describe('404 on an enrolment by id', () => {
     expect(news).toEqual(names.map(() => 'opt_in'));
   });
 
-  test('a channel that stopped withholds no opt-out from another one', async () => {
+  test('stops no opt-out from another channel', async () => {
     const channels = ['ch_lost', 'ch_news'] as const;
     const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
     const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
@@ -122,11 +122,11 @@ describe('404 on an enrolment by id', () => {
   });
 });
 
-describe('404 on an enrolment by email', () => {
+describe('a 404 to an enrolment by email', () => {
   const people = (count: number, wish: object) =>
     Array.from({ length: count }, (_, at) => ({ email: `p${at}@example.com`, ...wish }));
 
-  test('rejected and parked; fewer than five stop nothing', async () => {
+  test('is rejected and parked; fewer than five stop nothing', async () => {
     const world = await contactsOnly();
     world.people(people(4, { news: 'yes' }));
     world.server.fail(isEnrolment, answering(404));
@@ -137,7 +137,7 @@ describe('404 on an enrolment by email', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('five without a success stop that channel, named once; another one goes on', async () => {
+  test('stops that channel after five without a success, reported once; others continue', async () => {
     const world = await createWorld({ kinds: ['contact'], channels: ['ch_lost', 'ch_news'] });
     const rows = [...people(60, { lost: 'yes' }), { email: 'zoe@example.com', news: 'yes' }];
     world.people(rows);
@@ -151,7 +151,7 @@ describe('404 on an enrolment by email', () => {
     expect(lost.length).toBeLessThanOrEqual(5 + 16);
   });
 
-  test('with a success before, they are single people and the channel goes on', async () => {
+  test('does not stop a channel with a success before', async () => {
     const world = await contactsOnly();
     world.people([{ email: 'a@example.com', news: 'yes' }, ...people(8, { news: 'yes' })]);
     world.server.fail((one) => isEnrolment(one) && one.nth > 1, answering(404), 6);
@@ -162,7 +162,7 @@ describe('404 on an enrolment by email', () => {
 });
 
 describe.each([400, 422])('%i', (status) => {
-  test('parked until the record changes; rejected once, then done', async () => {
+  test('is parked until the record changes; rejected once, then done', async () => {
     const world = await contactsOnly();
     world.people([
       { email: ann, news: 'yes' },
@@ -195,7 +195,7 @@ describe.each([400, 422])('%i', (status) => {
     expect(world.writes().map(({ body }) => body.email)).toEqual([ann]);
   });
 
-  test('what is no longer wanted is no longer rejected', async () => {
+  test('is not rejected any more once the change is not wanted any more', async () => {
     const world = await contactsOnly();
     world.people([{ email: ann, news: 'yes' }]);
     world.server.fail(isEnrolment, answering(status));
@@ -204,7 +204,7 @@ describe.each([400, 422])('%i', (status) => {
     expect(await world.sync()).toMatchObject({ status: 'done', contacts: { rejected: 0 } });
   });
 
-  test('a template is parked as a person is', async () => {
+  test('parks a template like a person', async () => {
     const world = await createWorld({ kinds: ['template'] });
     world.template('welcome', { subject: 'One' });
     world.server.fail(({ method }) => method === 'POST', answering(status), 1);
@@ -217,7 +217,7 @@ describe.each([400, 422])('%i', (status) => {
     expect(world.emulator.world.templates()).toHaveLength(1);
   });
 
-  test('an opt-out is never quiet: tried again with rising delay, listed first each time', async () => {
+  test('retries an opt-out with rising delay, and lists it first each time', async () => {
     const world = await contactsOnly();
     known(world, 'ann', { ch_news: 'opt_in' });
     world.people([
@@ -245,7 +245,7 @@ describe.each([400, 422])('%i', (status) => {
   });
 });
 
-describe('a delete', () => {
+describe('an answer to a delete', () => {
   const change = (id: string): Change => ({
     kind: 'contact',
     key: ann,
@@ -292,7 +292,7 @@ describe('a delete', () => {
     expect(world.shown(ann) === undefined).toBe(gone);
   });
 
-  test.each([true, false])('sent and not answered (acted: %s): found by reading', async (acted) => {
+  test.each([true, false])('that is lost (acted: %s) is found by reading', async (acted) => {
     const world = await contactsOnly();
     world.people([{ email: ann, news: 'yes' }]);
     await world.sync();

@@ -11,7 +11,7 @@ const address = (at: number): string => `p${String(at).padStart(2, '0')}@example
 const everybody = (count: number, wish: object) =>
   Array.from({ length: count }, (_, at) => ({ email: address(at), ...wish }));
 
-/** People the platform has opted in, of whom the CRM wants none. */
+/** Adds people that the platform has opted in and the CRM opts out. */
 function leavers(world: World, count: number, from = 0): void {
   for (let at = from; at < from + count; at += 1)
     world.emulator.seed.contact({ email: address(at), channels: { ch_news: 'opt_in' } });
@@ -29,7 +29,7 @@ async function expectMended(world: World): Promise<void> {
 describe('401', () => {
   const refusedKey = { is: 'answer' as const, status: 401 };
 
-  test('in the middle: nothing more is sent, status failed, and the key is named', async () => {
+  test('in the middle of a run stops it with status failed, and the key is named', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people(everybody(60, { news: 'yes' }));
     world.server.delayMs = 5;
@@ -64,7 +64,7 @@ describe('401', () => {
     await expectMended(world);
   });
 
-  test('an opt-out is not sent with a refused key either', async () => {
+  test('stops opt-outs as well', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     leavers(world, 3);
     world.people(everybody(3, { news: 'no' }));
@@ -89,7 +89,7 @@ describe('403', () => {
   };
 
   test.each(['contacts.enrol', 'templates.create', 'templates.update'])(
-    '%s: that route stops, the rest goes on',
+    '%s: that route stops, the rest continues',
     async (route) => {
       const world = await arranged();
       const play = world.server.fail((one) => one.route === route, forbidden);
@@ -109,7 +109,7 @@ describe('403', () => {
     },
   );
 
-  test('templates may not even be listed: people are opted out all the same', async () => {
+  test('on listing templates does not hinder opt-outs of people', async () => {
     const world = await arranged();
     world.server.fail(({ route }) => route === 'templates.list', forbidden);
     const summary = await world.sync();
@@ -118,7 +118,7 @@ describe('403', () => {
     expect(world.shown(address(0))).toEqual({ ch_news: 'opt_out' });
   });
 
-  test('contacts may not be retrieved: enrolments go on', async () => {
+  test('on retrieving contacts does not hinder enrolments', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     leavers(world, 60);
     world.people(everybody(60, { news: 'no' }));
@@ -134,7 +134,7 @@ describe('403', () => {
 
 describe('429', () => {
   test.each([{ 'retry-after': '7' }, { 'retry-after': '0' }, {}])(
-    'waits, and is no attempt: %j',
+    'waits, and does not count as an attempt: %j',
     async (headers: Record<string, string>) => {
       const world = await createWorld();
       world.people(everybody(3, { news: 'yes' }));
@@ -158,7 +158,7 @@ describe('429', () => {
     },
   );
 
-  test('without end: given up, and taken up by the next run', async () => {
+  test('without end is given up, and retried by the next run', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people(everybody(2, { news: 'yes' }));
     const play = world.server.fail(isEnrolment, {
@@ -175,7 +175,7 @@ describe('429', () => {
     await expectMended(world);
   });
 
-  test('a creation that waited counts as sent when it left, not when it began to wait', async () => {
+  test('dates a creation from when it was sent, not from when it began to wait', async () => {
     // Until one time-out after that it may still arrive: the next run must not look before.
     const timeoutMs = 5000;
     const world = await createWorld({ kinds: ['template'], timeoutMs });
@@ -195,10 +195,10 @@ describe('429', () => {
   });
 });
 
-describe('more than 40 % of at least 20 changes rejected', () => {
+describe('a rejection of more than 40 % of at least 20 changes', () => {
   const refused = { is: 'answer' as const, status: 400 };
 
-  test('the run stops, and says so', async () => {
+  test('stops the run, and is reported', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people(everybody(90, { news: 'yes' }));
     world.server.fail(isEnrolment, refused);
@@ -211,7 +211,7 @@ describe('more than 40 % of at least 20 changes rejected', () => {
     expect(writes).toBeLessThanOrEqual(20 + 16);
   });
 
-  test('opt-outs go on, all of them', async () => {
+  test('does not stop opt-outs', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     leavers(world, 80);
     const joiners = [{ email: 'zoe@example.com', news: 'yes' }];
@@ -225,7 +225,7 @@ describe('more than 40 % of at least 20 changes rejected', () => {
     play.undo();
   });
 
-  test('less than 40 % stop nothing, nor do 19 out of 19', async () => {
+  test('is not reached by less than 40 %, or by 19 out of 19', async () => {
     const most = await createWorld({ kinds: ['contact'] });
     most.people(everybody(50, { news: 'yes' }));
     most.server.fail((one) => isEnrolment(one) && one.nth > 5 && one.nth % 5 > 2, refused);
@@ -238,8 +238,8 @@ describe('more than 40 % of at least 20 changes rejected', () => {
   });
 });
 
-describe('a run that failed', () => {
-  test('has ended: it asks the platform nothing more, and stages nothing more', async () => {
+describe('a failed run', () => {
+  test('asks the platform nothing more, and stages nothing more', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     for (let at = 0; at < 2000; at += 1)
       world.emulator.seed.contact({ email: `x${at}@example.com` });

@@ -137,7 +137,7 @@ describe.each(sampled(operations, 2))('$name', (operation) => {
   const { route, resends } = operation;
 
   test.each(sampled(faults, 8))(
-    '$name, and the platform had acted: one effect',
+    '$name, after the platform acted: one effect',
     async ({ fault }) => {
       const world = await worldFor(operation);
       const before = effects(world, route);
@@ -155,7 +155,7 @@ describe.each(sampled(operations, 2))('$name', (operation) => {
   );
 
   test.each(sampled(faults, 8))(
-    '$name, and the platform had not acted: done in the same run',
+    '$name, before the platform acted: done in the same run',
     async (row) => {
       const world = await worldFor(operation);
       const before = effects(world, route);
@@ -169,7 +169,7 @@ describe.each(sampled(operations, 2))('$name', (operation) => {
     },
   );
 
-  test.each(sampled(some, 3))('$name for good: bounded, and never "done"', async (row) => {
+  test.each(sampled(some, 3))('$name in every request: bounded, and never "done"', async (row) => {
     const world = await worldFor(operation);
     const play = world.server.fail(toRoute(route), row.fault);
     const summary = await world.sync();
@@ -184,7 +184,7 @@ describe.each(sampled(operations, 2))('$name', (operation) => {
     await expectCalm(world);
   });
 
-  test('no answer, and none to the question what became of it: unknown, then found', async () => {
+  test('a lost answer and a lost look leave the outcome unknown, and the next run finds it', async () => {
     const world = await worldFor(operation);
     world.server.fail(toRoute(route), { is: 'cut', acts: true }, 1);
     let cut = false;
@@ -202,8 +202,8 @@ describe.each(sampled(operations, 2))('$name', (operation) => {
   });
 });
 
-describe('what was sent and not answered counts as ours', () => {
-  test.each(sampled(some, 3))('an opt-out: $name', async ({ fault }) => {
+describe('an unanswered change that took effect counts as ours', () => {
+  test.each(sampled(some, 3))('for an opt-out: $name', async ({ fault }) => {
     const world = await createWorld({ kinds: ['contact'] });
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
     world.people([{ email: ann, news: 'no' }]);
@@ -216,7 +216,7 @@ describe('what was sent and not answered counts as ours', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test.each(sampled(some, 3))('a creation: $name', async ({ fault }) => {
+  test.each(sampled(some, 3))('for a creation: $name', async ({ fault }) => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people([{ email: ann, news: 'yes' }]);
     world.server.fail(toRoute('contacts.enrol'), { ...fault, acts: true }, 1);
@@ -225,7 +225,7 @@ describe('what was sent and not answered counts as ours', () => {
     expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
-  test('a creation whose answer names nobody, and the search for it fails: not undone', async () => {
+  test('a creation that names no contact, with a failed search, counts as possibly done', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     world.people([{ email: ann, news: 'yes' }]);
     const bare = { is: 'rewrite' as const, by: () => ({ status: 201, headers: {}, body: '{}' }) };
@@ -241,7 +241,7 @@ describe('what was sent and not answered counts as ours', () => {
   });
 
   test.each([400, 404, 422])(
-    'a %i to the question what became of a change says nothing about the change',
+    'a %i to the look for an outcome says nothing about the change',
     async (status) => {
       const world = await createWorld({ kinds: ['contact'] });
       world.people([{ email: ann, news: 'yes' }]);
@@ -260,7 +260,7 @@ describe('what was sent and not answered counts as ours', () => {
   );
 });
 
-describe('a 2xx to a creation', () => {
+describe('a successful creation', () => {
   /**
    * The platform opts a new person into ch_product by itself, and answers with or without saying
    * so.
@@ -280,7 +280,7 @@ describe('a 2xx to a creation', () => {
   }
 
   test.each([false, true])(
-    'a default opt-in is taken back at once (bare row: %s)',
+    'has a default opt-in taken back at once (bare row: %s)',
     async (bare) => {
       const world = await createWorld({ kinds: ['contact'] });
       world.people([{ email: ann, news: 'yes', product: 'no' }]);

@@ -19,9 +19,9 @@ async function optedOut(options: StageOptions = {}): Promise<Stage> {
   return stage;
 }
 
-describe('a duplicate that stated an opt-out', () => {
+describe('a duplicate record that stated an opt-out', () => {
   test.each(['full', 'fast'] as const)(
-    'is deleted: the other does not opt in: %s',
+    'does not let the other record opt in once it is deleted: %s',
     async (mode) => {
       const stage = await optedOut();
       stage.people.length = 1;
@@ -33,14 +33,17 @@ describe('a duplicate that stated an opt-out', () => {
     },
   );
 
-  test.each(['full', 'fast'] as const)('says in now: it is opted in: %s', async (mode) => {
-    const stage = await optedOut();
-    stage.people[1] = { ...second, ch_news: 'yes' };
-    await stage.sync({ mode });
-    expect(sent(stage)).toEqual([`opt_in ${lea} ch_news`]);
-  });
+  test.each(['full', 'fast'] as const)(
+    'opts the person in when it states so itself: %s',
+    async (mode) => {
+      const stage = await optedOut();
+      stage.people[1] = { ...second, ch_news: 'yes' };
+      await stage.sync({ mode });
+      expect(sent(stage)).toEqual([`opt_in ${lea} ch_news`]);
+    },
+  );
 
-  test('is deleted, and the other states a later will: it is opted in', async () => {
+  test('lets the other record opt in after its deletion with a later consent', async () => {
     const stage = await optedOut();
     const at = (ms: number) => new Date(stage.clock.now() + ms).toISOString();
     stage.people.length = 1;
@@ -53,7 +56,7 @@ describe('a duplicate that stated an opt-out', () => {
     expect(sent(stage)).toEqual([`opt_in ${lea} ch_news`]);
   });
 
-  test('is deleted while the membership is taken away on the platform: still not', async () => {
+  test('does not let it opt in where the membership was removed during the deletion', async () => {
     const stage = await optedOut();
     stage.emulator.dashboard.removeFromChannel(lea, 'ch_news');
     stage.people.length = 1;
@@ -61,7 +64,7 @@ describe('a duplicate that stated an opt-out', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test('is deleted, and the other has a new address: the opt-out is carried along', async () => {
+  test('has its opt-out carried to a new address of the other record', async () => {
     const stage = await optedOut();
     stage.people.splice(0, 2, { ...first, email: NEW });
     for (const mode of ['fast', 'full'] as const)
@@ -70,7 +73,7 @@ describe('a duplicate that stated an opt-out', () => {
   });
 });
 
-test('the record that stated it may say in under a new address', async () => {
+test('the record that stated the opt-out can opt in under the new address', async () => {
   const stage = await moved({}, { before: ({ people }) => people.push({ ...first, email: OLD }) });
   stage.people[0] = { id: '1', email: OLD, ch_news: 'no' };
   await stage.sync();
@@ -79,7 +82,7 @@ test('the record that stated it may say in under a new address', async () => {
   expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, `opt_in ${NEW} ch_news`]);
 });
 
-test('an opt-out that an earlier version recorded is decided upon again after the upgrade', async () => {
+test('an opt-out from an earlier version is decided again after the upgrade', async () => {
   const stage = await optedOut();
   const row = stage.snapshot.recorded.get('contact', lea);
   const body = JSON.parse(row?.body ?? '');

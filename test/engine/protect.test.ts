@@ -5,7 +5,7 @@ import { createWorld } from '../support/engine/engine-world.ts';
 const ann = { email: 'ann@example.com', news: 'yes' };
 const bob = { email: 'bob@example.com', news: 'yes' };
 
-test('with optIns off nobody is created, and one line counts the people', async () => {
+test('optIns off creates nobody, and counts the people in one line', async () => {
   const world = await createWorld({ kinds: ['contact'], policy: { optIns: 'off' } });
   world.people([ann, bob]);
   const summary = await world.sync();

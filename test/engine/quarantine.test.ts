@@ -34,8 +34,8 @@ async function later(world: World, ms: number): Promise<{ asked: number; held: b
   return { asked: world.writes().filter(isOptIn).length, held: isQuarantined(reasons) };
 }
 
-describe('until it is over', () => {
-  test('opt-outs are sent and what is seen is recorded; nothing else leaves, in any mode', async () => {
+describe('during a quarantine', () => {
+  test('opt-outs are sent and observations recorded; nothing else is sent, in any mode', async () => {
     const world = await quarantined();
     world.undo();
     const [ann, bob] = [`ann@example.com`, `bob@example.com`];
@@ -68,9 +68,9 @@ describe('until it is over', () => {
   });
 });
 
-describe('when it is over', () => {
+describe('after a quarantine', () => {
   test.runIf(playsAll)(
-    'the next run tries again: refused again, it takes twice as long, at most a day',
+    'the next run tries again; another refusal takes twice as long, at most a day',
     async () => {
       const world = await quarantined(1_000);
       for (const hours of [1, 2, 4, 8, 16, 24, 24]) {
@@ -83,7 +83,7 @@ describe('when it is over', () => {
     },
   );
 
-  test('too few to be stopped count as well', async () => {
+  test('refusals count too that are too few to stop a run', async () => {
     const world = await quarantined(20);
     expect(await later(world, hour)).toEqual({ asked: 0, held: false });
     world.people([...joiners(20), ...joiners(3, 500)]);
@@ -92,7 +92,7 @@ describe('when it is over', () => {
     expect(await later(world, 2 * hour - 60_000)).toEqual({ asked: 0, held: true });
   });
 
-  test('under 40 %: it is lifted, and the mirror goes on as before', async () => {
+  test('less than 40 % refused ends it, and the mirror continues as before', async () => {
     const world = await quarantined();
     world.undo();
     world.clock.pass(hour);
@@ -109,7 +109,7 @@ describe('when it is over', () => {
     expect((await later(world, 60_000)).asked).toBeGreaterThanOrEqual(20);
   });
 
-  test('a time that a wrong clock wrote holds nobody', async () => {
+  test('a time written by a wrong clock holds nobody', async () => {
     const world = await quarantined();
     world.undo();
     world.clock.pass(-48 * hour);
@@ -117,7 +117,7 @@ describe('when it is over', () => {
   });
 });
 
-test('`status` shows it, and `retry` without a name lifts it', async () => {
+test('`status` shows a quarantine, and `retry` without a person ends it', async () => {
   const world = await mirrored();
   world.people(joiners(40));
   const { undo } = world.server.fail(isOptIn, refused);

@@ -15,7 +15,7 @@ function is(stage: Stage, email: string, channel = 'ch_news') {
 const hour = 3_600_000;
 
 describe('no-flip', () => {
-  test('an opt-out that cannot be applied is told in every run, and tried again', async () => {
+  test('an opt-out that cannot be applied is reported and retried in every run', async () => {
     const stage = under(['no-flip']);
     stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
@@ -43,7 +43,7 @@ describe('no-flip', () => {
     stage.close();
   });
 
-  test('a refused opt-out is not forgotten when a listing does not show the contact', async () => {
+  test('a refused opt-out is not forgotten when a listing lacks the contact', async () => {
     const now = { hides: false };
     const wire = (send: Send): Send => {
       return async (request, signal) => {
@@ -66,7 +66,7 @@ describe('no-flip', () => {
     stage.close();
   });
 
-  test('who is opted out by us cannot come back, and that is told', async () => {
+  test('a person we opted out cannot be opted in, which is reported', async () => {
     const stage = under(['no-flip']);
     stage.emulator.seed.contact({ id: 'a', email: 'a@example.com' });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
@@ -80,7 +80,7 @@ describe('no-flip', () => {
 });
 
 describe('unknown-email', () => {
-  test('nobody is made; after five the channel stops, and all of it is told', async () => {
+  test('nobody is created; after five refusals the channel stops, which is reported', async () => {
     const stage = under(['unknown-email']);
     for (let at = 10; at < 70; at += 1) {
       stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });
@@ -112,7 +112,7 @@ describe('all-channels', () => {
     stage.close();
   });
 
-  test('even when the answer to the creation does not show it', async () => {
+  test('a default opt-in is taken back when the answer to the creation does not show it', async () => {
     const stage = under(['all-channels=opt_in', 'enrol-raw']);
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
     await stage.sync();
@@ -120,7 +120,7 @@ describe('all-channels', () => {
     stage.close();
   });
 
-  test('a default opt-in that is wanted needs no request', async () => {
+  test('a default opt-in that the CRM wants needs no request', async () => {
     const stage = under(['all-channels=opt_in']);
     stage.emulator.seed.contact({ email: 'a@example.com' });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
@@ -129,7 +129,7 @@ describe('all-channels', () => {
     stage.close();
   });
 
-  test('the opt-out a contact of ours was made with is nobody’s word', async () => {
+  test('an opt-out from the creation of our contact counts as nobody’s word', async () => {
     const stage = under(['all-channels=opt_out']);
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     await stage.sync();
@@ -139,7 +139,7 @@ describe('all-channels', () => {
     stage.close();
   });
 
-  test('any other opt-out is a person’s, default or not', async () => {
+  test('any other opt-out counts as the person’s, default or not', async () => {
     const stage = under(['all-channels=opt_out']);
     stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' });
@@ -148,7 +148,7 @@ describe('all-channels', () => {
     stage.close();
   });
 
-  test('each channel has a default of its own', async () => {
+  test('each channel has its own default', async () => {
     const channels = [
       { id: 'ch_news', name: 'News', subscription: 'opt_in' as const },
       { id: 'ch_product', name: 'Product', subscription: 'opt_out' as const },
@@ -162,12 +162,12 @@ describe('all-channels', () => {
   });
 });
 
-describe('a search finds more than it should', () => {
+describe('a search that finds too much', () => {
   test.each([
     ['part of another address', [], 'joann@example.com', 'ann@example.com'],
     ['wildcards', ['search-wildcards'], 'annxlee@example.com', 'ann_lee@example.com'],
     ['another case', ['email-as-given'], 'Joann@Example.com', 'ann@example.com'],
-  ])('%s: nobody is taken for somebody else', async (_what, quirks, there, wanted) => {
+  ])('%s takes nobody for somebody else', async (_what, quirks, there, wanted) => {
     const stage = under(quirks);
     stage.emulator.seed.contact({ email: there, channels: { ch_product: 'opt_in' } });
     stage.people.push({ id: '1', email: wanted, ch_news: 'yes' });
@@ -177,7 +177,7 @@ describe('a search finds more than it should', () => {
     stage.close();
   });
 
-  test('email-as-given: who is spelt otherwise is enrolled by id, not made a second time', async () => {
+  test('email-as-given: an address in another case is enrolled by id, not created again', async () => {
     const stage = under(['email-as-given']);
     stage.emulator.dashboard.signUp({ email: 'Ann@Example.com' });
     stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
@@ -190,7 +190,7 @@ describe('a search finds more than it should', () => {
 });
 
 describe('content-rederives-variables', () => {
-  test('new content does not lose the variables that the source states', async () => {
+  test('new content keeps the variables that the source states', async () => {
     const stage = under(['content-rederives-variables']);
     const variables = [{ name: 'name', type: 'string', defaultValue: 'friend' }];
     stage.templates.push({ key: 'a', content: [{ text: 'Dear {{name}}' }], variables });
@@ -207,8 +207,8 @@ describe('content-rederives-variables', () => {
   });
 });
 
-describe('more than a page', () => {
-  test('250 people of one millisecond in changing order: nobody is made twice', async () => {
+describe('more than one page', () => {
+  test('with 250 people in changing order creates nobody twice', async () => {
     const stage = under(['unsorted-ties', 'search-wildcards', 'list-groups-empty']);
     const createdAt = stage.clock.now() - hour;
     for (let at = 0; at < 250; at += 1) {
@@ -230,7 +230,7 @@ describe('more than a page', () => {
   });
 
   test.each([[['template-total=page']], [['template-limit=10', 'template-total=page']], [[]]])(
-    '250 templates under %j: none is made twice',
+    'with 250 templates under %j creates none twice',
     async (quirks) => {
       const stage = under(quirks);
       for (let at = 0; at < 250; at += 1) {
@@ -246,8 +246,8 @@ describe('more than a page', () => {
   );
 });
 
-describe('limits', () => {
-  test('retry-after-stuck: the run ends, and says so', async () => {
+describe('rate limits', () => {
+  test('retry-after-stuck ends the run, which is reported', async () => {
     const stage = under(['retry-after-stuck'], { limits: ['contacts.enrol=5/10', '*=1000/1'] });
     for (let at = 0; at < 20; at += 1) {
       stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });
@@ -264,7 +264,7 @@ describe('limits', () => {
     [['headers=reset'], 0],
     [['headers=none'], 0.1],
     [['headers=none', 'retry-after-short', 'retry-after-body'], 0.1],
-  ])('under %j a share of at most %d is refused', async (quirks, most) => {
+  ])('under %j refuse a share of at most %d', async (quirks, most) => {
     const stage = under(quirks, { limits: ['contacts.enrol=30/60', '*=1000/1'] });
     for (let at = 0; at < 200; at += 1) {
       stage.people.push({ id: `${at}`, email: `p${at}@example.com`, ch_news: 'yes' });

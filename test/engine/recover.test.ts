@@ -57,7 +57,7 @@ function failing(method: string): (send: Send) => Send {
   };
 }
 
-test('a creation whose look failed is not proof that the person is absent', async () => {
+test('a creation with a failed look does not prove that the person is absent', async () => {
   const stage = createStage({ wire: deaf('search=left', 4) });
   stage.emulator.seed.contact({ email: 'left@example.com', status: 'unsubscribed' });
   for (const name of ['left', 'new']) {
@@ -72,7 +72,7 @@ test('a creation whose look failed is not proof that the person is absent', asyn
   stage.close();
 });
 
-test('an opt-out of ours stays ours, though it was answered by 500, 409 and silence', async () => {
+test('our opt-out stays ours after the answers 500, 409 and silence', async () => {
   const wire = (send: Send): Send => failing('POST')(deaf('/retrieve/', 4)(send));
   const stage = createStage({ wire });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
@@ -86,7 +86,7 @@ test('an opt-out of ours stays ours, though it was answered by 500, 409 and sile
 });
 
 test.each(['no', 'yes'])(
-  'one channel without an answer keeps no other waiting: %s',
+  'an unanswered change in one channel keeps no other waiting: %s',
   async (wish) => {
     const stage = createStage({ wire: deaf('/channel/ch_news', 4) });
     const is = wish === 'no' ? 'opt_out' : 'opt_in';
@@ -100,7 +100,7 @@ test.each(['no', 'yes'])(
   },
 );
 
-test('one that only a later run finds may be the person’s own by then', async () => {
+test('an opt-out found by a later run may be the person’s own by then', async () => {
   const faults = ['reset-after@contacts.enrol'];
   const stage = createStage({ wire: deaf('/retrieve/', 8), platform: { faults } });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
@@ -118,7 +118,7 @@ test('one that only a later run finds may be the person’s own by then', async 
   stage.close();
 });
 
-test('a 409 to an opt-out that nobody else explains is the word of the person', async () => {
+test('a 409 to an opt-out that nothing else explains is the person’s own opt-out', async () => {
   const stage = createStage({ wire: deaf('/retrieve/', 4) });
   const id = stage.emulator.seed.contact({
     email: 'a@example.com',
@@ -136,7 +136,7 @@ test('a 409 to an opt-out that nobody else explains is the word of the person', 
   stage.close();
 });
 
-test('an opt-out found done does not hide who else has the address by now', async () => {
+test('an opt-out found done does not hide another contact of the address', async () => {
   const stage = createStage({ wire: (send) => deaf('/channel/', 1)(deaf('/retrieve/', 4)(send)) });
   const email = 'a@example.com';
   stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
@@ -162,7 +162,7 @@ const halfListed = (send: Send): Send => {
   };
 };
 
-test('an opt-in found done is not taken back by what was listed before it', async () => {
+test('an opt-in found done is not undone by an older listing', async () => {
   const stage = createStage({ wire: (send) => deaf('/channel/', 1)(halfListed(send)) });
   stage.emulator.seed.contact({ email: 'a@example.com' });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
@@ -174,7 +174,7 @@ test('an opt-in found done is not taken back by what was listed before it', asyn
   stage.close();
 });
 
-test('what is read before the listing does not date what that shows', async () => {
+test('a look before the listing does not date what the listing shows', async () => {
   const minuteMs = 60_000;
   let isLate = false;
   const slow: (send: Send) => Send = (send) => async (request, signal) => {
@@ -196,7 +196,7 @@ test('what is read before the listing does not date what that shows', async () =
   stage.people.push({ id: '1', email, ch_news: 'yes', ch_product: 'yes' });
   expect((await stage.sync()).status).toBe('failed');
   stage.emulator.fail([]);
-  // Newer than what is read first, and older than her opt-out.
+  // Newer than what is read first, and older than the person's opt-out.
   const at = new Date(stage.clock.now() + minuteMs).toISOString();
   stage.people[0] = { ...stage.people[0], ch_product: '', consent_at: at };
   isLate = true;
@@ -207,7 +207,7 @@ test('what is read before the listing does not date what that shows', async () =
   stage.close();
 });
 
-test('an opt-out whose outcome is open keeps back no other contact of the address', async () => {
+test('an opt-out with an unknown outcome keeps back no other contact of the address', async () => {
   const email = 'a@example.com';
   let isAway = false;
   const stage = createStage({

@@ -1,4 +1,4 @@
-/** A contact that was renamed on the platform: to whom an opt-out of the CRM goes. */
+/** A contact that was renamed on the platform, and the opt-outs of the CRM meant for it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ function pathOf(): string {
   return join(folder, 'snapshot.sqlite');
 }
 
-/** Lea is in both channels; then her contact is renamed there. */
+/** Lea is in both channels; then the contact is renamed on the platform. */
 async function renamed(options: StageOptions = {}): Promise<Stage> {
   const stage = createStage(options);
   onTestFinished(() => stage.close());
@@ -35,7 +35,7 @@ const shown = (stage: Stage) =>
 const conflicts = ({ problems }: Awaited<ReturnType<Stage['sync']>>) =>
   problems.filter((problem) => problem.class === 'conflict').map(({ part }) => part);
 
-describe('an opt-out that the CRM states goes to the contact by its id', () => {
+describe('an opt-out stated by the CRM goes to the renamed contact by its id', () => {
   test.each([
     ['full', async (stage: Stage) => stage.sync()],
     ['fast', async (stage: Stage) => stage.sync({ mode: 'fast' })],
@@ -54,7 +54,7 @@ describe('an opt-out that the CRM states goes to the contact by its id', () => {
     expect(sent(stage)).toEqual([]);
   });
 
-  test.each(['full', 'fast'] as const)('after a full run saw the rename: %s', async (mode) => {
+  test.each(['full', 'fast'] as const)('after a full run has seen the rename: %s', async (mode) => {
     const stage = await renamed();
     await stage.sync();
     stage.people[0] = { ...out };
@@ -62,14 +62,14 @@ describe('an opt-out that the CRM states goes to the contact by its id', () => {
     expect(sent(stage)).toEqual(optOuts);
   });
 
-  test('where a record is out of scope, or flagged as deleted, too', async () => {
+  test('from a record out of scope, or flagged as deleted, too', async () => {
     const stage = await renamed({ policy: { absent: 'opt_out' } });
     stage.people[0] = { ...out, deleted: 'true' };
     await stage.sync();
     expect(sent(stage)).toEqual(optOuts);
   });
 
-  test('also where nobody answered the opt-out, and it had not happened', async () => {
+  test('after an earlier attempt without an answer that did not take effect', async () => {
     let fails = 0;
     const stage = await renamed({
       wire: (send) => async (request, signal) => {
@@ -87,7 +87,7 @@ describe('an opt-out that the CRM states goes to the contact by its id', () => {
     expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
   });
 
-  test('not to one that is deleted by now, nor to one that has its old address again', async () => {
+  test('unless it is deleted by now, or has its old address again', async () => {
     const stage = await renamed();
     await stage.sync();
     stage.emulator.dashboard.deleteContact(NEW);
@@ -103,40 +103,43 @@ describe('an opt-out that the CRM states goes to the contact by its id', () => {
   });
 });
 
-describe('another record of the CRM has the new address', () => {
+describe('another CRM record with the new address', () => {
   const other = (ch_news: string) => ({ id: '2', email: NEW, ch_news, ch_product: '' });
 
-  test.each(['full', 'fast'] as const)('and says in: nothing is sent there: %s', async (mode) => {
-    const stage = await renamed();
-    stage.people.push(other('yes'));
-    await stage.sync();
-    stage.people[0] = { ...out };
-    stage.writes();
-    const summary = await stage.sync({ mode });
-    expect(sent(stage)).toEqual(optOuts.slice(1));
-    expect(conflicts(summary)).toContain('ch_news');
-    expect(summary.problems[0]).toMatchObject({ class: 'conflict', part: 'ch_news' });
-    expect(summary.problems[0]?.reason).toContain('the opt-out is not sent');
-    const again = await stage.sync({ mode });
-    expect(again.problems[0]).toMatchObject({ part: 'ch_news', isNew: false });
-    expect(sent(stage)).toEqual([]);
-    expect(shown(stage)).toEqual(['opt_in', 'opt_out']);
-  });
+  test.each(['full', 'fast'] as const)(
+    'keeps the opt-out from being sent when it opts in: %s',
+    async (mode) => {
+      const stage = await renamed();
+      stage.people.push(other('yes'));
+      await stage.sync();
+      stage.people[0] = { ...out };
+      stage.writes();
+      const summary = await stage.sync({ mode });
+      expect(sent(stage)).toEqual(optOuts.slice(1));
+      expect(conflicts(summary)).toContain('ch_news');
+      expect(summary.problems[0]).toMatchObject({ class: 'conflict', part: 'ch_news' });
+      expect(summary.problems[0]?.reason).toContain('the opt-out is not sent');
+      const again = await stage.sync({ mode });
+      expect(again.problems[0]).toMatchObject({ part: 'ch_news', isNew: false });
+      expect(sent(stage)).toEqual([]);
+      expect(shown(stage)).toEqual(['opt_in', 'opt_out']);
+    },
+  );
 
-  test('an event that knows it by the last full run sends nothing there either', async () => {
+  test('keeps an event from sending the opt-out after the last full run saw the rename', async () => {
     const stage = await renamed({ path: pathOf() });
     stage.people.push(other('yes'));
     await stage.sync();
     stage.people[0] = { ...out };
     stage.writes();
-    // What the other record wants is not read: whoever is in there may be wanted in.
+    // The event does not read the other record, which may want the person in.
     expect((await stage.clock.run(stage.one('1'))).problems[0]?.reason).toContain('is not sent');
     expect(sent(stage)).toEqual([]);
     await stage.sync({ mode: 'fast' });
     expect(sent(stage)).toEqual(optOuts.slice(1));
   });
 
-  test('and has no opinion: the opt-out is sent', async () => {
+  test('lets the opt-out be sent when it has no opinion', async () => {
     const stage = await renamed();
     stage.people.push(other(''));
     stage.people[0] = { ...out };
@@ -144,7 +147,7 @@ describe('another record of the CRM has the new address', () => {
     expect(sent(stage)).toEqual(optOuts);
   });
 
-  test('and says in later: it is our opt-out that stands, and nobody is told that the person left', async () => {
+  test('is not opted in later: the opt-out is ours, and is not reported as the person’s', async () => {
     const stage = await renamed();
     stage.people.push(other(''));
     await stage.sync();
@@ -158,7 +161,7 @@ describe('another record of the CRM has the new address', () => {
     expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
   });
 
-  test('and says out as well: one opt-out is sent', async () => {
+  test('that opts out as well leads to one opt-out', async () => {
     const stage = await renamed();
     stage.people.push(other('no'));
     stage.people[0] = { ...out, ch_product: '' };
@@ -167,7 +170,7 @@ describe('another record of the CRM has the new address', () => {
     expect(sent(stage)).toEqual(optOuts.slice(0, 1));
   });
 
-  test('it is not opted in there on the word of the record of the old one', async () => {
+  test('is not opted in by the record of the old address', async () => {
     for (const mode of ['full', 'fast'] as const) {
       const stage = await renamed();
       stage.people[0] = { ...out };
@@ -183,7 +186,7 @@ describe('another record of the CRM has the new address', () => {
   });
 });
 
-describe('whose opt-out it is stays known once a full run has seen the rename', () => {
+describe('after a full run has seen a rename, the origin of an opt-out stays known', () => {
   const MID = 'mid@example.com';
   const second = { id: '2', email: NEW, ch_news: 'yes' };
 
@@ -213,18 +216,21 @@ describe('whose opt-out it is stays known once a full run has seen the rename', 
     ['one rename', [NEW], 'fast'],
     ['two renames', [MID, NEW], 'full'],
     ['two renames', [MID, NEW], 'fast'],
-  ] as const)('the person left: nobody opts them in: %s %s %s', async (_what, names, mode) => {
-    const { stage, rename, news } = await known();
-    stage.emulator.dashboard.leave(OLD, 'ch_news');
-    await stage.sync();
-    for (const [at, name] of names.entries()) await rename(names[at - 1] ?? OLD, name);
-    stage.emulator.dashboard.removeFromChannel(NEW, 'ch_news');
-    stage.people.push(second);
-    expect((await stage.sync({ mode })).contacts.conflicts).toBeGreaterThan(0);
-    expect(news(NEW)).toBeUndefined();
-  });
+  ] as const)(
+    'the person unsubscribed, and nobody opts them in: %s %s %s',
+    async (_what, names, mode) => {
+      const { stage, rename, news } = await known();
+      stage.emulator.dashboard.leave(OLD, 'ch_news');
+      await stage.sync();
+      for (const [at, name] of names.entries()) await rename(names[at - 1] ?? OLD, name);
+      stage.emulator.dashboard.removeFromChannel(NEW, 'ch_news');
+      stage.people.push(second);
+      expect((await stage.sync({ mode })).contacts.conflicts).toBeGreaterThan(0);
+      expect(news(NEW)).toBeUndefined();
+    },
+  );
 
-  test('nor by a fast run where the new address was recorded without an opinion', async () => {
+  test('a fast run opts nobody in where the new address was recorded without an opinion', async () => {
     const { stage, rename, news } = await known();
     stage.emulator.dashboard.leave(OLD, 'ch_news');
     await stage.sync();
@@ -240,7 +246,7 @@ describe('whose opt-out it is stays known once a full run has seen the rename', 
   test.each([
     ['after the opt-out', async () => undefined],
     [
-      'and the old address has another contact',
+      'after another contact got the old address',
       async (stage: Stage) => {
         stage.emulator.dashboard.editContact(OLD, { email: NEW });
         stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_product'] });
@@ -257,7 +263,7 @@ describe('whose opt-out it is stays known once a full run has seen the rename', 
         stage.emulator.dashboard.editContact(MID, { email: NEW });
       },
     ],
-  ])('it is ours: nobody is told that the person left: renamed %s', async (_what, renames) => {
+  ])('our opt-out is not reported as the person’s: renamed %s', async (_what, renames) => {
     const { stage, heard, news } = await known();
     stage.people[0] = { ...lea, ch_news: 'no' };
     await stage.sync();
@@ -273,7 +279,7 @@ describe('whose opt-out it is stays known once a full run has seen the rename', 
     expect(heard).toEqual([]);
   });
 
-  test('it is ours under the address that the contact has again, too', async () => {
+  test('our opt-out stays ours when the contact gets its old address back', async () => {
     const { stage, heard, rename, news } = await known();
     stage.people.push({ ...second, ch_news: '' });
     stage.people[0] = { id: '1', email: OLD };
@@ -287,7 +293,7 @@ describe('whose opt-out it is stays known once a full run has seen the rename', 
     expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['2'] });
   });
 
-  test('what became of it says nothing of another contact that has the old address', async () => {
+  test('the opt-out says nothing about another contact with the old address', async () => {
     const { stage, rename, news } = await known();
     stage.people.push({ ...second, ch_news: '' });
     await rename(OLD, NEW);

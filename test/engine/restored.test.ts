@@ -26,7 +26,7 @@ async function open(options: StageOptions = {}) {
     await stage.clock.advance(hour);
     await stage.sync();
   };
-  // Two more, by whom it is known which channels this platform names.
+  // Two more people show which channels this platform names.
   stage.people.push(
     {},
     { id: '8', email: 'max@example.com', ch_news: 'yes' },
@@ -65,7 +65,7 @@ async function open(options: StageOptions = {}) {
   return { stage, heard, says, backUp, restore, leave };
 }
 
-test('who was opted in again since, and left, stays out where nothing shows who it was', async () => {
+test('a person opted in since the backup, who unsubscribed, stays out', async () => {
   const { stage, heard, says, backUp, restore, leave } = await open();
   await says('no');
   backUp();
@@ -78,7 +78,7 @@ test('who was opted in again since, and left, stays out where nothing shows who 
   expect(heard).toEqual([]);
 });
 
-test('so does who left and is wanted in only after the restored run', async () => {
+test('a person who unsubscribed since the backup stays out when wanted in later', async () => {
   const { stage, heard, says, backUp, restore, leave } = await open();
   await says('no');
   backUp();
@@ -91,7 +91,7 @@ test('so does who left and is wanted in only after the restored run', async () =
   expect(heard).toEqual([]);
 });
 
-test('so does who left a channel in which the backup knows a default', async () => {
+test('a person who left a channel with a default in the backup stays out', async () => {
   const { stage, heard, says, backUp, restore, leave } = await open({
     platform: { quirks: ['all-channels=opt_out'] },
   });
@@ -104,7 +104,7 @@ test('so does who left a channel in which the backup knows a default', async () 
   expect(heard).toEqual([]);
 });
 
-test('what the CRM says as it did in the backup is ours, and is taken back later', async () => {
+test('an opt-out that the CRM states as in the backup is ours, and can be taken back', async () => {
   const { stage, says, backUp, restore } = await open();
   await says('no');
   backUp();
@@ -116,7 +116,7 @@ test('what the CRM says as it did in the backup is ours, and is taken back later
 test.each([
   ['is taken back where the contact shows that nothing has changed', false, 'opt_in'],
   ['is not where the contact has changed since', true, 'opt_out'],
-] as const)('where enrolments move `updatedAt`, ours %s', async (_what, leaves, then) => {
+] as const)('where enrolments change `updatedAt`, ours %s', async (_what, leaves, then) => {
   const quirks = ['enrol-touches'];
   const { stage, says, backUp, restore, leave } = await open({ platform: { quirks } });
   await says('no');

@@ -18,7 +18,7 @@ async function settled(): Promise<{ stage: Stage; told: () => string[] }> {
   return { stage, told };
 }
 
-test('whom the sentinel saw leave is told, though nothing was read of her', async () => {
+test('an unsubscribe found by the sentinel is reported although no record was read', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.unsubscribe(ann);
   await look(stage);
@@ -29,7 +29,7 @@ test('whom the sentinel saw leave is told, though nothing was read of her', asyn
   expect(told()).toEqual(['1 *']);
 });
 
-test('of whom the CRM said so itself, nothing is told by a run that does not read her', async () => {
+test('an opt-out that the CRM stated itself is not reported by a run without its record', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.leave(ann, 'ch_news');
   const [first] = stage.people;
@@ -39,14 +39,14 @@ test('of whom the CRM said so itself, nothing is told by a run that does not rea
   await stage.sync();
   expect(await stage.sync({ mode: 'fast' })).toMatchObject({ returns: { told: 0, waiting: 0 } });
   expect(told()).toEqual([]);
-  // Read again, and wanted in: then she is told of.
+  // Read again, and wanted in: now the opt-out is reported.
   if (first) first['ch_news'] = 'yes';
   stage.changed.push('1');
   expect(await stage.sync({ mode: 'fast' })).toMatchObject({ returns: { told: 1 } });
   expect(told()).toEqual(['1 ch_news']);
 });
 
-test('a reading that failed concludes nothing, and nobody is told of for it', async () => {
+test('a failed reading concludes nothing, and nothing is reported for it', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.leave(ann, 'ch_news');
   stage.emulator.dashboard.leave(bob, 'ch_news');
@@ -60,7 +60,7 @@ test('a reading that failed concludes nothing, and nobody is told of for it', as
   expect(told()).toEqual(['1 ch_news', '2 ch_news']);
 });
 
-test('an address that bounced tells nothing of the next one, whoever left does', async () => {
+test('a bounce is not reported for the next address, an unsubscribe is', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.suppress(ann, 'bounce');
   stage.emulator.dashboard.leave(bob, 'ch_news');
@@ -68,7 +68,7 @@ test('an address that bounced tells nothing of the next one, whoever left does',
   expect(told().toSorted()).toEqual(['1 *', '2 ch_news']);
 });
 
-test('who left and has another address by now is told of by the same id', async () => {
+test('an unsubscribe is reported by the same id after a change of address', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.suppress(ann, 'bounce');
   stage.emulator.dashboard.leave(bob, 'ch_news');

@@ -1,4 +1,4 @@
-/** Of whom the CRM is told that she left, when others have her address, or take her meanwhile. */
+/** Which record an opt-out is reported for when others have its address, or get it meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../src/domain/errors.ts';
 import type { WriteBack } from '../../src/sources/write-back.ts';
@@ -27,7 +27,7 @@ function edit(stage: Stage, id: string, news: Record<string, unknown>): void {
 const drop = (stage: Stage, id: string): void =>
   void (stage.people = stage.people.filter((one) => one['id'] !== id));
 
-test('is told of who has the address now, and not of who had it before', async () => {
+test('write-back names the record that has the address now, and not the one before', async () => {
   const { returns, names } = crm();
   const stage = open({ returns });
   await stage.sync();
@@ -39,7 +39,7 @@ test('is told of who has the address now, and not of who had it before', async (
   expect(names()).toEqual([`3 ${ann}`]);
 });
 
-test('nor once the CRM has no record any more of who had it last', async () => {
+test('write-back names nobody once the last record of the address is gone', async () => {
   const { returns, names } = crm();
   const stage = open({ returns });
   await stage.sync();
@@ -55,7 +55,7 @@ test('nor once the CRM has no record any more of who had it last', async () => {
   expect(names()).toEqual([`3 ${ann}`]);
 });
 
-test('so it is where two have changed places', async () => {
+test('write-back names the right record when two have exchanged addresses', async () => {
   const { returns, names } = crm();
   const stage = open({ returns });
   await stage.sync();
@@ -67,7 +67,7 @@ test('so it is where two have changed places', async () => {
   expect(names()).toEqual([`2 ${ann}`]);
 });
 
-test('who is to be erased is told of before, or not at all', async () => {
+test('write-back names a person before their erasure, or not at all', async () => {
   const order: string[] = [];
   let erasing: Promise<unknown> | undefined;
   const { returns } = crm({
@@ -91,7 +91,7 @@ test('who is to be erased is told of before, or not at all', async () => {
   expect(stage.emulator.world.contact(bob)).toBeUndefined();
 });
 
-test('is not told that somebody left whose will in the CRM is newer, and held', async () => {
+test('write-back omits a person with a newer consent in the CRM, and a held opt-in', async () => {
   const { returns, names } = crm();
   const none = { percent: 0, floor: 0 };
   const policy = { resubscribe: 'newer' } as const;
@@ -108,7 +108,7 @@ test('is not told that somebody left whose will in the CRM is newer, and held', 
   expect(names()).toEqual([]);
 });
 
-test('one that a database chokes on keeps nobody else from being told of', async () => {
+test('one record that a database refuses keeps no other from being reported', async () => {
   const { returns, heard, names } = crm({
     most: 3,
     reportsTogether: true,
@@ -126,7 +126,7 @@ test('one that a database chokes on keeps nobody else from being told of', async
   expect(names()).toEqual(['14 p14@example.com', '16 p16@example.com']);
 });
 
-test('who was deleted for having left the CRM, and is erased after that, is not brought back', async () => {
+test('a person deleted after leaving the CRM, and erased later, is not brought back', async () => {
   const stage = open({ policy: { deletes: 'owned' } });
   await stage.sync();
   edit(stage, '1', { deleted: 'yes' });

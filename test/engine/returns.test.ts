@@ -1,4 +1,4 @@
-/** What becomes of who left on the platform, whatever happens to whoever tells the CRM. */
+/** Opt-outs on the platform are reported to the CRM, whatever happens to the reporting process. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, test } from 'vitest';
@@ -54,10 +54,10 @@ const leave = (world: World, ...names: string[]): void => {
   for (const name of names) world.emulator.dashboard.leave(at(name), 'ch_news');
 };
 
-describe('a process that ends', () => {
+describe('a process that crashes', () => {
   const crash = new Error('killed');
 
-  test('before it was answered: told again under the same id', async () => {
+  test('before an answer reports again under the same id', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
     const dead = crm({
@@ -75,7 +75,7 @@ describe('a process that ends', () => {
     expect(heard).toHaveLength(1);
   });
 
-  test('in the middle of a file: what stands there is not written twice', async () => {
+  test('in the middle of a file does not write a row twice', async () => {
     const world = await standing('ann', 'bob');
     leave(world, 'ann', 'bob');
     const path = join(world.folder, 'back.csv');
@@ -93,7 +93,7 @@ describe('a process that ends', () => {
     expect(lines.map((line) => line.split(',')[1])).toEqual([at('ann'), at('bob')]);
   });
 
-  test('and who came back meanwhile is told of no more', async () => {
+  test('does not report a person who has come back since', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
     const dead = crm({
@@ -110,8 +110,8 @@ describe('a process that ends', () => {
   });
 });
 
-describe('a CRM that is away', () => {
-  test('is asked once in a run, and whoever it chokes on comes last in the next', async () => {
+describe('an unreachable CRM', () => {
+  test('is asked once a run, and a record that it fails on comes last in the next', async () => {
     const world = await standing('ann', 'bob');
     leave(world, 'ann', 'bob');
     const it = crm({
@@ -144,8 +144,8 @@ describe('a CRM that is away', () => {
   });
 });
 
-describe('when', () => {
-  test('a thousand are told in a run, the rest in the next', async () => {
+describe('the time of a report', () => {
+  test('is the next run for all above a thousand', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     const names = Array.from({ length: 1_005 }, (_, nth) => `p${nth}`);
     world.people(names.map((name) => ({ email: at(name), news: 'yes' })));
@@ -160,7 +160,7 @@ describe('when', () => {
     expect(new Set(heard.map(({ email }) => email))).toHaveLength(1_005);
   });
 
-  test('whom the sentinel saw leave is told by the next fast run', async () => {
+  test('is the next fast run for an unsubscribe found by the sentinel', async () => {
     const world = await standing('ann', 'bob');
     const connected = world.connect();
     const mirror = world.mirror(connected);
@@ -174,7 +174,7 @@ describe('when', () => {
     expect(names()).toEqual(['bob *']);
   });
 
-  test('a run about one person tells of nobody else', async () => {
+  test('is the run about that person, which reports nobody else', async () => {
     const world = await standing('ann', 'bob');
     leave(world, 'ann', 'bob');
     const { returns, names } = crm();
@@ -184,7 +184,7 @@ describe('when', () => {
     expect(names()).toEqual(['bob ch_news', 'ann ch_news']);
   });
 
-  test('not in a run that is asked to stop, nor in one about templates', async () => {
+  test('is not a run that is asked to stop, or about templates', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
     await world.sync();
@@ -195,7 +195,7 @@ describe('when', () => {
     expect(heard).toEqual([]);
   });
 
-  test('a file that cannot be written holds nobody up', async () => {
+  test('does not delay the mirror when the file cannot be written', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
     const path = join(world.folder, 'nowhere/back.csv');
@@ -206,8 +206,8 @@ describe('when', () => {
   });
 });
 
-describe('what is told', () => {
-  test('is an opt-out, by its type: there is no word for anything else', () => {
+describe('a report', () => {
+  test('is an opt-out, by its type: nothing else can be reported', () => {
     expectTypeOf<keyof OptOutReport>().toEqualTypeOf<
       'id' | 'email' | 'crmId' | 'channel' | 'cause' | 'after' | 'by'
     >();
@@ -216,7 +216,7 @@ describe('what is told', () => {
     expectTypeOf<WriteBack['tell']>().parameter(0).toEqualTypeOf<readonly OptOutReport[]>();
   });
 
-  test('is only of people who are out, whatever the CRM and the platform say of others', async () => {
+  test('names only people who are out, whatever CRM and platform say of others', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     const wishes = ['yes', 'no', ''];
     const stands = ['opt_in', 'opt_out', undefined] as const;

@@ -36,24 +36,27 @@ const isOptOut = ({ body }: Arrival): boolean => body.subscription === 'opt_out'
 const optedIn = (world: Watched): unknown[] =>
   world.writes().filter(({ body }) => body.subscription === 'opt_in');
 
-describe('beside a run that is sending', () => {
+describe('a look during a run that is sending', () => {
   test.each([
     [true, 0],
     [false, 1],
-  ])('whom it was about to opt in, when it looks: %s', async (looks, sent) => {
-    const world = await standing([ann, bob]);
-    world.people([annWantsMore, bobWantsOut]);
-    // Opt-outs leave first.
-    once(world, isOptOut, async () => {
-      world.emulator.dashboard.unsubscribe(at('ann'));
-      if (looks) expect(await world.look()).toMatchObject({ is: 'listed', learnt: 1 });
-    });
-    await world.sync();
-    expect(optedIn(world)).toHaveLength(sent);
-    expect(world.hasLeft('ann')).toBe(looks);
-  });
+  ])(
+    'keeps the run from opting in a person who unsubscribed, if it looks: %s',
+    async (looks, sent) => {
+      const world = await standing([ann, bob]);
+      world.people([annWantsMore, bobWantsOut]);
+      // Opt-outs leave first.
+      once(world, isOptOut, async () => {
+        world.emulator.dashboard.unsubscribe(at('ann'));
+        if (looks) expect(await world.look()).toMatchObject({ is: 'listed', learnt: 1 });
+      });
+      await world.sync();
+      expect(optedIn(world)).toHaveLength(sent);
+      expect(world.hasLeft('ann')).toBe(looks);
+    },
+  );
 
-  test('whom it was about to create, and who came and went by herself', async () => {
+  test('keeps the run from creating a person who signed up and unsubscribed', async () => {
     const world = await standing([bob]);
     world.people([ann, bobWantsOut]);
     once(world, isOptOut, async () => {
@@ -66,7 +69,7 @@ describe('beside a run that is sending', () => {
     expect([world.hasLeft('ann'), world.against('ann')]).toEqual([true, ['unsubscribed *']]);
   });
 
-  test('of whom a change is open nothing is concluded before that is over', async () => {
+  test('concludes nothing about a person with a change in flight until that has ended', async () => {
     const world = await standing([ann, bob]);
     world.people([{ ...ann, news: 'no' }, bob]);
     once(world, isOptOut, async () => {
@@ -83,7 +86,7 @@ describe('beside a run that is sending', () => {
   });
 });
 
-describe('beside a run that has listed them before', () => {
+describe('a look during a run that has listed the platform', () => {
   /** Acts when the contacts were listed, and before anything is decided: templates wait. */
   async function between(world: Watched, act: () => Promise<void>): Promise<void> {
     const listed = Promise.withResolvers<void>();
@@ -100,7 +103,7 @@ describe('beside a run that has listed them before', () => {
   }
   const kinds: WorldOptions['kinds'] = ['contact', 'template'];
 
-  test('what it saw is older, and outweighs nothing', async () => {
+  test('is not outweighed by the older listing', async () => {
     const world = await standing([ann, bob], { kinds });
     world.people([annWantsMore, bob]);
     await between(world, async () => {
@@ -111,7 +114,7 @@ describe('beside a run that has listed them before', () => {
     expect([world.hasLeft('ann'), world.against('ann')]).toEqual([true, ['unsubscribed *']]);
   });
 
-  test('whom it adopts by that is found once it has', async () => {
+  test('finds an adopted person once the run has adopted the contact', async () => {
     const world = await standing([bob], { kinds });
     world.emulator.dashboard.signUp({ email: at('ann'), channels: [NEWS] });
     world.people([ann, bob]);
@@ -127,14 +130,14 @@ describe('beside a run that has listed them before', () => {
   });
 });
 
-describe('keeps still', () => {
-  test('where the snapshot is bound to another account', async () => {
+describe('no look happens', () => {
+  test('when the snapshot is bound to another account', async () => {
     const world = await standing([ann]);
     const before = await world.look({}, 'key_live_other');
     expect(before).toMatchObject({ is: 'unproven', asked: [] });
   });
 
-  test('where the platform does not tell its counts', async () => {
+  test('when the platform does not tell its counts', async () => {
     const world = await standing([ann]);
     const by = ({ body, ...answer }: { status: number; headers: object; body: string }) => {
       const { unsubscribedContacts: _, ...rest } = JSON.parse(body);
@@ -147,12 +150,12 @@ describe('keeps still', () => {
     expect(await world.look()).toMatchObject({ is: 'listed', learnt: 1 });
   });
 
-  test('on a mirror without contacts, and says so', async () => {
+  test('on a mirror without contacts, which is reported', async () => {
     const world = await watched({ kinds: ['template'] });
     await expect(world.look()).rejects.toThrow(Invalid);
   });
 
-  test('when the key is refused, or it is to stop: it throws', async () => {
+  test('when the key is refused or it is to stop: it throws', async () => {
     const world = await standing([ann]);
     const why = new Interrupted('SIGTERM');
     await expect(world.look({ stop: AbortSignal.abort(why) })).rejects.toBe(why);
@@ -162,7 +165,7 @@ describe('keeps still', () => {
   });
 });
 
-test('what a snapshot that was put back has as ours may be hers by now', async () => {
+test('after a restore, an opt-out recorded as ours may be the person’s by now', async () => {
   const world = await standing([ann]);
   world.people([{ ...ann, news: 'no' }]);
   await world.sync();

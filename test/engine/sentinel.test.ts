@@ -34,8 +34,8 @@ async function staysOut(world: Watched, ...modes: ('fast' | 'full')[]): Promise<
   }
 }
 
-describe('one look', () => {
-  test('the first keeps the counts, and so does each while nobody left', async () => {
+describe('a look for unsubscribes', () => {
+  test('keeps the counts, in the first and while nobody unsubscribes', async () => {
     const world = await watched();
     world.emulator.seed.contact({ email: at('gone'), status: 'unsubscribed' });
     world.people(wantsNews('ann', 'bob'));
@@ -54,7 +54,7 @@ describe('one look', () => {
   test.each([
     ['unsubscribes', 'unsubscribe', 'unsubscribed', both],
     ['is blocked', 'block', 'blocked', [both[0], both[2], both[1]]],
-  ] as const)('somebody who %s is known at once', async (_, leaves, cause, asked) => {
+  ] as const)('notices at once that somebody %s', async (_, leaves, cause, asked) => {
     const world = await standing(['ann', 'bob']);
     world.emulator.dashboard[leaves](at('ann'));
     expect(await world.look()).toEqual({ is: 'listed', pages: 2, learnt: 1, asked });
@@ -62,7 +62,7 @@ describe('one look', () => {
     expect([world.hasLeft('ann'), world.hasLeft('bob')]).toEqual([true, false]);
     expect(world.against('bob')).toEqual([]);
     expect(await world.look()).toMatchObject({ is: 'still', asked: [counters] });
-    // Nothing was sent, then or by the next run, though the CRM wants her in elsewhere by now.
+    // Nothing was sent, now or by the next run, though the CRM wants the person in elsewhere.
     world.people([wantsAll('ann'), ...wantsNews('bob')]);
     const summary = await world.sync({ mode: 'fast' });
     expect(summary.contacts).toMatchObject({ conflicts: 1 });
@@ -70,17 +70,20 @@ describe('one look', () => {
     await staysOut(world, 'full');
   });
 
-  test.each([true, false])('who left is not brought back: known %s', async (known) => {
-    const world = await standing(['ann'], { policy: { missing: 'recreate' } });
-    world.emulator.dashboard.unsubscribe(at('ann'));
-    if (known) await world.look();
-    world.emulator.dashboard.deleteContact(at('ann'));
-    // The ledger is all that is left of her.
-    await world.syncAnew();
-    expect(world.shown(at('ann')) !== undefined).toBe(!known);
-  });
+  test.each([true, false])(
+    'keeps a person out whose contact is deleted later: known %s',
+    async (known) => {
+      const world = await standing(['ann'], { policy: { missing: 'recreate' } });
+      world.emulator.dashboard.unsubscribe(at('ann'));
+      if (known) await world.look();
+      world.emulator.dashboard.deleteContact(at('ann'));
+      // Only the do-not-contact list still knows the person.
+      await world.syncAnew();
+      expect(world.shown(at('ann')) !== undefined).toBe(!known);
+    },
+  );
 
-  test('who comes back by herself is in again, as after any full run', async () => {
+  test('lets a person in again who has resubscribed, as after a full run', async () => {
     const world = await standing(['ann']);
     world.emulator.dashboard.unsubscribe(at('ann'));
     await world.look();
@@ -92,7 +95,7 @@ describe('one look', () => {
     expect(world.shown(at('ann'))).toEqual({ [NEWS]: 'opt_in', [PRODUCT]: 'opt_in' });
   });
 
-  test('of foreign people it keeps nothing', async () => {
+  test('keeps nothing about foreign people', async () => {
     const world = await standing(['ann']);
     world.emulator.seed.contact({ email: at('foreign'), status: 'blocked' });
     expect(await world.look()).toMatchObject({ is: 'listed', learnt: 0 });
@@ -100,7 +103,7 @@ describe('one look', () => {
     expect(world.against('foreign')).toEqual([]);
   });
 
-  test('who is known by an opt-out of a record out of scope stays nobody of ours', async () => {
+  test('leaves a person foreign who is known by an opt-out of a record out of scope', async () => {
     const world = await standing(['ann']);
     const row = world.snapshot.recorded.get('contact', at('ann'));
     world.snapshot.recorded.put({ ...row!, ownership: 'noted' });
@@ -110,7 +113,7 @@ describe('one look', () => {
     expect(world.snapshot.recorded.get('contact', at('ann'))?.ownership).toBe('noted');
   });
 
-  test('of another contact than the one that vanished the ledger alone hears', async () => {
+  test('tells only the list about another contact than the one that vanished', async () => {
     const world = await standing(['ann']);
     world.emulator.dashboard.deleteContact(at('ann'));
     await world.sync();
@@ -121,7 +124,7 @@ describe('one look', () => {
     expect(world.against('ann')).toContain('unsubscribed *');
   });
 
-  test('a contact that is renamed there has left under the name that is recorded', async () => {
+  test('records an unsubscribe of a renamed contact under the recorded address', async () => {
     const world = await standing(['ann']);
     world.emulator.dashboard.editContact(at('ann'), { email: at('anna') });
     world.emulator.dashboard.unsubscribe(at('anna'));
@@ -131,7 +134,7 @@ describe('one look', () => {
   });
 });
 
-describe('more than one look may list', () => {
+describe('a listing longer than one look', () => {
   /** So many are gone already, the newest first; then somebody among them leaves. */
   async function crowd(gone: number, options: WorldOptions): Promise<Watched> {
     const world = await watched(options);
@@ -146,7 +149,7 @@ describe('more than one look may list', () => {
     return world;
   }
 
-  test('it goes on with the next ones, and keeps the counts when it is through', async () => {
+  test('is continued by the next looks, and updates the counts at its end', async () => {
     const world = await crowd(250, { limits: ['contacts.list=8/60', '*=100000/1'] });
     const first = await world.look();
     expect(first).toMatchObject({ is: 'listing', pages: 2, learnt: 0 });
@@ -164,7 +167,7 @@ describe('more than one look may list', () => {
     expect((await world.look()).asked).toEqual([counters]);
   });
 
-  test('who leaves meanwhile, on a page that was listed, is found by the next listing', async () => {
+  test('misses somebody on a page listed before, and the next listing finds them', async () => {
     const world = await crowd(150, { limits: ['contacts.list=4/60', '*=100000/1'] });
     world.people(wantsNews('old', 'young'));
     await world.sync();
@@ -180,7 +183,7 @@ describe('more than one look may list', () => {
     expect(seen.at(-1)).toBe('still');
   });
 
-  test('without a word of limits ten pages a minute', async () => {
+  test('reads ten pages a minute without a known limit', async () => {
     const world = await crowd(1_150, { platform: { quirks: ['headers=none'] } });
     expect(await world.look()).toMatchObject({ is: 'listing', pages: 10 });
     expect(await world.look()).toMatchObject({ is: 'listing', pages: 0 });
@@ -188,7 +191,7 @@ describe('more than one look may list', () => {
     expect(await world.look()).toMatchObject({ is: 'listed', pages: 4, learnt: 1 });
   });
 
-  test('what was listed is kept when the next page fails', async () => {
+  test('keeps the listed pages when the next one fails', async () => {
     const world = await crowd(120, {});
     const fault = world.server.fail(({ path }) => path.includes('page=2'), {
       is: 'answer',

@@ -1,4 +1,4 @@
-/** What those have in common whom a run would delete, beside what all there are would tell. */
+/** What the people that a run would delete have in common, compared with all people. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RecordedRow } from '../../src/domain/record.ts';
@@ -83,7 +83,7 @@ const crowd = fc
   .uniqueArray(person, { selector: (one) => one.id, minLength: 1, maxLength: 60 })
   .filter((people) => people.some(({ leaves }) => leaves));
 
-test('what is asked part by part is what a look through all would find', () => {
+test('a look part by part finds what a look through everything would find', () => {
   fc.assert(
     fc.property(crowd, (people) => {
       const [found, expected] = [shape(people), defined(people)];
@@ -93,7 +93,7 @@ test('what is asked part by part is what a look through all would find', () => {
   );
 });
 
-test('a row goes on from one length to the next, from one part to the next', () => {
+test('a row of keys continues from one length to the next, and from one part to the next', () => {
   const people = Array.from({ length: 1200 }, (_, at): Person => {
     const leaves = at >= 90 && at < 1100;
     return { id: String(at), domain: 'example.com', leaves, ownership: 'created' };

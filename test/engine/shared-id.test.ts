@@ -42,11 +42,14 @@ test.each(['full', 'fast'] as const)(
   },
 );
 
-test.each(['full', 'fast'] as const)('their opt-outs apply to the known one: %s', async (mode) => {
-  const stage = await then([{ ...two[0], ch_news: 'no' }, two[1] ?? {}]);
-  await stage.sync({ mode });
-  expect(sent(stage)).toEqual(['opt_out ch_news']);
-});
+test.each(['full', 'fast'] as const)(
+  'opt-outs of records with a shared id apply to the known address: %s',
+  async (mode) => {
+    const stage = await then([{ ...two[0], ch_news: 'no' }, two[1] ?? {}]);
+    await stage.sync({ mode });
+    expect(sent(stage)).toEqual(['opt_out ch_news']);
+  },
+);
 
 test('a broken record with a new address is present under the known one', async () => {
   const stage = await then([{ ...two[0], consent_at: 'soon', ch_product: 'no' }]);
@@ -56,7 +59,7 @@ test('a broken record with a new address is present under the known one', async 
   expect(summary.problems.map(({ key }) => key)).toEqual(['b@example.com']);
 });
 
-test('a record of its own speaks for the known address alone', async () => {
+test('a record of its own decides for the known address', async () => {
   const own = { id: '2', email: KNOWN, ch_news: 'yes', ch_product: 'yes' };
   const stage = await then([{ ...two[0], ch_news: 'no' }, two[1] ?? {}, own]);
   const summary = await stage.sync();
@@ -64,7 +67,7 @@ test('a record of its own speaks for the known address alone', async () => {
   expect(summary.contacts.conflicts).toBe(0);
 });
 
-test('a record without an address stands under the known one, and is listed once', async () => {
+test('a record without an address counts for the known one, and is listed once', async () => {
   const stage = await then([{ id: '1', email: '', ch_news: 'no' }]);
   const summary = await stage.sync();
   expect(isPresent(stage)).toBe(true);

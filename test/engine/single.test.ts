@@ -30,8 +30,8 @@ function asked(stage: Stage): () => unknown[] {
   };
 }
 
-describe('who is not on the platform', () => {
-  test('is created on the proof of one exact search; nobody else is touched', async () => {
+describe('a person who is not on the platform', () => {
+  test('is created on the proof of one exact search; nobody else is changed', async () => {
     const stage = stageOf();
     const reads = asked(stage);
     const summary = await stage.sync(single(ann));
@@ -56,7 +56,7 @@ describe('who is not on the platform', () => {
     stage.close();
   });
 
-  test('nor where she is there, and left: found whatever the spelling', async () => {
+  test('is not created where the search finds an unsubscribed contact in other spelling', async () => {
     const stage = stageOf();
     stage.emulator.seed.contact({ email: ann.toUpperCase(), status: 'unsubscribed' });
     const summary = await stage.sync(single(ann));
@@ -65,7 +65,7 @@ describe('who is not on the platform', () => {
     stage.close();
   });
 
-  test('one whom the search does not show is still found by the recorded id', async () => {
+  test('is still found by the recorded id when the search does not show the contact', async () => {
     const stage = stageOf({
       wire: (send) => async (request, signal) => {
         const answer = await send(request, signal);
@@ -82,7 +82,7 @@ describe('who is not on the platform', () => {
   });
 });
 
-test('who left since the last run is found out, and stays out', async () => {
+test('a person who unsubscribed since the last run is noticed, and stays out', async () => {
   const stage = stageOf();
   await stage.sync();
   stage.emulator.dashboard.leave(ann, 'ch_news');
@@ -96,7 +96,7 @@ test('who left since the last run is found out, and stays out', async () => {
   stage.close();
 });
 
-test('an opt-out is applied; the changes of others wait for their run', async () => {
+test('an opt-out is applied; changes of others wait for their run', async () => {
   const stage = stageOf();
   await stage.sync();
   for (const record of stage.people) record['ch_news'] = 'no';
@@ -110,7 +110,7 @@ test('an opt-out is applied; the changes of others wait for their run', async ()
 describe('an address that changed in the CRM', () => {
   const moved = { id: '1', email: 'new@example.com', ch_news: 'yes' };
 
-  test('who left under the former one just before stays out, and that is recorded', async () => {
+  test('stays out when the person has just unsubscribed the former one, which is recorded', async () => {
     const stage = stageOf();
     await stage.sync();
     stage.emulator.dashboard.leave(ann, 'ch_news');
@@ -124,7 +124,7 @@ describe('an address that changed in the CRM', () => {
     stage.close();
   });
 
-  test('a former address that is another record now is read, and left alone', async () => {
+  test('leaves the former address alone when it is another record now', async () => {
     const stage = stageOf();
     await stage.sync();
     stage.people[0] = moved;
@@ -135,7 +135,7 @@ describe('an address that changed in the CRM', () => {
     stage.close();
   });
 
-  test('an id that came with a single run is known as hers afterwards', async () => {
+  test('keeps an id learned by a run about one person', async () => {
     const stage = stageOf();
     await stage.sync(single(ann));
     stage.emulator.dashboard.unsubscribe(ann);
@@ -147,8 +147,8 @@ describe('an address that changed in the CRM', () => {
   });
 });
 
-describe('what a single run leaves as it is', () => {
-  test('who is not in the CRM, or vanished from it', async () => {
+describe('a run about one person does not change', () => {
+  test('a person who is missing in the CRM, or vanished from it', async () => {
     const stage = stageOf();
     await stage.sync();
     stage.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });
@@ -177,7 +177,7 @@ describe('what a single run leaves as it is', () => {
     stage.close();
   });
 
-  test('changes of others whose outcome nobody knows', async () => {
+  test('changes of others with an unknown outcome', async () => {
     const bobs: string[] = [];
     let isSilent = true;
     const stage = stageOf({
@@ -203,7 +203,7 @@ describe('what a single run leaves as it is', () => {
   });
 });
 
-test('an uncertified reading of the CRM: opt-outs only', async () => {
+test('an uncertified reading of the CRM allows opt-outs only', async () => {
   const stage = stageOf();
   Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
   stage.emulator.seed.contact({ email: bob, channels: { ch_product: 'opt_in' } });

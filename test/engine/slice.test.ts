@@ -39,7 +39,7 @@ const addresses = (stage: Stage): string[] =>
 const emails = (people: readonly { email: string }[]): string[] =>
   people.map(({ email }) => email).toSorted();
 
-test('the source is as it was: it goes on, and does everything once', async () => {
+test('a run in slices continues when the source is unchanged, and does everything once', async () => {
   const stage = slow(() => undefined);
   const summary = await stage.sync();
   expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 20 } } });
@@ -48,7 +48,7 @@ test('the source is as it was: it goes on, and does everything once', async () =
   stage.close();
 });
 
-test('who is not wanted any more, or left the CRM, is not brought in; who is new is', async () => {
+test('a run in slices drops removed people and adds new ones', async () => {
   const stage = slow((now) => {
     now.people.splice(19, 1);
     now.people[18] = person(28, 'no');
@@ -63,7 +63,7 @@ test('who is not wanted any more, or left the CRM, is not brought in; who is new
   stage.close();
 });
 
-test('who was opted in before the change is opted out, when that is what the CRM says now', async () => {
+test('a person opted in before a change of the source is opted out when the CRM says so now', async () => {
   const stage = slow((now) => {
     now.people[0] = person(10, 'no');
     changed(now);
@@ -76,7 +76,7 @@ test('who was opted in before the change is opted out, when that is what the CRM
   stage.close();
 });
 
-test('a reading that proves nothing brings nobody in any more, and the run says so', async () => {
+test('an uncertified reading in between stops opt-ins, and the run says so', async () => {
   const stage = slow((now) => {
     changed(now, { complete: false, why: 'cut short', fix: 'export again' });
   });
@@ -92,7 +92,7 @@ test('a reading that proves nothing brings nobody in any more, and the run says 
   stage.close();
 });
 
-test('a plan that was agreed to ends where the CRM has changed', async () => {
+test('an approved plan ends where the CRM has changed', async () => {
   const stage = slow((now) => {
     now.people.push(person(50));
     changed(now);

@@ -1,4 +1,4 @@
-/** Whom a guard has held: for how long, and what ends it. */
+/** How long a change stays held by a guard, and what ends that. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import {
@@ -20,8 +20,8 @@ const flagged = (...at: number[]) => [
   ...range(0, 20).filter((_, one) => !at.includes(one)),
 ];
 
-describe('what a run held stays held in the next full ones', () => {
-  test('when somebody returns, and the rest are few', async () => {
+describe('a change held by a full run stays held in the next ones', () => {
+  test('when a person returns, and few remain', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     expect((await stage.sync()).contacts.held.delete).toBe(4);
@@ -38,7 +38,7 @@ describe('what a run held stays held in the next full ones', () => {
     expect(awaitingApproval.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
   });
 
-  test('of opt-ins too', async () => {
+  test('for opt-ins too', async () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     await stage.sync();
@@ -51,7 +51,7 @@ describe('what a run held stays held in the next full ones', () => {
     expect(backfill).toMatchObject({ status: 'done', contacts: { applied: { create: 3 } } });
   });
 
-  test('whom a fast run held as well', async () => {
+  test('when a fast run held it as well', async () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     await stage.sync({ mode: 'fast' });
@@ -61,7 +61,7 @@ describe('what a run held stays held in the next full ones', () => {
     }
   });
 
-  test('and counts with who is new', async () => {
+  test('and counts together with new people', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     await stage.sync();
@@ -76,7 +76,7 @@ describe('what a run held stays held in the next full ones', () => {
     expect(problems[0]?.reason).toMatch(/^4 people .* more than 3 in one run/);
   });
 
-  test('until nobody wants it any more: then it is judged anew', async () => {
+  test('until nobody wants it any more; then it is judged anew', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     await stage.sync();
@@ -86,7 +86,7 @@ describe('what a run held stays held in the next full ones', () => {
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 3 });
   });
 
-  test('though it waits for a new address, and that is made in the same run', async () => {
+  test('while a new address that it waits for is created in the same run', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     await stage.sync();
@@ -101,7 +101,7 @@ describe('what a run held stays held in the next full ones', () => {
     expect(deletes(stage)).toBe(0);
   });
 
-  test('though a run in between could not tell', async () => {
+  test('when a run in between could not decide', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     await stage.sync();
@@ -114,23 +114,29 @@ describe('what a run held stays held in the next full ones', () => {
   });
 });
 
-describe('an approval of what is held since earlier runs', () => {
-  test.each(['then', 'now'])('under the plan of %s releases who is left of it', async (when) => {
-    const stage = await mirrored();
-    exportOf(stage, flagged(0, 1, 2, 3));
-    const first = await stage.sync();
-    exportOf(stage, flagged(1, 2, 3));
-    await stage.sync();
-    const last = await stage.sync();
-    approve(stage, when === 'then' ? first.plan : last.plan);
-    expect(await stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { delete: 3 }, held: { delete: 0 } },
-    });
-    expect(stage.snapshot.awaitingApproval.left(last.plan)).toMatchObject({ delete: 0, opt_in: 0 });
-  });
+describe('an approval of changes held since earlier runs', () => {
+  test.each(['then', 'now'])(
+    'under the plan of %s releases the people that remain',
+    async (when) => {
+      const stage = await mirrored();
+      exportOf(stage, flagged(0, 1, 2, 3));
+      const first = await stage.sync();
+      exportOf(stage, flagged(1, 2, 3));
+      await stage.sync();
+      const last = await stage.sync();
+      approve(stage, when === 'then' ? first.plan : last.plan);
+      expect(await stage.sync()).toMatchObject({
+        status: 'done',
+        contacts: { applied: { delete: 3 }, held: { delete: 0 } },
+      });
+      expect(stage.snapshot.awaitingApproval.left(last.plan)).toMatchObject({
+        delete: 0,
+        opt_in: 0,
+      });
+    },
+  );
 
-  test('leaves who came in while it was in force, also when that run was killed', async () => {
+  test('leaves newcomers held, also after a killed run', async () => {
     const { dying, wire } = mortal();
     const stage = await mirrored({ wire });
     exportOf(stage, flagged(0, 1, 2, 3));
@@ -147,7 +153,7 @@ describe('an approval of what is held since earlier runs', () => {
     }
   });
 
-  test('that has grown old leaves the rest held', async () => {
+  test('leaves the rest held once it has expired', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     approve(stage, (await stage.sync()).plan);
@@ -160,7 +166,7 @@ describe('an approval of what is held since earlier runs', () => {
   });
 });
 
-describe('people whom the CRM flags, and whose deletion is approved', () => {
+describe('people flagged by the CRM whose deletion is approved', () => {
   const policy = { deletes: 'owned', absent: 'opt_out' } as const;
 
   test.each([
@@ -193,7 +199,7 @@ describe('people whom the CRM flags, and whose deletion is approved', () => {
     });
   });
 
-  test('count in the run in which they pass: a newcomer is held beside them', async () => {
+  test('count in the run in which they pass: a newcomer is held', async () => {
     const stage = await mirrored({ policy });
     exportOf(stage, flagged(0, 1, 2, 3));
     approve(stage, (await stage.sync()).plan);
@@ -205,7 +211,7 @@ describe('people whom the CRM flags, and whose deletion is approved', () => {
   });
 });
 
-test('people who left are held on by exports that name some of them again', async () => {
+test('missing people stay held through exports that list some of them again', async () => {
   const stage = await mirrored();
   await leave(stage, range(4, 20));
   await stage.sync();

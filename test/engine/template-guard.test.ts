@@ -32,7 +32,7 @@ async function owned(options: StageOptions = {}): Promise<Stage> {
 const rewrite = (stage: Stage, from: number, to: number, subject: string): void =>
   void stage.templates.splice(from, to - from, ...letters(from, to, subject));
 
-test('thirty templates that are new are made, with the fields that only an update can set', async () => {
+test('thirty new templates are created, with the fields that only an update can set', async () => {
   const stage = staged();
   stage.templates.push(...letters(0, 30).map((one) => ({ ...one, fromEmail: 'us@example.com' })));
   expect(await stage.sync()).toMatchObject({ status: 'done', templates: { held: 0 } });
@@ -44,7 +44,7 @@ test('thirty templates that are new are made, with the fields that only an updat
 });
 
 test.each(['full', 'fast'] as const)(
-  'thirty that are rewritten are held in a %s run, and the rest of it is done',
+  'thirty rewritten templates are held in a %s run, and the rest is applied',
   async (mode) => {
     const stage = await owned();
     rewrite(stage, 0, 30, 'New');
@@ -70,7 +70,7 @@ test.each(['full', 'fast'] as const)(
   },
 );
 
-test('a few pass, and twice the limit in seven days does not', async () => {
+test('a few changes pass, and twice the limit in seven days does not', async () => {
   const stage = await owned();
   for (const [subject, held] of [
     ['New', 0],
@@ -89,7 +89,7 @@ test('a few pass, and twice the limit in seven days does not', async () => {
   }
 });
 
-test('what is approved is what was shown: another content is held anew', async () => {
+test('an approval covers the content that was shown: another content is held anew', async () => {
   const stage = await owned();
   rewrite(stage, 0, 30, 'New');
   const { plan } = await stage.sync();
@@ -98,7 +98,7 @@ test('what is approved is what was shown: another content is held anew', async (
   expect((await stage.sync()).templates).toMatchObject({ held: 10, applied: { update: 20 } });
 });
 
-test('templates that are found, and overwritten, count in a first load', async () => {
+test('found and overwritten templates count in a first load', async () => {
   const stage = staged({ policy: { templates: 'overwrite' } });
   for (const { name } of letters(0, 30)) stage.emulator.seed.template({ name, subject: 'Old' });
   stage.templates.push(...letters(0, 30));
@@ -109,13 +109,13 @@ test('templates that are found, and overwritten, count in a first load', async (
   expect(stage.writes()).toEqual([]);
 });
 
-test('templates that are archived since their source has lost them count', async () => {
+test('templates archived because their source lost them count', async () => {
   const stage = await owned({ policy: { absentTemplates: 'archive' } });
   stage.templates.splice(0, 20);
   expect((await stage.sync()).templates).toMatchObject({ held: 20, changes: { archive: 20 } });
 });
 
-test('what is held is shown by a run of templates alone, and goes when nobody wants it', async () => {
+test('held changes are kept by a run of templates alone, and dropped when nobody wants them', async () => {
   const stage = await owned();
   rewrite(stage, 0, 30, 'New');
   await stage.sync({ only: 'templates' });

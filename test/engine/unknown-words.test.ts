@@ -20,7 +20,7 @@ const sent = (stage: Stage) =>
   stage.writes().map(({ subscription, channelId }) => `${subscription} ${channelId}`);
 
 describe('an unknown word', () => {
-  test('is one line, however many records hold it, and nobody is opted out or gone', async () => {
+  test('is one line for any number of records, and nobody is opted out or removed', async () => {
     const stage = begin();
     stage.people.push(...many(400));
     await stage.sync();
@@ -44,7 +44,7 @@ describe('an unknown word', () => {
     expect([next.status, next.known, listed(next)[0]?.[2]]).toEqual(['done', 400, false]);
   });
 
-  test('opts nobody in; opt-outs that other fields state are sent', async () => {
+  test('opts nobody in; opt-outs in other fields are sent', async () => {
     const stage = begin();
     stage.people.push(person(1, { ch_product: 'yes' }));
     await stage.sync();
@@ -59,26 +59,29 @@ describe('an unknown word', () => {
     expect(sent(stage)).toEqual(['opt_out ch_news']);
   });
 
-  test.each(['full', 'fast'] as const)('several of one field are one line: %s', async (mode) => {
-    const stage = begin();
-    const words = ['Nein', 'nein ', 'NEIN', 'ann@example.com', 'Str. 5', '2999-01-01', {}];
-    stage.people.push(...words.map((deleted, at) => person(at, { deleted })));
-    const { problems } = await stage.sync({ mode });
-    expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatchObject({
-      key: 'contacts.deleted',
-      reason:
-        '3 records hold "Nein", 1 holds "a…@…", 1 holds "aaa. 9", 1 holds "9999-99-99" (in the future), ' +
-        '1 holds a list or an object, which are no known words (the first: record 1); ' +
-        'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
-      shown:
-        '3 records hold "Nein", 1 holds "ann@example.com", 1 holds "Str. 5", ' +
-        '1 holds "2999-01-01" (in the future), 1 holds a list or an object, ' +
-        'which are no known words (the first: record 1)',
-    });
-  });
+  test.each(['full', 'fast'] as const)(
+    'in one field is in one line with its others: %s',
+    async (mode) => {
+      const stage = begin();
+      const words = ['Nein', 'nein ', 'NEIN', 'ann@example.com', 'Str. 5', '2999-01-01', {}];
+      stage.people.push(...words.map((deleted, at) => person(at, { deleted })));
+      const { problems } = await stage.sync({ mode });
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).toMatchObject({
+        key: 'contacts.deleted',
+        reason:
+          '3 records hold "Nein", 1 holds "a…@…", 1 holds "aaa. 9", 1 holds "9999-99-99" (in the future), ' +
+          '1 holds a list or an object, which are no known words (the first: record 1); ' +
+          'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
+        shown:
+          '3 records hold "Nein", 1 holds "ann@example.com", 1 holds "Str. 5", ' +
+          '1 holds "2999-01-01" (in the future), 1 holds a list or an object, ' +
+          'which are no known words (the first: record 1)',
+      });
+    },
+  );
 
-  test('of a person who is asked for alone is said of that person', async () => {
+  test('is reported for the person when that one is read alone', async () => {
     const stage = begin();
     stage.people.push(person(1, { deleted: 'Nein' }));
     await stage.sync({ writes: false });
@@ -88,7 +91,7 @@ describe('an unknown word', () => {
     ]);
   });
 
-  test('is told by a reading of changes, too', async () => {
+  test('is reported by a reading of changes, too', async () => {
     const stage = begin({ tellsChanges: true });
     stage.people.push(person(1), person(2));
     await stage.sync();
@@ -99,7 +102,7 @@ describe('an unknown word', () => {
     expect(listed(summary).map(([key]) => key)).toEqual(['contacts.unsubscribed']);
   });
 
-  test('in a long list is cut, and what more there is is counted', async () => {
+  test('in a long list is cut off, and the rest is counted', async () => {
     const stage = begin();
     const words = Array.from({ length: 30 }, (_, at) => 'x'.repeat(at + 1));
     stage.people.push(...words.map((ch_news, at) => person(at, { ch_news })));
@@ -108,7 +111,7 @@ describe('an unknown word', () => {
   });
 });
 
-describe('a row that names nobody', () => {
+describe('a row without a person', () => {
   const empty = { id: '', email: '', ch_news: '', ch_product: '', deleted: '', unsubscribed: '' };
   test.each(['full', 'fast'] as const)('is skipped, and no problem: %s', async (mode) => {
     const stage = begin();
@@ -126,7 +129,7 @@ describe('a row that names nobody', () => {
     });
   });
 
-  test('in a reading of changes and as an event, as well', async () => {
+  test('is skipped in a reading of changes and in an event, too', async () => {
     const stage = begin({ tellsChanges: true });
     stage.people.push(person(1));
     await stage.sync();
@@ -137,7 +140,7 @@ describe('a row that names nobody', () => {
   });
 
   test.each(['full', 'fast'] as const)(
-    'whose id is recorded is invalid: the person is there, and opt-outs apply: %s',
+    'is invalid when its id is recorded: the person is present, and opt-outs apply: %s',
     async (mode) => {
       const stage = begin({ policy: { absent: 'opt_out' } });
       stage.people.push(person(1), person(2), person(3));
@@ -153,7 +156,7 @@ describe('a row that names nobody', () => {
   );
 });
 
-describe('where people have lost their addresses', () => {
+describe('lost addresses', () => {
   const lose = async (lost: number, of: number) => {
     const stage = begin();
     stage.people.push(...many(of));
@@ -164,7 +167,7 @@ describe('where people have lost their addresses', () => {
     return { stage, summary: await stage.sync() };
   };
 
-  test('more than half of them, the reading is not complete', async () => {
+  test('of more than half of the people make the reading incomplete', async () => {
     const { stage, summary } = await lose(3, 5);
     expect(summary).toMatchObject({ status: 'failed', certificate: { source: false } });
     expect(summary.reasons.join()).toContain(
@@ -177,7 +180,7 @@ describe('where people have lost their addresses', () => {
   test.each([
     [2, 4],
     [1, 1],
-  ])('%i of %i, it is', async (lost, of) => {
+  ])('of %i of %i people leave it complete', async (lost, of) => {
     const { stage, summary } = await lose(lost, of);
     expect(summary).toMatchObject({
       status: 'rejected',
@@ -187,7 +190,7 @@ describe('where people have lost their addresses', () => {
     expect(sent(stage)).toEqual(['opt_in ch_news']);
   });
 
-  test('who has another record with the address has not lost it', async () => {
+  test('do not count for a person with another record of the address', async () => {
     const stage = begin();
     stage.people.push(...many(3));
     await stage.sync();
